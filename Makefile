@@ -1,0 +1,104 @@
+# Two commands to know: `make demo` and `make test`. Both need python3 (3.11 or newer) and make,
+# nothing else; the first run builds the environment in .venv, later runs find it there.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+PINS := pyproject.toml constraints.txt
+
+# Two workers that each use one BLAS thread beat one worker that uses two.
+WORKERS ?= 2
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+# Debian packages that a target needs beyond Python; .ci/apt installs them where it may, and says so.
+TEST_PACKAGES :=
+BENCH_PACKAGES := r-base-core r-cran-robustbase
+
+.SHELLFLAGS := -eu -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help env demo test lint types imports tests docs picture bench format clean
+
+stage = @printf '\n== %s\n' "$(1)"
+# pip leaves byte code out on machines that set PYTHONDONTWRITEBYTECODE; every start would pay for it.
+compile = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m compileall -q -j 0 $(VENV)/lib > /dev/null || true
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+env: $(VENV)/.dev ## build or refresh the environment in .venv
+
+demo: $(VENV)/.core ## fit the Belgian calls and say what was found
+	@$(BIN)/python -m regimix.demo
+
+test: $(VENV)/.dev lint types imports tests ## lint, types, imports and every test
+	@printf '\nAll checks passed.\n'
+
+lint: $(VENV)/.dev ## ruff: lint and format check
+	$(call stage,lint: ruff check and ruff format)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev ## mypy, strict, on src/
+	$(call stage,types: mypy on src/)
+	@$(BIN)/mypy
+
+imports: $(VENV)/.dev ## import-linter: who may import whom
+	$(call stage,imports: import-linter)
+	@$(BIN)/lint-imports --no-logo
+
+tests: $(VENV)/.dev ## pytest alone; pass more with ARGS="-k name"
+	$(call stage,tests: pytest)
+	@.ci/apt $(TEST_PACKAGES)
+	@$(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS) $(ARGS)
+
+docs: $(VENV)/.docs ## build the site in docs/_build/html; warnings are errors
+	$(call stage,docs: sphinx)
+	@$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+picture: $(VENV)/.docs ## draw the picture of the README again
+	@$(BIN)/python docs/picture.py
+
+bench: $(VENV)/.dev ## speed against peers; writes the table of the benchmarks page
+	$(call stage,bench: benchmarks.speed)
+	@.ci/apt $(BENCH_PACKAGES) || echo "Going on without the peers that need them."
+	@$(BIN)/python -m benchmarks.speed $(ARGS)
+
+format: $(VENV)/.dev ## let ruff rewrite the files
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+clean: ## remove the environment, caches and built pages
+	rm -rf $(VENV) build dist benchmarks/.cache docs/_build docs/api/generated docs/gallery \
+	  .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage htmlcov
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment, in three layers: what the library needs, what its checks need, what its site needs.
+$(VENV)/bin/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "regimix needs Python 3.11 or newer: install it, or name it as in 'make PYTHON=python3.12 demo'." >&2; exit 1; }
+	@echo "Creating $(VENV)"
+	@$(PYTHON) -m venv --clear $(VENV) || \
+	  { rm -rf $(VENV); echo "python3 cannot create environments: install its venv module (on Debian and Ubuntu: apt-get install python3-venv)." >&2; exit 1; }
+
+$(VENV)/.core: $(PINS) | $(VENV)/bin/pip
+	@echo "Installing regimix and what it needs"
+	@$(PIP) hatchling
+	@$(PIP) --no-build-isolation -e .
+	@$(compile)
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	@echo "Installing what the checks need"
+	@$(PIP) --no-build-isolation -e '.[dev]'
+	@$(compile)
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.dev
+	@echo "Installing what the documentation needs"
+	@$(PIP) --no-build-isolation -e '.[docs]'
+	@$(compile)
+	@touch $@

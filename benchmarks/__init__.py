@@ -1,0 +1,1 @@
+"""Benchmarks of regimix against what a user would pick instead."""

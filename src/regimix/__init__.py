@@ -1,0 +1,58 @@
+"""Find the hidden linear regimes in dirty data.
+
+The public names are resolved when they are first used, so that ``import regimix`` stays quick and
+loads scikit-learn only for those who ask for an estimator. Errors and warnings are in
+`regimix.errors`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from regimix import datasets, errors, metrics, synth
+    from regimix.estimators.trimmed import TrimmedRegressor
+    from regimix.trimmed.fit import TrimmedFit
+    from regimix.trimmed.gradient import gd_ilts
+    from regimix.trimmed.ilts import ilts
+
+__version__: str
+__all__ = [
+    "TrimmedFit",
+    "TrimmedRegressor",
+    "__version__",
+    "datasets",
+    "errors",
+    "gd_ilts",
+    "ilts",
+    "metrics",
+    "synth",
+]
+
+# Each public name that is not a module, and the module that defines it.
+_HOME = {
+    "TrimmedFit": "regimix.trimmed.fit",
+    "TrimmedRegressor": "regimix.estimators.trimmed",
+    "gd_ilts": "regimix.trimmed.gradient",
+    "ilts": "regimix.trimmed.ilts",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for."""
+    if name not in __all__:
+        message = f"module 'regimix' has no attribute {name!r}"
+        raise AttributeError(message)
+    value: Any
+    if name == "__version__":
+        value = import_module("importlib.metadata").version("regimix")
+    elif name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    else:
+        value = import_module(f"regimix.{name}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return list(__all__)

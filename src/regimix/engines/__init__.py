@@ -1,0 +1,1 @@
+"""Where the rows live: the few reductions over rows that solvers may ask for."""

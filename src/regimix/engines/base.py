@@ -1,0 +1,163 @@
+"""The few reductions over rows that solvers may ask for.
+
+Solvers never touch X. They hold coefficients and d x d statistics, ask an ``Engine`` to *follow* a
+batch of starts, and let the ``Follower`` remember which rows each start keeps. A cluster can serve
+the same questions partition by partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regimix.problem import Problem
+
+__all__ = ["Engine", "Follower", "RowSums", "Sample", "Selected", "Within"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class RowSums:
+    """Sums over some rows, with their weights ``w`` and their residuals ``r``.
+
+    Attributes
+    ----------
+    gram : ndarray of shape (p, p)
+        Sum of ``w z z'``.
+    moment : ndarray of shape (p,)
+        Sum of ``w z r``.
+    """
+
+    gram: Floats
+    moment: Floats
+
+
+@dataclass(frozen=True)
+class Selected:
+    """What one start's new selection of rows amounts to.
+
+    Attributes
+    ----------
+    objective : float or None
+        Sum of squared residuals over the kept rows; None where only the rows that may have
+        changed sides were looked at (the caller's running sums still know it).
+    n_moved : int
+        Rows that entered or left since the selection before.
+    square_moved : float
+        Squared residuals of the rows that entered, minus those of the rows that left.
+    threshold : float
+        The largest kept absolute residual.
+    signature : int
+        A 64-bit name of the kept set: equal sets have equal names.
+    """
+
+    objective: float | None
+    n_moved: int
+    square_moved: float
+    threshold: float
+    signature: int
+
+
+@dataclass(frozen=True)
+class Within:
+    """The rows whose residual stays within a bound, and sums over them.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n,), bool
+    mass : float
+        Their total weight.
+    square : float
+        Their weighted sum of squared residuals.
+    sums : RowSums
+    """
+
+    rows: Bools
+    mass: float
+    square: float
+    sums: RowSums
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Distinct rows drawn for a search in memory, standardised.
+
+    Attributes
+    ----------
+    Z : ndarray of shape (rows, p)
+        With the leading constant column if there is an intercept.
+    y : ndarray of shape (rows,)
+    weights : ndarray of shape (rows,)
+        Total weight of all copies of the row.
+    """
+
+    Z: Floats
+    y: Floats
+    weights: Floats
+
+
+class Follower(Protocol):
+    """Remembers the kept rows of each of a batch of starts, and sums over them."""
+
+    def select(self, thetas: Floats, starts: Sequence[int]) -> list[Selected]:
+        """Keep the rows of smallest residual at ``thetas[i]`` for start ``starts[i]``."""
+        ...
+
+    def moved_sums(self, start: int) -> RowSums | None:
+        """Sum over the rows that entered, minus those that left, in the last selection.
+
+        None when so many moved that ``kept_sums`` is cheaper.
+        """
+        ...
+
+    def kept_sums(self, start: int, theta: Floats) -> RowSums:
+        """Sum over all kept rows, afresh, with residuals at ``theta``."""
+        ...
+
+    def gradients(self, starts: Sequence[int], thetas: Floats) -> Floats:
+        """Sum ``w z r`` over each start's kept rows, residuals at ``thetas``; no p x p matrix."""
+        ...
+
+    def product(self, start: int, direction: Floats) -> Floats:
+        """Multiply the kept rows' Gram matrix with a vector; no p x p matrix."""
+        ...
+
+    def kept(self, start: int) -> tuple[Bools, Floats | None]:
+        """Return the kept rows, and their weights in the fit if there are weights."""
+        ...
+
+
+class Engine(Protocol):
+    """Rows that live somewhere, seen in standardised units."""
+
+    @property
+    def problem(self) -> Problem:
+        """The table behind the rows."""
+        ...
+
+    def follow(self, n_starts: int, mass: float, *, narrow: bool = False) -> Follower:
+        """Begin to follow starts that keep rows of total weight ``mass`` each.
+
+        With ``narrow``, late selections may look at undecided rows alone and then leave the
+        objective to the caller's running sums.
+        """
+        ...
+
+    def residuals(self, theta: Floats) -> Floats:
+        """Residuals of all rows, standardised."""
+        ...
+
+    def within(self, theta: Floats, bound: float) -> Within:
+        """Find the rows whose absolute residual is at most ``bound``, and sum over them."""
+        ...
+
+    def sample(self, rows: int, seed: int) -> Sample:
+        """Draw distinct rows, whatever their order and repetition in the table."""
+        ...

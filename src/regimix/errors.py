@@ -1,0 +1,65 @@
+"""Every error and warning of regimix, as one small tree.
+
+::
+
+    RegimixError
+    ├── DataError            the table cannot be used as it is        (also a ValueError)
+    │   └── DataKindError    a cell or column is not a number         (also a TypeError)
+    ├── ParameterError       a setting is outside what is allowed     (also a ValueError)
+    └── MissingExtraError    an optional dependency is not installed  (also an ImportError)
+
+    RegimixWarning           the answer is the best there is, but read this
+    ├── ConvergenceWarning   a limit ended the work before it settled
+    ├── RankWarning          the kept rows do not determine every coefficient
+    └── EvidenceWarning      the data do not support what was asked for
+
+A message says what is wrong, what was received, what is allowed and what to do.
+"""
+
+__all__ = [
+    "ConvergenceWarning",
+    "DataError",
+    "DataKindError",
+    "EvidenceWarning",
+    "MissingExtraError",
+    "ParameterError",
+    "RankWarning",
+    "RegimixError",
+    "RegimixWarning",
+]
+
+
+class RegimixError(Exception):
+    """Base of every error that regimix raises on purpose."""
+
+
+class DataError(RegimixError, ValueError):
+    """The table cannot be used as it is."""
+
+
+class DataKindError(DataError, TypeError):
+    """A cell or a column is not a number."""
+
+
+class ParameterError(RegimixError, ValueError):
+    """A setting is outside what is allowed."""
+
+
+class MissingExtraError(RegimixError, ImportError):
+    """An optional dependency is not installed."""
+
+
+class RegimixWarning(UserWarning):
+    """Base of every warning that regimix gives."""
+
+
+class ConvergenceWarning(RegimixWarning):
+    """A limit ended the work before it settled; the best so far is returned."""
+
+
+class RankWarning(RegimixWarning):
+    """The kept rows do not determine every coefficient; the smallest solution is returned."""
+
+
+class EvidenceWarning(RegimixWarning):
+    """The data do not support what was asked for; the nearest supported answer is returned."""

@@ -1,0 +1,1 @@
+"""The scikit-learn face: thin shells that validate, call and copy attributes."""

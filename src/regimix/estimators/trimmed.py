@@ -1,0 +1,271 @@
+"""TrimmedRegressor: one linear relation that holds for a part of the rows."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from regimix.engines.memory import MemoryEngine
+from regimix.errors import ConvergenceWarning, EvidenceWarning, ParameterError, RankWarning
+from regimix.intake import Table
+from regimix.problem import Problem
+from regimix.search.single import Single, find_single
+from regimix.trimmed.gradient import GradientSolver
+from regimix.trimmed.ilts import MAX_ITER, ExactSolver, Solver
+from regimix.trimmed.reweight import Reweighted, consistent_scale, reweight
+from regimix.trimmed.rows import kept_mass
+
+__all__ = ["TrimmedRegressor"]
+
+Floats = NDArray[np.float64]
+
+SOLVERS = ("exact", "gradient", "cg")
+
+
+class TrimmedRegressor(RegressorMixin, BaseEstimator):
+    """Fit the linear relation that most of the data agree on, whatever the other rows say.
+
+    Least trimmed squares: the coefficients that fit best the rows they fit best. With the default
+    ``keep="auto"`` the number of rows and the noise level come from the data; a number gives the
+    classical estimator, as FAST-LTS does.
+
+    Parameters
+    ----------
+    keep : "auto" or float, default="auto"
+        Fraction of rows that the relation is fitted to, in (0, 1].
+    solver : {"exact", "gradient", "cg"}, default="exact"
+        How the last stage fits the kept rows: normal equations, gradient steps, or conjugate
+        gradients. The latter two never form a d x d matrix, and suit thousands of columns.
+    n_starts : int, default=32
+        Random subsets of rows to start from, beside least squares and reweighted fits.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    init : array of shape (d,), (d + 1,), (starts, d) or (starts, d + 1), optional
+        Further starts in user units: coefficients, then the intercept if there is one more.
+    reweight : bool, default=True
+        Whether to finish with least squares on all rows within 2.5 scales of the trimmed fit.
+    max_iter : int, default=300
+        Most rounds of the last stage.
+    tol : float, default=0.0
+        Stop when a round lowers the objective by less than this fraction; zero runs to the exact
+        fixed point.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the subsets.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,)
+        Coefficients, reweighted if asked for.
+    intercept_ : float
+    raw_coef_, raw_intercept_ : ndarray of shape (d,), float
+        The trimmed fit before reweighting.
+    scale_ : float
+        Standard deviation of the residuals of good rows, consistent at the normal law.
+    raw_scale_ : float
+        The same from the trimmed fit.
+    inlier_mask_ : ndarray of shape (n,), bool
+        Rows within 2.5 scales.
+    keep_ : float
+        Fraction of rows kept, given or found.
+    objective_ : float
+        Sum of squared residuals of the kept rows at the raw coefficients.
+    n_iter_ : int
+        Rounds of the last stage.
+    start_ : str
+        Which kind of start led to the answer.
+    evidence_ : float
+        With ``keep="auto"``: how much likelier the data are with the relation than without, as a
+        logarithm and after all discounts. Negative: nothing was found.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,)
+        If X has column names.
+
+    Examples
+    --------
+    >>> from regimix import TrimmedRegressor
+    >>> from regimix.datasets import load_calls
+    >>> calls = load_calls()
+    >>> fit = TrimmedRegressor(random_state=0).fit(calls.X, calls.y)
+    >>> round(float(fit.coef_[0]), 2)
+    0.11
+    """
+
+    def __init__(
+        self,
+        keep: Any = "auto",
+        solver: str = "exact",
+        n_starts: int = 32,
+        fit_intercept: bool = True,
+        init: Any = None,
+        reweight: bool = True,
+        max_iter: int = MAX_ITER,
+        tol: float = 0.0,
+        random_state: Any = None,
+    ) -> None:
+        self.keep = keep
+        self.solver = solver
+        self.n_starts = n_starts
+        self.fit_intercept = fit_intercept
+        self.init = init
+        self.reweight = reweight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Find the relation.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d)
+        y : array of shape (n,)
+        sample_weight : array of shape (n,), optional
+            Whole numbers count repetitions of a row, other numbers are relative importances; a row
+            of weight zero is absent.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=self.fit_intercept)
+        validate_data(self, X, y, skip_check_array=True)
+        mass = None if self._is_auto() else kept_mass(self.keep, problem)
+        engine = MemoryEngine(problem)
+        single = find_single(
+            engine,
+            mass,
+            given=self._given_starts(problem),
+            n_starts=self.n_starts,
+            seed=_seed(self.random_state),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            make_solver=self._make_solver,
+        )
+        self._store(engine, single)
+        self._warn(problem, single)
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """Predict the response by the relation found."""
+        check_is_fitted(self)
+        table = Table.read(X, fewest_rows=1)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        table.extent()
+        return np.asarray(table.values @ self.coef_ + self.intercept_)
+
+    def _is_auto(self) -> bool:
+        return isinstance(self.keep, str)
+
+    def _check_parameters(self) -> None:
+        if isinstance(self.keep, str) and self.keep != "auto":
+            raise ParameterError(f'keep must be "auto" or a fraction in (0, 1]; got {self.keep!r}.')
+        if self.solver not in SOLVERS:
+            raise ParameterError(f"solver must be one of {SOLVERS}; got {self.solver!r}.")
+        for name, lowest in (("n_starts", 0), ("max_iter", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < lowest:
+                raise ParameterError(f"{name} must be a whole number from {lowest}; got {value!r}.")
+        tol: Any = self.tol
+        if isinstance(tol, bool) or not isinstance(tol, Real) or not 0 <= float(tol) < 1:
+            raise ParameterError(f"tol must be a number from 0 to below 1; got {tol!r}.")
+
+    def _make_solver(self, problem: Problem, n_starts: int, mass: float) -> Solver:
+        if self.solver == "exact":
+            return ExactSolver(n_starts, problem.n_columns, mass)
+        inner: Any = self.solver
+        return GradientSolver(problem, mass, n_starts, inner=inner)
+
+    def _given_starts(self, problem: Problem) -> Floats | None:
+        if self.init is None:
+            return None
+        init = np.atleast_2d(np.asarray(self.init, dtype=np.float64))
+        d = problem.n_features
+        widths = (d, d + 1) if self.fit_intercept else (d,)
+        if init.ndim != 2 or init.shape[1] not in widths or not np.isfinite(init).all():
+            allowed = " or ".join(f"(starts, {width})" for width in widths)
+            raise ParameterError(
+                f"init must be finite and of shape {allowed}; got shape {np.shape(self.init)}."
+            )
+        if init.shape[1] == d + 1:
+            return problem.from_user(init[:, :d], init[:, d])
+        # Without an intercept of its own a start gets the one that fits half of the rows.
+        middle = [float(np.median(problem.y - problem.X @ row)) for row in init]
+        return problem.from_user(init, np.array(middle))
+
+    def _store(self, engine: MemoryEngine, single: Single) -> None:
+        problem, run = engine.problem, single.run
+        raw_scale = single.scale
+        if raw_scale is None:
+            raw_scale = consistent_scale(
+                run.objective[-1], single.mass, problem.mass, problem.n_columns
+            )
+        final = Reweighted(run.theta, raw_scale, engine.within(run.theta, raw_scale).rows)
+        if self.reweight:
+            final = reweight(engine, run.theta, raw_scale)
+        unit = problem.target_scale
+        raw_coef, raw_intercept = problem.to_user(run.theta)
+        coef, intercept = problem.to_user(final.theta)
+        self.raw_coef_, self.raw_intercept_ = raw_coef, float(raw_intercept)
+        self.coef_, self.intercept_ = coef, float(intercept)
+        self.raw_scale_, self.scale_ = raw_scale * unit, final.scale * unit
+        self.inlier_mask_ = final.inliers
+        self.keep_ = single.mass / problem.mass
+        self.objective_ = run.objective[-1] * unit**2
+        self.n_iter_ = run.n_iter
+        self.start_ = single.source
+        if single.evidence is not None:
+            self.evidence_ = single.evidence
+
+    def _warn(self, problem: Problem, single: Single) -> None:
+        if single.run.stopped == "max_iter":
+            warnings.warn(
+                f"ILTS made max_iter={self.max_iter} rounds without settling; the best so far is "
+                "returned. Raise max_iter, or set tol above 0.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        if single.run.rank < min(problem.n_columns, problem.n_rows):
+            warnings.warn(
+                f"the kept rows determine {single.run.rank} of {problem.n_columns} coefficients "
+                "(columns that repeat or depend on each other, or too few rows); the shortest "
+                "solution is returned. Drop columns, or keep more rows.",
+                RankWarning,
+                stacklevel=3,
+            )
+        if single.evidence is not None and not single.evidence > 0:
+            warnings.warn(
+                "the rows give no evidence of a linear relation beyond the spread of y itself; a "
+                "robust fit to the rows is returned. Check the columns, or bring more rows.",
+                EvidenceWarning,
+                stacklevel=3,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
+
+def _seed(random_state: Any) -> int:
+    """Read a seed from whatever scikit-learn users pass."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**63))
+    if isinstance(random_state, Integral):
+        if random_state < 0:
+            raise ParameterError(f"random_state must not be negative; got {random_state!r}.")
+        return int(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    raise ParameterError(
+        "random_state must be None, a whole number, a numpy Generator or a RandomState; got "
+        f"{random_state!r}."
+    )

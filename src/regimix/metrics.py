@@ -1,0 +1,375 @@
+"""How close an answer is to the truth: matched components, ε-recovery, label scores.
+
+Components come in no particular order, so everything here is judged after the best one-to-one
+matching. Labels count from 0; -1 is an outlier and is never matched to a component. To judge
+intercepts too, pass both sides through ``with_intercept``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+from regimix.errors import DataError, ParameterError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "Matching",
+    "OutlierScores",
+    "adjusted_rand_index",
+    "components_found",
+    "is_recovery",
+    "label_accuracy",
+    "match_components",
+    "outlier_scores",
+    "recovery_error",
+    "with_intercept",
+]
+
+_OUTLIER = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Matching:
+    """A one-to-one matching of estimated to true components.
+
+    Attributes
+    ----------
+    estimate_of : ndarray of shape (m,)
+        For each true component the index of its estimate, -1 where none is left.
+    true_of : ndarray of shape (k,)
+        For each estimate the index of its true component, -1 where none is left.
+    distance : ndarray of shape (m,)
+        Distance of each true component from its estimate, infinite where there is none.
+    """
+
+    estimate_of: NDArray[np.int64]
+    true_of: NDArray[np.int64]
+    distance: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class OutlierScores:
+    """How well the rows labelled -1 are those that should be.
+
+    Attributes
+    ----------
+    precision : float
+        Share of the labelled outliers that are true ones; 1 if none was labelled.
+    recall : float
+        Share of the true outliers that were labelled; 1 if there are none.
+    f1 : float
+        Harmonic mean of the two; 1 if there was nothing to find and nothing was labelled.
+    """
+
+    precision: float
+    recall: float
+    f1: float
+
+
+def with_intercept(coef: ArrayLike, intercept: ArrayLike) -> NDArray[np.float64]:
+    """Append the intercept as a last column, so that a matching judges it too.
+
+    Parameters
+    ----------
+    coef : array-like of shape (m, d)
+        One component per row.
+    intercept : float or array-like of shape (m,)
+        Their intercepts; a number stands for all of them.
+
+    Returns
+    -------
+    ndarray of shape (m, d + 1)
+        The augmented components.
+    """
+    rows = _component_matrix("coef", coef)
+    try:
+        column = np.broadcast_to(np.asarray(intercept, dtype=np.float64), (len(rows),))
+    except (TypeError, ValueError):
+        message = (
+            f"intercept must be a number or {len(rows)} numbers, one per row of coef; got shape "
+            f"{np.shape(intercept)}. Pass the intercepts of the same components."
+        )
+        raise DataError(message) from None
+    return np.column_stack([rows, column])
+
+
+def match_components(coef: ArrayLike, true_coef: ArrayLike) -> Matching:
+    """Match estimated to true components with the smallest sum of distances.
+
+    Parameters
+    ----------
+    coef : array-like of shape (k, d)
+        Estimated components; k may differ from m and may be 0.
+    true_coef : array-like of shape (m, d)
+        True components.
+
+    Returns
+    -------
+    Matching
+        min(k, m) pairs; the rest is marked as unmatched.
+    """
+    distances = _distances(coef, true_coef)
+    estimate, true = linear_sum_assignment(distances)
+    estimate_of = np.full(distances.shape[1], -1, dtype=np.int64)
+    true_of = np.full(distances.shape[0], -1, dtype=np.int64)
+    distance = np.full(distances.shape[1], np.inf)
+    estimate_of[true], true_of[estimate] = estimate, true
+    distance[true] = distances[estimate, true]
+    return Matching(estimate_of, true_of, distance)
+
+
+def recovery_error(coef: ArrayLike, true_coef: ArrayLike, *, allow_extra: bool = False) -> float:
+    """Return the smallest ε for which ``coef`` is an ε-recovery (Definition 10).
+
+    That is the minimum over permutations of the largest distance. The matching of smallest sum
+    need not attain it; it is found exactly as a bottleneck assignment: the answer is one of the
+    distances, and a bisection over them asks whether all true components can be matched within.
+
+    Parameters
+    ----------
+    coef : array-like of shape (k, d)
+        Estimated components.
+    true_coef : array-like of shape (m, d)
+        True components.
+    allow_extra : bool
+        The definition asks for k = m. With True, estimates beyond m are forgiven and the
+        minimum is over all ways to choose m of them.
+
+    Returns
+    -------
+    float
+        The error; infinite where the counts do not allow a recovery.
+    """
+    distances = _distances(coef, true_coef)
+    n_estimated, n_true = distances.shape
+    if n_estimated < n_true or (n_estimated > n_true and not allow_extra):
+        return np.inf
+    levels = np.unique(distances)
+    low, high = 0, len(levels) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if _pairs_within(distances, levels[middle]) == n_true:
+            high = middle
+        else:
+            low = middle + 1
+    return float(levels[low])
+
+
+def is_recovery(
+    coef: ArrayLike, true_coef: ArrayLike, epsilon: float, *, allow_extra: bool = False
+) -> bool:
+    """Tell whether ``coef`` is an ε-recovery of ``true_coef`` (Definition 10).
+
+    Parameters
+    ----------
+    coef : array-like of shape (k, d)
+        Estimated components.
+    true_coef : array-like of shape (m, d)
+        True components.
+    epsilon : float
+        The distance allowed to every component.
+    allow_extra : bool
+        Forgive estimates beyond m, as in ``recovery_error``.
+
+    Returns
+    -------
+    bool
+        Whether every true component has an estimate of its own within ``epsilon``.
+    """
+    error = recovery_error(coef, true_coef, allow_extra=allow_extra)
+    return error <= _checked_epsilon(epsilon)
+
+
+def components_found(coef: ArrayLike, true_coef: ArrayLike, epsilon: float) -> int:
+    """Count the true components that can have an estimate of their own within ``epsilon``.
+
+    Parameters
+    ----------
+    coef : array-like of shape (k, d)
+        Estimated components; any number of them.
+    true_coef : array-like of shape (m, d)
+        True components.
+    epsilon : float
+        The distance allowed.
+
+    Returns
+    -------
+    int
+        The size of the largest one-to-one matching within ``epsilon``.
+    """
+    return _pairs_within(_distances(coef, true_coef), _checked_epsilon(epsilon))
+
+
+def outlier_scores(labels: ArrayLike, true_labels: ArrayLike) -> OutlierScores:
+    """Score the rows labelled -1 against those that are truly outliers.
+
+    Parameters
+    ----------
+    labels, true_labels : array-like of shape (n,)
+        Labels of the same rows, -1 = outlier.
+
+    Returns
+    -------
+    OutlierScores
+        Precision, recall and their harmonic mean.
+    """
+    given, true = (side == _OUTLIER for side in _label_pair(labels, true_labels))
+    hits, n_given, n_true = int((given & true).sum()), int(given.sum()), int(true.sum())
+    return OutlierScores(
+        precision=hits / n_given if n_given else 1.0,
+        recall=hits / n_true if n_true else 1.0,
+        f1=2 * hits / (n_given + n_true) if n_given + n_true else 1.0,
+    )
+
+
+def label_accuracy(
+    labels: ArrayLike, true_labels: ArrayLike, matching: Matching | None = None
+) -> float:
+    """Return the share of rows with the right label, -1 standing for -1 only.
+
+    Parameters
+    ----------
+    labels, true_labels : array-like of shape (n,)
+        Labels of the same rows, -1 = outlier.
+    matching : Matching, optional
+        Which estimate stands for which true component, as ``match_components`` says. By default
+        the one-to-one matching that makes most labels right.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+    """
+    given, true = _label_pair(labels, true_labels)
+    right_outliers = int(((given == _OUTLIER) & (true == _OUTLIER)).sum())
+    inside = (given != _OUTLIER) & (true != _OUTLIER)
+    if matching is None:
+        table = _contingency(given[inside], true[inside])
+        right = int(table[linear_sum_assignment(table, maximize=True)].sum())
+    else:
+        right = int((_translated(given[inside], matching) == true[inside]).sum())
+    return (right_outliers + right) / len(given)
+
+
+def adjusted_rand_index(labels: ArrayLike, true_labels: ArrayLike) -> float:
+    """Return the adjusted Rand index of two labellings; outliers count as one more group.
+
+    Parameters
+    ----------
+    labels, true_labels : array-like of shape (n,)
+        Labels of the same rows; the names of groups do not matter.
+
+    Returns
+    -------
+    float
+        1 for the same partition, 0 on average for unrelated ones.
+    """
+    given, true = _label_pair(labels, true_labels)
+    table = _contingency(given, true)
+    together = _pairs(table)
+    pairs_given, pairs_true = _pairs(table.sum(axis=1)), _pairs(table.sum(axis=0))
+    if together == pairs_given == pairs_true:
+        return 1.0  # the same partition; the formula would be 0/0 for one group, or n of them
+    by_chance = pairs_given * pairs_true / _pairs(np.array([len(given)]))
+    return (together - by_chance) / ((pairs_given + pairs_true) / 2 - by_chance)
+
+
+def _distances(coef: ArrayLike, true_coef: ArrayLike) -> NDArray[np.float64]:
+    """Return the distances of every estimate (rows) to every true component (columns)."""
+    estimate = _component_matrix("coef", coef)
+    true = _component_matrix("true_coef", true_coef)
+    if estimate.shape[1] != true.shape[1]:
+        message = (
+            f"coef has {estimate.shape[1]} columns and true_coef {true.shape[1]}. Both need the "
+            "same features; use with_intercept on both sides or on neither."
+        )
+        raise DataError(message)
+    if len(true) == 0:
+        message = "true_coef has no row. Give at least one true component."
+        raise DataError(message)
+    distances: NDArray[np.float64] = cdist(estimate, true)
+    return distances
+
+
+def _component_matrix(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    """Check a matrix with one component per row."""
+    try:
+        rows = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        message = f"{name} must be a matrix of numbers with one component per row; got {value!r}."
+        raise DataError(message) from None
+    if rows.ndim != 2:
+        message = (
+            f"{name} must be a matrix with one component per row, got shape {rows.shape}. "
+            f"Reshape a single component to (1, d)."
+        )
+        raise DataError(message)
+    if not np.isfinite(rows).all():
+        message = f"{name} has NaN or infinite entries. Leave components out that were not found."
+        raise DataError(message)
+    return rows
+
+
+def _checked_epsilon(epsilon: float) -> float:
+    """Check a distance."""
+    if not epsilon >= 0:
+        message = f"epsilon must be a distance of 0 or more, got {epsilon!r}."
+        raise ParameterError(message)
+    return float(epsilon)
+
+
+def _pairs_within(distances: NDArray[np.float64], epsilon: float) -> int:
+    """Return the size of the largest one-to-one matching of distances within ``epsilon``."""
+    within = distances <= epsilon
+    return int(within[linear_sum_assignment(within, maximize=True)].sum())
+
+
+def _label_pair(labels: ArrayLike, true_labels: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Check two labellings of the same rows."""
+    given, true = np.asarray(labels), np.asarray(true_labels)
+    for name, side in (("labels", given), ("true_labels", true)):
+        if side.ndim != 1 or side.dtype.kind not in "iu" or (side < _OUTLIER).any():
+            message = (
+                f"{name} must be one whole number per row, -1 for outliers and components from "
+                f"0; got shape {side.shape} of {side.dtype}."
+            )
+            raise DataError(message)
+    if len(given) != len(true) or len(given) == 0:
+        message = (
+            f"labels and true_labels must cover the same rows, at least one; got {len(given)} "
+            f"and {len(true)}."
+        )
+        raise DataError(message)
+    return given, true
+
+
+def _contingency(given: NDArray[Any], true: NDArray[Any]) -> NDArray[np.int64]:
+    """Count the rows of every pair of groups (only groups that occur)."""
+    groups, row = np.unique(given, return_inverse=True)
+    true_groups, column = np.unique(true, return_inverse=True)
+    cells = np.bincount(row * len(true_groups) + column, minlength=len(groups) * len(true_groups))
+    return cells.reshape(len(groups), len(true_groups))
+
+
+def _pairs(counts: NDArray[np.int64]) -> int:
+    """Return how many pairs of rows share a group."""
+    return int((counts * (counts - 1) // 2).sum())
+
+
+def _translated(given: NDArray[Any], matching: Matching) -> NDArray[np.int64]:
+    """Replace the index of each estimate by that of its true component; unmatched ones by -1."""
+    if given.size and given.max() >= len(matching.true_of):
+        message = (
+            f"labels go up to {given.max()}, but the matching has {len(matching.true_of)} "
+            "estimates. Pass the matching of the components that the labels belong to."
+        )
+        raise DataError(message)
+    translated: NDArray[np.int64] = matching.true_of[given]
+    return translated

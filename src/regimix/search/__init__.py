@@ -1,0 +1,1 @@
+"""Where starts come from, and how the best is found."""

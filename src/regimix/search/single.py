@@ -1,0 +1,256 @@
+"""The best single component: many starts on few rows, few starts on all rows.
+
+Starts are concentrated on a small sample, the best of them completed there, carried through nested
+samples of growing size, and finished on all rows. Each stage begins where the one before ended, so
+the last, which is the only expensive one, has a short way to go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regimix.engines.base import Engine, Follower, Sample
+from regimix.engines.memory import MemoryEngine
+from regimix.problem import Problem
+from regimix.search.robust import Starts, elemental, single_starts
+from regimix.trimmed.evidence import Background, weigh_spikes
+from regimix.trimmed.fit import Run
+from regimix.trimmed.grow import Grown, grow
+from regimix.trimmed.ilts import ExactSolver, Solver, concentrate
+
+__all__ = ["Single", "find_single"]
+
+Floats = NDArray[np.float64]
+
+# Rows of the first sample: enough to tell components apart, few enough to try many starts.
+SAMPLE_ROWS = 2000
+ROWS_PER_COLUMN = 30
+# A table of up to this many times the first sample is searched whole.
+WHOLE_TABLE = 3
+# Each nested sample is this many times the one before; the last is at most a quarter of all rows
+# and bounded in memory.
+NESTING = 8
+LARGEST_SAMPLE = 250_000
+# Two concentration rounds tell promising starts from the rest (FAST-LTS's observation).
+FIRST_ROUNDS = 2
+PROMISING = 8
+FINALISTS = 2
+# On a small table, look around a good fit for a better one: so many starts, so many times.
+HOP_STARTS = 24
+MOST_HOPS = 8
+# Fits on a sample need not settle to the last row: the next stage moves them anyway.
+STAGE_TOL = 1e-4
+# Squared distance between two fits, in units of their sampling variance, below which they count
+# as one. Trimming makes fits vary several times more than least squares does.
+SAME_BASIN = 100.0
+
+SolverMaker = Callable[[Problem, int, float], Solver]
+
+
+@dataclass(frozen=True)
+class Single:
+    """One component on all rows, in standardised units."""
+
+    run: Run
+    follower: Follower
+    mass: float
+    source: str
+    share: float
+    scale: float | None
+    evidence: float | None
+
+
+def find_single(
+    engine: Engine,
+    mass: float | None,
+    *,
+    given: Floats | None,
+    n_starts: int,
+    seed: int,
+    max_iter: int,
+    tol: float,
+    make_solver: SolverMaker,
+) -> Single:
+    """Search for the best component; ``mass`` None means that the data decide how much to keep.
+
+    Parameters
+    ----------
+    given : ndarray of shape (starts, p), optional
+        The user's starts, standardised; they are tried beside the others.
+    n_starts : int
+        Elemental subsets to try.
+    """
+    problem = engine.problem
+    rng = np.random.default_rng(seed)
+    first_rows = max(SAMPLE_ROWS, ROWS_PER_COLUMN * problem.n_columns)
+    nested = _nested_sizes(problem.n_rows, first_rows)
+    largest = engine.sample(nested[-1], seed)
+    stages = [_first_rows(largest, rows, problem.counts) for rows in nested]
+    sample = Sample(largest.Z[: nested[0]], largest.y[: nested[0]], largest.weights[: nested[0]])
+    starts = single_starts(sample, n_starts, rng)
+    if given is not None:
+        starts = starts.and_also(given, "given")
+    grown = None
+    if mass is None:
+        grown = _grown(stages[0], starts)
+        share, thetas = float(grown.share[0]), grown.thetas[:1]
+        sources = [starts.source[grown.start[0]]]
+    else:
+        share = mass / problem.mass
+        whole = nested[0] >= problem.n_rows
+        thetas, sources = _promising(stages[0], starts, share, final=whole)
+        if whole:
+            thetas[0] = _hop(stages[0], sample, thetas[0], share, rng)
+    for stage in stages[1:]:
+        thetas = _best(stage, thetas, share)[:FINALISTS]
+    return _finish(engine, thetas, sources, mass, share, grown, max_iter, tol, make_solver)
+
+
+def _nested_sizes(n_rows: int, first: int) -> list[int]:
+    if n_rows <= WHOLE_TABLE * first:
+        return [n_rows]
+    sizes = [first]
+    while sizes[-1] * NESTING <= min(n_rows // 4, LARGEST_SAMPLE):
+        sizes.append(sizes[-1] * NESTING)
+    return sizes
+
+
+def _first_rows(sample: Sample, rows: int, counts: bool) -> MemoryEngine:
+    """Rows in canonical order: a shorter piece of a draw is itself a draw."""
+    return MemoryEngine(
+        Problem.from_standardised(
+            sample.Z[:rows], sample.y[:rows], sample.weights[:rows], counts=counts
+        )
+    )
+
+
+def _grown(engine: MemoryEngine, starts: Starts) -> Grown:
+    """Grow all starts; where nothing is found, answer with one robust fit to most rows.
+
+    Nothing is found when no fit beats the law of the response (the best candidate is then a few
+    rows that lie on a line by chance), or with hardly more rows than coefficients.
+    """
+    problem = engine.problem
+    weights = np.ones(problem.n_rows) if problem.weights is None else problem.weights
+    background = Background.of(problem.y, weights)
+    grown = grow(engine, starts.thetas, background)
+    if grown.evidence[0] > 0:
+        return grown
+    robust = starts.source.index("reweighted")
+    theta = starts.thetas[robust : robust + 1]
+    residuals = engine.residual_block(theta)
+    edge = np.median(np.abs(residuals), axis=1)
+    spike = weigh_spikes(residuals, weights, background, edge, problem.n_columns)
+    found = np.isfinite(spike.evidence[0])
+    return Grown(
+        thetas=theta if found else starts.thetas[:1],
+        share=spike.share if found else np.ones(1),
+        scale=spike.scale,
+        evidence=np.minimum(spike.evidence, grown.evidence[0]),
+        start=np.array([robust if found else 0]),
+    )
+
+
+def _sample_mass(engine: Engine, share: float) -> float:
+    mass = share * engine.problem.mass
+    return max(1.0, float(np.floor(mass + 1e-9))) if engine.problem.counts else mass
+
+
+def _promising(
+    engine: Engine, starts: Starts, share: float, *, final: bool
+) -> tuple[Floats, list[str]]:
+    """Concentrate all starts a little, the promising ones to the end.
+
+    On a sample, fits that more rows would bring together count as one. Where the sample is the
+    whole table (``final``), every fixed point counts.
+    """
+    mass = _sample_mass(engine, share)
+    runs, _ = concentrate(engine, starts.thetas, mass, max_iter=FIRST_ROUNDS)
+    order = np.argsort([run.objective[-1] for run in runs], kind="stable")[:PROMISING]
+    thetas = np.stack([runs[i].theta for i in order])
+    runs, _ = concentrate(engine, thetas, mass, tol=0.0 if final else STAGE_TOL)
+    best_first = np.argsort([run.objective[-1] for run in runs], kind="stable")
+    chosen = _distinct(runs, best_first, 0.0 if final else SAME_BASIN / mass**2)
+    return np.stack([runs[i].theta for i in chosen]), [starts.source[order[i]] for i in chosen]
+
+
+def _hop(
+    engine: Engine, sample: Sample, theta: Floats, share: float, rng: np.random.Generator
+) -> Floats:
+    """Look for a better fixed point among fits to few of the rows that a good one keeps.
+
+    A small table has many fixed points close to each other. Subsets of kept rows are mostly clean,
+    so starts from them land near the optimum, and on all sides of it.
+    """
+    mass = _sample_mass(engine, share)
+    runs, follower = concentrate(engine, theta[None, :], mass)
+    best, kept = runs[0], follower.kept(0)[0]
+    for _ in range(MOST_HOPS):
+        good = Sample(sample.Z[kept], sample.y[kept], sample.weights[kept])
+        runs, follower = concentrate(engine, elemental(good, HOP_STARTS, rng), mass)
+        winner = int(np.argmin([run.objective[-1] for run in runs]))
+        if not runs[winner].objective[-1] < best.objective[-1] * (1 - 1e-9):
+            break
+        best, kept = runs[winner], follower.kept(winner)[0]
+    return best.theta
+
+
+def _distinct(runs: list[Run], order: NDArray[np.intp], closeness: float) -> list[int]:
+    """Pick the finalists among runs in order, one of those that more rows would bring together.
+
+    Coefficients that differ by no more than a sample of this size leaves open lead to the same
+    fixed point on all rows.
+    """
+    chosen: list[int] = []
+    for i in order:
+        spread = closeness * runs[i].objective[-1] * runs[i].theta.size
+        apart = [float(np.sum((runs[i].theta - runs[j].theta) ** 2)) for j in chosen]
+        if all(distance > spread for distance in apart):
+            chosen.append(int(i))
+    return chosen[:FINALISTS]
+
+
+def _best(engine: Engine, thetas: Floats, share: float) -> Floats:
+    runs, _ = concentrate(engine, thetas, _sample_mass(engine, share), tol=STAGE_TOL)
+    order = np.argsort([run.objective[-1] for run in runs], kind="stable")
+    return np.stack([runs[i].theta for i in order])
+
+
+def _finish(
+    engine: Engine,
+    thetas: Floats,
+    sources: list[str],
+    mass: float | None,
+    share: float,
+    grown: Grown | None,
+    max_iter: int,
+    tol: float,
+    make_solver: SolverMaker,
+) -> Single:
+    """Complete the finalists on all rows, one after the other, and take the best."""
+    if mass is None:
+        mass = _sample_mass(engine, share)
+    best: Single | None = None
+    for theta, source in zip(thetas, sources, strict=False):
+        solver = make_solver(engine.problem, 1, mass)
+        runs, follower = concentrate(
+            engine, theta[None, :], mass, solver=solver, max_iter=max_iter, tol=tol
+        )
+        if isinstance(solver, ExactSolver):
+            solver.polish(runs, follower)
+        if best is None or runs[0].objective[-1] < best.run.objective[-1]:
+            best = Single(
+                run=runs[0],
+                follower=follower,
+                mass=mass,
+                source=source,
+                share=share,
+                scale=None if grown is None or share == 1.0 else float(grown.scale[0]),
+                evidence=None if grown is None else float(grown.evidence[0]),
+            )
+    assert best is not None
+    return best

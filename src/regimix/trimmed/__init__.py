@@ -1,0 +1,1 @@
+"""One component: trimmed least squares from a given start."""

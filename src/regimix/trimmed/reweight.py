@@ -1,0 +1,80 @@
+"""From trimmed to efficient: a consistent scale, and one step on the rows that fit.
+
+A trimmed fit ignores good rows. Once its scale is known, all rows within a few scales of it are
+good; least squares on those wins most of the lost efficiency back (Rousseeuw and Leroy 1987).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from regimix.engines.base import Engine
+from regimix.trimmed.gram import NormalEquations
+
+__all__ = ["CUTOFF", "Reweighted", "consistent_scale", "reweight", "truncation_factor"]
+
+Floats = NDArray[np.float64]
+
+# Rows further than this many scales are outliers: 1.2 % of the rows of a clean normal table.
+CUTOFF = 2.5
+
+
+@dataclass(frozen=True)
+class Reweighted:
+    """A fit to all rows within the cutoff, in standardised units.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (p,)
+    scale : float
+        Standard deviation of the residuals, consistent at the normal law.
+    inliers : ndarray of shape (n,), bool
+    """
+
+    theta: Floats
+    scale: float
+    inliers: NDArray[np.bool_]
+
+
+def truncation_factor(cutoff: float) -> float:
+    """Deviation of a standard normal, over that of its values within ``cutoff``."""
+    inside = 2 * float(ndtr(cutoff)) - 1
+    density = math.exp(-0.5 * cutoff**2) / math.sqrt(2 * math.pi)
+    variance = 1 - 2 * cutoff * density / inside
+    return 1 / math.sqrt(max(variance, 1e-12))
+
+
+def consistent_scale(objective: float, mass: float, total: float, n_columns: int) -> float:
+    """Turn a trimmed sum of squares into a standard deviation, consistent at the normal law.
+
+    The kept residuals are the smaller ones, so their deviation is too small by a factor that
+    depends on the kept share; and ``n_columns`` of them were fitted for free.
+    """
+    share = mass / total
+    factor = 1.0 if share >= 1 else truncation_factor(float(ndtri((1 + share) / 2)))
+    return factor * math.sqrt(max(objective, 0.0) / max(mass - n_columns, 1.0))
+
+
+def reweight(engine: Engine, theta: Floats, scale: float) -> Reweighted:
+    """Take one least squares step on the rows within the cutoff; judge all rows by the result."""
+    n_columns = engine.problem.n_columns
+    within = engine.within(theta, _bound(engine, theta, scale))
+    normal = NormalEquations(n_columns)
+    normal.refresh(within.sums)
+    solution, _ = normal.solve(theta)
+    step = solution - theta
+    square = within.square - float(step @ (2 * within.sums.moment - normal.gram @ step))
+    scale = math.sqrt(max(square, 0.0) / max(within.mass - n_columns, 1.0))
+    scale *= truncation_factor(CUTOFF)
+    sizes = np.abs(engine.residuals(solution))
+    return Reweighted(solution, scale, sizes <= _bound(engine, solution, scale))
+
+
+def _bound(engine: Engine, theta: Floats, scale: float) -> float:
+    """Cutoff in standardised units, never below what rounding alone does to a residual."""
+    return max(CUTOFF * scale, 4 * float(engine.problem.residual_floor(theta)))
