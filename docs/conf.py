@@ -35,6 +35,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "min_reported_time": 60,
+    "write_computation_times": False,
     "copyfile_regex": r".*GALLERY_HEADER\.rst",
 }
 

@@ -10,19 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from regimix import datasets, errors, metrics, synth
+    from regimix.estimators.mixture import MixedLinearRegression
     from regimix.estimators.trimmed import TrimmedRegressor
+    from regimix.mixture.global_ilts import global_ilts
+    from regimix.mixture.result import Mixture
     from regimix.trimmed.fit import TrimmedFit
     from regimix.trimmed.gradient import gd_ilts
     from regimix.trimmed.ilts import ilts
 
 __version__: str
 __all__ = [
+    "MixedLinearRegression",
+    "Mixture",
     "TrimmedFit",
     "TrimmedRegressor",
     "__version__",
     "datasets",
     "errors",
     "gd_ilts",
+    "global_ilts",
     "ilts",
     "metrics",
     "synth",
@@ -30,9 +36,12 @@ __all__ = [
 
 # Each public name that is not a module, and the module that defines it.
 _HOME = {
+    "MixedLinearRegression": "regimix.estimators.mixture",
+    "Mixture": "regimix.mixture.result",
     "TrimmedFit": "regimix.trimmed.fit",
     "TrimmedRegressor": "regimix.estimators.trimmed",
     "gd_ilts": "regimix.trimmed.gradient",
+    "global_ilts": "regimix.mixture.global_ilts",
     "ilts": "regimix.trimmed.ilts",
 }
 

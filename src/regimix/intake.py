@@ -19,7 +19,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from regimix.errors import DataError, DataKindError
 
-__all__ = ["CHUNK_BYTES", "LARGEST_VALUE", "Table", "chunks", "read_target", "read_weights"]
+__all__ = ["CHUNK_BYTES", "Table", "chunk_size", "chunks", "read_target", "read_weights"]
 
 Floats = NDArray[np.float64]
 
@@ -36,11 +36,18 @@ SMALLEST_CHUNK = 256
 NUMBER_KINDS = ("int", "uint", "float", "bool", "double", "halffloat", "decimal", "null")
 # Objects that stand for a missing number, by the name of their type: pandas is not imported here.
 MISSING = ("NoneType", "NAType", "NaTType")
+# Objects that would pass for a number: text that spells one, and dates.
+NOT_NUMBERS = (str, bytes, np.datetime64, np.timedelta64)
+
+
+def chunk_size(n_columns: int) -> int:
+    """Rows of a chunk that fits the cache."""
+    return max(SMALLEST_CHUNK, CHUNK_BYTES // (8 * max(1, n_columns)))
 
 
 def chunks(n_rows: int, n_columns: int, chunk_rows: int | None = None) -> Iterator[slice]:
     """Cut rows into consecutive slices of bounded size."""
-    rows = chunk_rows or max(SMALLEST_CHUNK, CHUNK_BYTES // (8 * max(1, n_columns)))
+    rows = chunk_rows or chunk_size(n_columns)
     for start in range(0, n_rows, rows):
         yield slice(start, min(start + rows, n_rows))
 
@@ -195,7 +202,7 @@ def _read_table(data: Any, what: str) -> tuple[NDArray[Any], tuple[str, ...]]:
 
 
 def _read_vector(data: Any, what: str) -> NDArray[Any]:
-    """Turn what may be a column into an array of numbers; its shape is the caller's business."""
+    """Turn what may be a column into an array of numbers, of whatever shape."""
     if _is_frame(data):
         return _frame_values(data, [what] * len(data.columns))
     return _numbers(_plain_array(data, what), [what])
@@ -206,7 +213,6 @@ def _is_frame(data: Any) -> bool:
 
 
 def _labels(names: Sequence[str], what: str) -> list[str]:
-    """Write names for messages."""
     return [f"column {name!r} of {what}" for name in names]
 
 
@@ -230,9 +236,7 @@ def _plain_array(data: Any, what: str) -> NDArray[Any]:
     try:
         values = np.asarray(data)
     except ValueError as error:
-        raise DataError(
-            f"{what} is not rectangular: its rows differ in length ({error})."
-        ) from error
+        raise DataError(f"{what} has rows that differ in length ({error}).") from error
     if values.dtype == object and values.ndim == 0:
         raise DataKindError(
             f"{what} is of type {type(data).__name__}, which holds no rows of numbers; pass an "
@@ -276,7 +280,7 @@ def _check_kinds(kinds: Sequence[Any], labels: Sequence[str]) -> None:
         raise DataKindError(
             f"this cannot be read as numbers: {', '.join(odd)}. Drop such columns, or encode them "
             "as numbers (text or categories: one 0/1 column for each value; dates: days since a "
-            "reference). Sparse or complex data is not supported."
+            "reference). Sparse data and complex data are not supported."
         )
 
 
@@ -293,10 +297,7 @@ def _is_number_kind(kind: Any) -> bool:
 def _numbers(values: NDArray[Any], labels: Sequence[str]) -> NDArray[Any]:
     """Make sure of real numbers of at most 64 bits; leave arrays of such numbers where they are.
 
-    Parameters
-    ----------
-    labels : sequence of str
-        What to call each column in messages; one label for an array that has no columns.
+    Messages call each column by its label; one label serves an array that has no columns.
     """
     kind = values.dtype.kind
     if kind in "biuf" and values.dtype.itemsize <= np.dtype(np.float64).itemsize:
@@ -308,14 +309,11 @@ def _numbers(values: NDArray[Any], labels: Sequence[str]) -> NDArray[Any]:
     what = labels[0] if len(set(labels)) == 1 else "X"
     if kind == "c":
         raise DataKindError(f"{what} holds complex numbers. Complex data not supported.")
+    advice = "for example a date to days since a reference"
     if kind in "SUT":
-        raise DataKindError(
-            f"{what} holds text ({values.dtype}), not numbers; if the text spells numbers, convert "
-            f"it with .astype(float)."
-        )
+        advice = "with .astype(float) if it is text that spells numbers"
     raise DataKindError(
-        f"{what} holds {values.dtype} values, which are not numbers; convert them, for example "
-        "a date to days since a reference."
+        f"{what} holds {values.dtype} values, which are not numbers; convert them, {advice}."
     )
 
 
@@ -339,11 +337,9 @@ def _from_objects(values: NDArray[Any], labels: Sequence[str]) -> Floats:
         doubles = values.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         doubles = None
-    # Text that spells a number, and dates, would pass for one: look at the cells themselves.
     for place in np.ndindex(values.shape):
-        cell: Any = values[place]
-        if doubles is None or isinstance(cell, (str, bytes, np.datetime64, np.timedelta64)):
-            _check_cell(cell, place, _label_at(place, labels))
+        if doubles is None or isinstance(values[place], NOT_NUMBERS):
+            _check_cell(values[place], place, _label_at(place, labels))
     assert doubles is not None
     return doubles
 
@@ -357,7 +353,7 @@ def _check_cell(cell: Any, place: tuple[int, ...], what: str) -> None:
             "values in before the fit."
         )
     try:
-        if isinstance(cell, (str, bytes, np.datetime64, np.timedelta64)):
+        if isinstance(cell, NOT_NUMBERS):
             raise TypeError(f"it is a {type(cell).__name__}")
         alone = np.empty(1, dtype=object)
         alone[0] = cell

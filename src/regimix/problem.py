@@ -5,8 +5,8 @@ arrays that say how a row is read: ``z = (x - center) / scale`` with a leading c
 there is an intercept, and ``(y - target_center) / target_scale``. Solvers work with coefficients
 ``theta`` in those units; ``to_user`` and ``from_user`` translate.
 
-Scales are powers of two and centers are multiples of them: dividing by a scale is exact, and units
-do not change when the rows are repeated, weighted or put in another order.
+Scales are powers of two, and centers are multiples of a small part of them: dividing is exact,
+subtracting is exact for numbers of few digits, and a slope translates without any rounding.
 """
 
 from __future__ import annotations
@@ -30,18 +30,20 @@ Floats = NDArray[np.float64]
 STANDARDISE_ROWS = 4096
 # Interquartile range of the standard normal: the factor that turns an IQR into a deviation.
 NORMAL_IQR = 1.3489795003921634
+# Centers are multiples of this part of the scale: subtracting them is exact for numbers of few
+# digits, and what is left of the mean does not tie columns to the constant one.
+CENTER_STEPS = 1024
 # Squares of values with this spread do not vanish (``intake.LARGEST_VALUE`` is the other end).
 SMALLEST_SPREAD = 1e-140
-# A value further away than this many spreads is a placeholder, not an outlier: its square would
-# wipe out every digit of the other rows, and rows lengths no longer fit into single precision.
+# A value further away than this many spreads is a placeholder, not an outlier: products of a few
+# such numbers overflow, and lengths of rows no longer fit into single precision.
 FARTHEST = 1e30
-# A column that varies by so little beside its own size has too few digits left: residuals are
-# differences of products of that size.
+# A column whose values are this many times larger than their spread: residuals are differences of
+# numbers of that size, and would keep about six digits.
 LARGEST_OFFSET = 1e10
 # Below this many roundings of the values themselves a spread is no spread.
 ROUNDINGS = 8
-# No prediction is further from the data than this many spreads of the response: its square, summed
-# and brought to user units, must be finite.
+# Coefficients that a user starts from, standardised: beyond this, squared residuals may overflow.
 LARGEST_THETA = 1e60
 
 
@@ -187,8 +189,6 @@ class Problem:
                 f"{self.scale.min():.3g} to {self.scale.max():.3g}); rescale the columns or the "
                 "response."
             )
-        if not self.fit_intercept:
-            intercept = np.zeros_like(intercept)
         return coef, intercept
 
     def from_user(self, coef: Floats, intercept: Floats | float = 0.0) -> Floats:
@@ -335,7 +335,7 @@ def _spread(
     smallest_size = SMALLEST_SPREAD if centred else 0.0
     size = np.where(size > smallest_size, _power_of_two(size), 1.0)
     if centred:
-        center = np.where(constant, lowest, _multiple(center, scale))
+        center = np.where(constant, lowest, _multiple(center, scale / CENTER_STEPS))
     return center, np.where(constant, size, scale)
 
 
@@ -365,6 +365,5 @@ def _power_of_two(values: Floats) -> Floats:
 def _multiple(values: Floats, unit: Floats) -> Floats:
     """Round to a multiple of a unit, where the unit is not lost beside the value."""
     countable = np.abs(values) < unit * 2.0**52
-    return (
-        np.where(countable, np.rint(np.where(countable, values, 0.0) / unit) * unit, values) + 0.0
-    )
+    steps = np.rint(np.where(countable, values, 0.0) / unit)
+    return np.where(countable, steps * unit, values) + 0.0  # never -0.0

@@ -125,6 +125,10 @@ class Follower(Protocol):
         """Sum ``w z r`` over each start's kept rows, residuals at ``thetas``; no p x p matrix."""
         ...
 
+    def diagonal(self, start: int) -> Floats:
+        """Sum ``w z^2`` over the kept rows, column by column."""
+        ...
+
     def product(self, start: int, direction: Floats) -> Floats:
         """Multiply the kept rows' Gram matrix with a vector; no p x p matrix."""
         ...

@@ -32,7 +32,7 @@ def row_keys(problem: Problem, chunks: Iterable[slice], seed: int) -> Words:
     """
     rng = np.random.default_rng(_HASH_SEED)
     factors = rng.integers(0, 2**64, problem.n_features + 1, dtype=np.uint64) | np.uint64(1)
-    salt = mix(np.array([seed], dtype=np.uint64))
+    salt = mix(np.array([seed % 2**64], dtype=np.uint64))
     keys = np.empty(problem.n_rows, dtype=np.uint64)
     for rows in chunks:
         with np.errstate(over="ignore"):

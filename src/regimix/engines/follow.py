@@ -35,7 +35,6 @@ class Rows(Protocol):
     """What a follower asks of the engine it works for."""
 
     problem: Problem
-    sum_raw: bool
 
     def chunks(self) -> Iterator[slice]: ...
     def residual_block(self, thetas: Floats, out: Floats | None = None) -> Floats: ...
@@ -178,9 +177,8 @@ class MemoryFollower:
             memory.signature ^= _name(np.flatnonzero(changed[chunk]) + chunk.start)
         memory.boundary = (choice.boundary, choice.boundary_weight)
         memory.rows = None
-        return Selected(
-            objective, int(np.count_nonzero(changed)), 0.0, choice.threshold, memory.name()
-        )
+        n_moved = int(np.count_nonzero(changed))
+        return Selected(objective, n_moved, 0.0, choice.threshold, memory.name())
 
     def _record_band(self, band: Band, choice: Choice) -> Selected:
         """Note a selection made among the rows of the band alone."""
@@ -251,17 +249,9 @@ class MemoryFollower:
 
     def kept_sums(self, start: int, theta: Floats) -> RowSums:
         """Sum over all kept rows, afresh, with residuals at ``theta``."""
-        size = self.engine.problem.n_columns
-        gram, moment = np.zeros((size, size)), np.zeros(size)
+        rows = np.flatnonzero(self._kept[start])
         weights = self._kept_weights(start)
-        for chunk in self.engine.chunks():
-            rows = np.flatnonzero(self._kept[start, chunk]) + chunk.start
-            sums = self.engine.sums(
-                rows, None, None if weights is None else weights[rows], theta=theta
-            )
-            gram += sums.gram
-            moment += sums.moment
-        return RowSums(gram, moment)
+        return self.engine.sums(rows, None, None if weights is None else weights[rows], theta)
 
     def gradients(self, starts: Sequence[int], thetas: Floats) -> Floats:
         """Sum ``w z r`` over each start's kept rows, residuals at ``thetas``; no p x p matrix."""
@@ -279,9 +269,20 @@ class MemoryFollower:
                 )
             back += residuals @ values
             mass += residuals.sum(axis=1)
-        if self.engine.sum_raw:
-            back = (back - mass[:, None] * problem.center) / problem.scale
+        back /= problem.scale
         return np.column_stack([mass, back]) if problem.fit_intercept else back
+
+    def diagonal(self, start: int) -> Floats:
+        """Sum ``w z^2`` over the kept rows, column by column."""
+        total = np.zeros(self.engine.problem.n_columns)
+        weights = self._kept_weights(start)
+        for rows in self.engine.chunks():
+            Z = self.engine.standardised(rows)
+            factor = (
+                self._kept[start, rows].astype(np.float64) if weights is None else weights[rows]
+            )
+            total += factor @ np.square(Z, out=Z)
+        return total
 
     def product(self, start: int, direction: Floats) -> Floats:
         """Multiply the kept rows' Gram matrix with a vector; no p x p matrix.

@@ -17,18 +17,13 @@ from numpy.typing import NDArray
 from regimix.engines.base import RowSums, Sample, Within
 from regimix.engines.draw import draw_distinct
 from regimix.engines.follow import MemoryFollower
-from regimix.intake import chunks
+from regimix.intake import chunk_size, chunks
 from regimix.problem import Problem
 
 __all__ = ["MemoryEngine"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
-
-# Sums over raw rows, standardised afterwards, lose (center / scale)^2 in precision. Up to this
-# ratio the loss is harmless (the last step of a fit works with standardised rows anyway), and
-# summing raw rows saves two passes over each chunk. Beyond it, rows are standardised first.
-LARGEST_OFFSET = 1e3
 
 
 class MemoryEngine:
@@ -38,7 +33,6 @@ class MemoryEngine:
         self.problem = problem
         self.chunk_rows = chunk_rows
         self._inverse_scale = 1.0 / problem.scale
-        self.sum_raw = bool((np.abs(problem.center) <= LARGEST_OFFSET * problem.scale).all())
 
     def follow(self, n_starts: int, mass: float, *, narrow: bool = False) -> MemoryFollower:
         """Begin to follow starts that keep rows of total weight ``mass`` each."""
@@ -111,7 +105,9 @@ class MemoryEngine:
         """
         p = self.problem.n_features + 1
         gram, moment = np.zeros((p, p)), np.zeros(p)
-        for part in chunks(rows.size, p, self.chunk_rows):
+        # Adding a p x p matrix must stay cheap against computing it: no fewer than p rows at once.
+        at_once = self.chunk_rows or max(p, chunk_size(p))
+        for part in chunks(rows.size, p, at_once):
             values = self.read(rows[part])
             if theta is not None:
                 near = self.residuals_of(rows[part], theta, values)
@@ -120,26 +116,31 @@ class MemoryEngine:
                 near = residuals[part]
             self._add_rows(gram, moment, values, near, None if weights is None else weights[part])
         gram[1:, 0] = gram[0, 1:]
-        if self.sum_raw:
-            gram, moment = self._standardise_sums(gram, moment)
+        gram[1:] *= self._inverse_scale[:, None]
+        gram[:, 1:] *= self._inverse_scale
+        moment[1:] *= self._inverse_scale
         if not self.problem.fit_intercept:
             gram, moment = gram[1:, 1:], moment[1:]
         return RowSums(gram, moment)
 
     def read(self, rows: Indices | slice) -> Floats:
-        """Read some rows, raw where that is accurate enough, without a constant column."""
-        if not self.sum_raw:
-            return self.standardised(rows)[:, int(self.problem.fit_intercept) :]
+        """Copy some rows, centred but not scaled, without a constant column.
+
+        Centring before summing costs one cheap operation and loses nothing; scales can wait until
+        the sums are there.
+        """
         X = self.problem.X
-        return as_float64(X[rows] if isinstance(rows, slice) else X.take(rows, axis=0))
+        picked = X[rows] if isinstance(rows, slice) else X.take(rows, axis=0)
+        if not self.problem.fit_intercept:
+            return as_float64(picked)
+        out = picked if isinstance(rows, np.ndarray) and picked.dtype == np.float64 else None
+        return np.asarray(np.subtract(picked, self.problem.center, out=out))
 
     def slopes(self, thetas: Floats) -> tuple[Floats, Floats]:
         """Slopes and constants that predict from rows as ``read`` gives them."""
-        if self.sum_raw:
-            return self.problem.raw(thetas)
         first = int(self.problem.fit_intercept)
         constants = thetas[..., 0] if first else np.zeros(thetas.shape[:-1])
-        return thetas[..., first:], constants
+        return thetas[..., first:] * self._inverse_scale, constants
 
     def residuals_of(self, rows: Indices, theta: Floats, read: Floats | None = None) -> Floats:
         """Residuals of some rows, which may have been read already."""
@@ -166,17 +167,6 @@ class MemoryEngine:
             gram[0, 1:] += weighted.sum(axis=0)
             gram[0, 0] += values.shape[0] if weights is None else weights.sum()
             moment[0] += residuals.sum() if weights is None else residuals @ weights
-
-    def _standardise_sums(self, gram: Floats, moment: Floats) -> tuple[Floats, Floats]:
-        """Turn sums over rows ``(1, x)`` into sums over rows ``(1, (x - center) / scale)``."""
-        shift = self.problem.center * self._inverse_scale
-        half = gram.copy()
-        half[:, 1:] = gram[:, 1:] * self._inverse_scale - np.outer(gram[:, 0], shift)
-        whole = half.copy()
-        whole[1:] = half[1:] * self._inverse_scale[:, None] - np.outer(shift, half[0])
-        moved = moment.copy()
-        moved[1:] = moment[1:] * self._inverse_scale - shift * moment[0]
-        return whole, moved
 
     def within(self, theta: Floats, bound: float) -> Within:
         """Find the rows whose absolute residual is at most ``bound``, and sum over them."""

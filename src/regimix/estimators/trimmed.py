@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -14,11 +14,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import ConvergenceWarning, EvidenceWarning, ParameterError, RankWarning
 from regimix.intake import Table
+from regimix.mixture.given import given_starts
+from regimix.mixture.settings import read_seed
 from regimix.problem import Problem
 from regimix.search.single import Single, find_single
+from regimix.trimmed.fit import check_limits
 from regimix.trimmed.gradient import GradientSolver
 from regimix.trimmed.ilts import MAX_ITER, ExactSolver, Solver
-from regimix.trimmed.reweight import Reweighted, consistent_scale, reweight
+from regimix.trimmed.reweight import consistent_scale, judged, reweight
 from regimix.trimmed.rows import kept_mass
 
 __all__ = ["TrimmedRegressor"]
@@ -141,9 +144,9 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         single = find_single(
             engine,
             mass,
-            given=self._given_starts(problem),
+            given=None if self.init is None else given_starts(problem, self.init),
             n_starts=self.n_starts,
-            seed=_seed(self.random_state),
+            seed=read_seed(self.random_state),
             max_iter=self.max_iter,
             tol=self.tol,
             make_solver=self._make_solver,
@@ -168,13 +171,10 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
             raise ParameterError(f'keep must be "auto" or a fraction in (0, 1]; got {self.keep!r}.')
         if self.solver not in SOLVERS:
             raise ParameterError(f"solver must be one of {SOLVERS}; got {self.solver!r}.")
-        for name, lowest in (("n_starts", 0), ("max_iter", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Integral) or value < lowest:
-                raise ParameterError(f"{name} must be a whole number from {lowest}; got {value!r}.")
-        tol: Any = self.tol
-        if isinstance(tol, bool) or not isinstance(tol, Real) or not 0 <= float(tol) < 1:
-            raise ParameterError(f"tol must be a number from 0 to below 1; got {tol!r}.")
+        n: Any = self.n_starts
+        if isinstance(n, bool) or not isinstance(n, Integral) or int(n) < 0:
+            raise ParameterError(f"n_starts must be a whole number from 0; got {n!r}.")
+        check_limits(self.max_iter, self.tol)
 
     def _make_solver(self, problem: Problem, n_starts: int, mass: float) -> Solver:
         if self.solver == "exact":
@@ -182,33 +182,15 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         inner: Any = self.solver
         return GradientSolver(problem, mass, n_starts, inner=inner)
 
-    def _given_starts(self, problem: Problem) -> Floats | None:
-        if self.init is None:
-            return None
-        init = np.atleast_2d(np.asarray(self.init, dtype=np.float64))
-        d = problem.n_features
-        widths = (d, d + 1) if self.fit_intercept else (d,)
-        if init.ndim != 2 or init.shape[1] not in widths or not np.isfinite(init).all():
-            allowed = " or ".join(f"(starts, {width})" for width in widths)
-            raise ParameterError(
-                f"init must be finite and of shape {allowed}; got shape {np.shape(self.init)}."
-            )
-        if init.shape[1] == d + 1:
-            return problem.from_user(init[:, :d], init[:, d])
-        # Without an intercept of its own a start gets the one that fits half of the rows.
-        middle = [float(np.median(problem.y - problem.X @ row)) for row in init]
-        return problem.from_user(init, np.array(middle))
-
     def _store(self, engine: MemoryEngine, single: Single) -> None:
         problem, run = engine.problem, single.run
         raw_scale = single.scale
         if raw_scale is None:
-            raw_scale = consistent_scale(
-                run.objective[-1], single.mass, problem.mass, problem.n_columns
-            )
-        final = Reweighted(run.theta, raw_scale, engine.within(run.theta, raw_scale).rows)
+            raw_scale = consistent_scale(run.objective[-1], single.mass, problem.mass, run.rank)
         if self.reweight:
             final = reweight(engine, run.theta, raw_scale)
+        else:
+            final = judged(engine, run.theta, raw_scale)
         unit = problem.target_scale
         raw_coef, raw_intercept = problem.to_user(run.theta)
         coef, intercept = problem.to_user(final.theta)
@@ -220,6 +202,7 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         self.objective_ = run.objective[-1] * unit**2
         self.n_iter_ = run.n_iter
         self.start_ = single.source
+        self.__dict__.pop("evidence_", None)
         if single.evidence is not None:
             self.evidence_ = single.evidence
 
@@ -231,7 +214,7 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        if single.run.rank < min(problem.n_columns, problem.n_rows):
+        if single.run.rank < problem.n_columns:
             warnings.warn(
                 f"the kept rows determine {single.run.rank} of {problem.n_columns} coefficients "
                 "(columns that repeat or depend on each other, or too few rows); the shortest "
@@ -251,21 +234,3 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         return tags
-
-
-def _seed(random_state: Any) -> int:
-    """Read a seed from whatever scikit-learn users pass."""
-    if random_state is None:
-        return int(np.random.default_rng().integers(2**63))
-    if isinstance(random_state, Integral):
-        if random_state < 0:
-            raise ParameterError(f"random_state must not be negative; got {random_state!r}.")
-        return int(random_state)
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**63))
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    raise ParameterError(
-        "random_state must be None, a whole number, a numpy Generator or a RandomState; got "
-        f"{random_state!r}."
-    )

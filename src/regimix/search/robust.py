@@ -5,14 +5,13 @@ No source is right for every table; each is cheap, and one common test judges th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from regimix.engines.base import Sample
+from regimix.search.starts import Starts
 
-__all__ = ["Starts", "single_starts"]
+__all__ = ["elemental", "reweighted", "single_starts", "weighted_fit"]
 
 Floats = NDArray[np.float64]
 
@@ -21,25 +20,6 @@ REWEIGHTING = (1.0, 8.0)
 REWEIGHTING_ROUNDS = 15
 # Keeps a Gram matrix of few or dependent rows solvable; far below any real curvature.
 RIDGE = 1e-10
-
-
-@dataclass(frozen=True)
-class Starts:
-    """Where a search begins, and where each start comes from.
-
-    Attributes
-    ----------
-    thetas : ndarray of shape (starts, p)
-        Standardised coefficients.
-    source : tuple of str
-    """
-
-    thetas: Floats
-    source: tuple[str, ...]
-
-    def and_also(self, thetas: Floats, source: str) -> Starts:
-        """Append starts of one more source."""
-        return Starts(np.vstack([self.thetas, thetas]), self.source + (source,) * len(thetas))
 
 
 def single_starts(sample: Sample, n_elemental: int, rng: np.random.Generator) -> Starts:

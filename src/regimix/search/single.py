@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from regimix.engines.base import Engine, Follower, Sample
 from regimix.engines.memory import MemoryEngine
 from regimix.problem import Problem
-from regimix.search.robust import Starts, elemental, single_starts
+from regimix.search.robust import elemental, single_starts
+from regimix.search.starts import Starts
 from regimix.trimmed.evidence import Background, weigh_spikes
 from regimix.trimmed.fit import Run
-from regimix.trimmed.grow import Grown, grow
+from regimix.trimmed.grow import Grown, grow, unit_weights
 from regimix.trimmed.ilts import ExactSolver, Solver, concentrate
 
 __all__ = ["Single", "find_single"]
@@ -87,8 +88,10 @@ def find_single(
     problem = engine.problem
     rng = np.random.default_rng(seed)
     first_rows = max(SAMPLE_ROWS, ROWS_PER_COLUMN * problem.n_columns)
-    nested = _nested_sizes(problem.n_rows, first_rows)
-    largest = engine.sample(nested[-1], seed)
+    nested = _nested_sizes(int(np.ceil(problem.mass)), first_rows)
+    asked, largest = nested[-1], engine.sample(nested[-1], seed)
+    # Repeated rows are drawn once: there may be fewer than asked for.
+    nested = sorted({min(rows, largest.y.size) for rows in nested})
     stages = [_first_rows(largest, rows, problem.counts) for rows in nested]
     sample = Sample(largest.Z[: nested[0]], largest.y[: nested[0]], largest.weights[: nested[0]])
     starts = single_starts(sample, n_starts, rng)
@@ -101,7 +104,7 @@ def find_single(
         sources = [starts.source[grown.start[0]]]
     else:
         share = mass / problem.mass
-        whole = nested[0] >= problem.n_rows
+        whole = len(nested) == 1 and (largest.y.size < asked or asked >= problem.mass)
         thetas, sources = _promising(stages[0], starts, share, final=whole)
         if whole:
             thetas[0] = _hop(stages[0], sample, thetas[0], share, rng)
@@ -111,6 +114,7 @@ def find_single(
 
 
 def _nested_sizes(n_rows: int, first: int) -> list[int]:
+    """Sizes of the samples, by the weight of the table: repeated rows change nothing."""
     if n_rows <= WHOLE_TABLE * first:
         return [n_rows]
     sizes = [first]
@@ -135,7 +139,7 @@ def _grown(engine: MemoryEngine, starts: Starts) -> Grown:
     rows that lie on a line by chance), or with hardly more rows than coefficients.
     """
     problem = engine.problem
-    weights = np.ones(problem.n_rows) if problem.weights is None else problem.weights
+    weights = unit_weights(engine)
     background = Background.of(problem.y, weights)
     grown = grow(engine, starts.thetas, background)
     if grown.evidence[0] > 0:
@@ -170,10 +174,10 @@ def _promising(
     """
     mass = _sample_mass(engine, share)
     runs, _ = concentrate(engine, starts.thetas, mass, max_iter=FIRST_ROUNDS)
-    order = np.argsort([run.objective[-1] for run in runs], kind="stable")[:PROMISING]
+    order = _ranked(engine, runs, mass)[:PROMISING]
     thetas = np.stack([runs[i].theta for i in order])
     runs, _ = concentrate(engine, thetas, mass, tol=0.0 if final else STAGE_TOL)
-    best_first = np.argsort([run.objective[-1] for run in runs], kind="stable")
+    best_first = _ranked(engine, runs, mass)
     chosen = _distinct(runs, best_first, 0.0 if final else SAME_BASIN / mass**2)
     return np.stack([runs[i].theta for i in chosen]), [starts.source[order[i]] for i in chosen]
 
@@ -192,7 +196,7 @@ def _hop(
     for _ in range(MOST_HOPS):
         good = Sample(sample.Z[kept], sample.y[kept], sample.weights[kept])
         runs, follower = concentrate(engine, elemental(good, HOP_STARTS, rng), mass)
-        winner = int(np.argmin([run.objective[-1] for run in runs]))
+        winner = int(_ranked(engine, runs, mass)[0])
         if not runs[winner].objective[-1] < best.objective[-1] * (1 - 1e-9):
             break
         best, kept = runs[winner], follower.kept(winner)[0]
@@ -215,9 +219,16 @@ def _distinct(runs: list[Run], order: NDArray[np.intp], closeness: float) -> lis
 
 
 def _best(engine: Engine, thetas: Floats, share: float) -> Floats:
-    runs, _ = concentrate(engine, thetas, _sample_mass(engine, share), tol=STAGE_TOL)
-    order = np.argsort([run.objective[-1] for run in runs], kind="stable")
-    return np.stack([runs[i].theta for i in order])
+    mass = _sample_mass(engine, share)
+    runs, _ = concentrate(engine, thetas, mass, tol=STAGE_TOL)
+    return np.stack([runs[i].theta for i in _ranked(engine, runs, mass)])
+
+
+def _ranked(engine: Engine, runs: list[Run], mass: float) -> NDArray[np.intp]:
+    """Order runs by objective; what is below rounding is zero, and ties keep their order."""
+    floors = engine.problem.residual_floor(np.stack([run.theta for run in runs]))
+    objectives = np.array([run.objective[-1] for run in runs])
+    return np.argsort(np.where(objectives <= mass * floors**2, 0.0, objectives), kind="stable")
 
 
 def _finish(

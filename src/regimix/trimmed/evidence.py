@@ -20,11 +20,13 @@ Floats = NDArray[np.float64]
 # Extent of the response: from the 1 % to the 99 % quantile, and a little more.
 TAIL = 0.01
 ROOM = 1.1
+# The extent counts up to this many deviations of the bulk.
+LARGEST_EXTENT = 1000.0
 # Noiseless data would score infinity: no noise level below this share of the response's extent.
 SMALLEST_SCALE = 1e-9
 # One-dimensional, so steps are cheap; from a good guess a few are enough.
-EM_STEPS = 30
-EM_SETTLED = 1e-3
+EM_STEPS = 100
+EM_SETTLED = 1e-4
 # A share of exactly zero or one would never move again.
 SHARE_LIMIT = 1e-6
 
@@ -54,6 +56,8 @@ class Background:
         low, middle, high = _quantiles(y, weights, (TAIL, 0.5, 1 - TAIL))
         extent = high - low or float(np.ptp(y)) or 1.0
         spread = _quantiles(np.abs(y - middle), weights, (0.5,))[0] * 1.4826 or extent
+        # A few rows that are wrong by many orders of magnitude must not set the scale of the rest.
+        extent = min(extent, LARGEST_EXTENT * spread)
         flat = 1 / (ROOM * extent)
         normal = _normal(y - middle, np.array(spread))
         share = _fit_share(normal[None, :], np.full(y.shape, flat), weights, np.array([0.9]))[0]
@@ -107,8 +111,7 @@ def weigh_spikes(
     claimed = _fit_share(spike, background.rows, weights, share)
     density = claimed[:, None] * spike + (1 - claimed[:, None]) * background.rows
     gain = np.log(density / background.rows) @ weights
-    mass = claimed * total
-    discount = np.clip(1 - n_columns / np.maximum(mass, 1.0), 0.0, 1.0)
+    discount = np.clip(1 - n_columns / np.maximum(claimed * total, 1.0), 0.0, 1.0)
     evidence = np.where(gain > 0, gain * discount, gain) - 0.5 * (n_columns + 2) * np.log(total)
     return Spike(share, scale, np.where(share * total > n_columns + 1, evidence, -np.inf))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ __all__ = [
     "Run",
     "StopReason",
     "TrimmedFit",
+    "check_limits",
     "read_starts",
     "to_fit",
     "watcher",
@@ -112,6 +114,18 @@ class Run:
     n_iter: int = 0
     rank: int = 0
     n_steps: list[int] = field(default_factory=list)
+
+
+def check_limits(max_iter: Any, tol: Any, chunk_rows: Any = None) -> None:
+    """Refuse limits that make no sense."""
+    whole_numbers = [("max_iter", max_iter, 0)]
+    if chunk_rows is not None:
+        whole_numbers.append(("chunk_rows", chunk_rows, 1))
+    for name, value, lowest in whole_numbers:
+        if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < lowest:
+            raise ParameterError(f"{name} must be a whole number from {lowest}; got {value!r}.")
+    if isinstance(tol, bool) or not isinstance(tol, Real) or not 0 <= float(tol) < 1:
+        raise ParameterError(f"tol must be a number from 0 to below 1; got {tol!r}.")
 
 
 def read_starts(problem: Problem, start: Any, start_intercept: Any) -> Floats:

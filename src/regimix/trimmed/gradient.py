@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +26,14 @@ from regimix.engines.base import Follower, Selected
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import ParameterError
 from regimix.problem import Problem
-from regimix.trimmed.fit import Callback, TrimmedFit, read_starts, to_fit, watcher
+from regimix.trimmed.fit import (
+    Callback,
+    TrimmedFit,
+    check_limits,
+    read_starts,
+    to_fit,
+    watcher,
+)
 from regimix.trimmed.ilts import MAX_ITER, concentrate
 from regimix.trimmed.rows import kept_mass
 
@@ -40,12 +48,17 @@ FIRST_ERROR = 0.5
 SLOWEST_SHRINKING = 0.9
 # A round never makes more inner steps than this; the next selection is cheap against them.
 MOST_STEPS = 200
-# Kept rows unchanged and a step below this share of the coefficients: settled.
+# Kept rows unchanged and a gradient below this share of the residuals: settled.
 SETTLED = 1e-10
 # Power iteration ends when the largest eigenvalue moves by less than this share. A fixed step is
 # stable up to twice the inverse eigenvalue, so a rough value is enough.
 POWER_ACCURACY = 0.02
 POWER_STEPS = 20
+# Inner steps that shrink the gradient slower than this are counted as if they shrank it so much.
+SLOWEST_RATE = 1e-3
+# A gain left below this share of what there was is rounding: the rows' fit is solved.
+SOLVED = 1e-12
+EPSILON = float(np.finfo(np.float64).eps)
 
 
 def ideal_steps(error: float, selection_cost: float, rate: float) -> int:
@@ -67,23 +80,34 @@ def ideal_steps(error: float, selection_cost: float, rate: float) -> int:
 
 @dataclass
 class _Pace:
-    """What the iterates of one start tell: step lengths, shrinking rate, step size."""
+    """What the iterates of one start tell: error, shrinking rate, step size."""
 
     last_step: float = math.inf
     error: float = FIRST_ERROR
     rate: float = math.log(2.0)
-    top: float | None = None
-    unmoved: bool = False
+    size: float | None = None
+    diagonal: Floats | None = None
+    n_moved: int = 0
+    rounds: int = 0
+    objective: float = math.inf
+    # What the rest of the way could still gain, in units of the objective.
+    to_gain: float = math.inf
 
-    def note_step(self, step: float, length: float) -> None:
-        shrinking = min(step / self.last_step, SLOWEST_SHRINKING) if self.last_step > 0 else 0.0
+    def note_step(self, step: float) -> None:
+        """Extrapolate the error from two successive relative step lengths."""
         if math.isfinite(self.last_step):
-            self.error = step * shrinking / (1 - shrinking) / max(length, 1e-300)
+            shrinking = min(step / self.last_step, SLOWEST_SHRINKING) if self.last_step > 0 else 0.0
+            self.error = step * shrinking / (1 - shrinking)
         self.last_step = step
 
 
 class GradientSolver:
-    """A few gradient or conjugate gradient steps on the kept rows."""
+    """A few gradient or conjugate gradient steps on the kept rows.
+
+    Columns are brought to equal length over the kept rows first (one pass, a vector): rows of high
+    leverage that left the kept set must not make the others look flat. Lengths are measured again
+    after 1, 2, 4, 8, ... rounds, for the kept rows change less and less.
+    """
 
     narrow = False
 
@@ -98,6 +122,7 @@ class GradientSolver:
         step_size: float | Literal["auto"] = "auto",
         selection_cost: float | None = None,
     ) -> None:
+        self._problem = problem
         self._mass = mass
         self._inner = inner
         self._steps = steps
@@ -107,90 +132,105 @@ class GradientSolver:
         self._pace = [_Pace() for _ in range(n_starts)]
 
     def take(
-        self, start: int, _theta: Floats, selected: Selected, _follower: Follower
+        self, start: int, theta: Floats, selected: Selected, _follower: Follower
     ) -> tuple[float, bool]:
-        """Note a selection; settled when the kept rows stay and the last round hardly moved."""
+        """Note a selection; settled when the kept rows stay and nothing is left to gain."""
         assert selected.objective is not None
         pace = self._pace[start]
-        pace.unmoved = selected.n_moved == 0
-        return selected.objective, pace.unmoved and pace.last_step <= SETTLED
+        pace.n_moved, pace.objective = selected.n_moved, selected.objective
+        rounding = self._mass * float(self._problem.residual_floor(theta)) ** 2
+        settled = pace.to_gain <= max(SETTLED**2 * selected.objective, rounding)
+        return selected.objective, selected.n_moved == 0 and settled
 
     def refit(self, start: int, theta: Floats, follower: Follower) -> tuple[Floats, int, int]:
         """Make the round's inner steps."""
         pace = self._pace[start]
-        steps = self._count(pace)
+        pace.rounds += 1
+        if pace.diagonal is None or pace.rounds & (pace.rounds - 1) == 0:
+            diagonal = follower.diagonal(start)
+            pace.diagonal = np.where(diagonal > 0, diagonal, 1.0)
+            pace.size = None
         gradient = follower.gradients([start], theta[None, :])[0]
-        begin = float(np.linalg.norm(gradient))
+        begin = float(gradient @ (gradient / pace.diagonal))
         walk = self._conjugate if self._inner == "cg" else self._descend
-        step, gradient, made = walk(start, gradient, steps, follower)
-        length = float(np.linalg.norm(theta + step))
-        pace.note_step(float(np.linalg.norm(step)) / max(length, 1e-300), 1.0)
-        end = float(np.linalg.norm(gradient))
-        if made and 0 < end < begin:
-            pace.rate = max(math.log(begin / end) / made, 1e-3)
+        step, gradient, made = walk(start, gradient, self._count(pace), follower)
+        pace.to_gain = float(gradient @ (gradient / pace.diagonal))
+        length = math.sqrt(float(pace.diagonal @ (theta + step) ** 2))
+        pace.note_step(math.sqrt(float(pace.diagonal @ step**2)) / max(length, 1e-300))
+        if made and pace.to_gain < begin:
+            left = max(pace.to_gain, SOLVED * begin)
+            pace.rate = max(0.5 * math.log(begin / left) / made, SLOWEST_RATE)
         return theta + step, theta.size, made
 
     def _count(self, pace: _Pace) -> int:
         if self._steps != "ideal":
             return self._steps
-        # Once the rows stay, nothing is gained by selecting again soon: the floor of the
-        # proposition, log n / n, is where selections stop to depend on the error.
-        error = pace.error if pace.unmoved else max(pace.error, self._floor)
+        # The proposition's floor, log n / n, is where selections stop to depend on the error. Once
+        # the rows stay, nothing is gained by selecting again soon.
+        error = pace.error if pace.n_moved == 0 else max(pace.error, self._floor)
         return ideal_steps(error, self._cost, pace.rate)
 
     def _descend(
         self, start: int, gradient: Floats, steps: int, follower: Follower
     ) -> tuple[Floats, Floats, int]:
         """Gradient steps of fixed size; the product that a step costs gives the next gradient."""
+        pace = self._pace[start]
+        assert pace.diagonal is not None
+        if pace.size is None:
+            pace.size = self._size(start, gradient, pace.diagonal, follower)
         total = np.zeros_like(gradient)
         for made in range(steps):
-            size = self._size(start, gradient, follower)
-            step = size * gradient
+            step = pace.size * gradient / pace.diagonal
             following = gradient - follower.product(start, step)
-            if not np.linalg.norm(following) <= np.linalg.norm(gradient) * (1 + 1e-9):
-                if self._step_size != "auto" or np.linalg.norm(gradient) < 1e-14 * self._mass:
+            now, then = (float(g @ (g / pace.diagonal)) for g in (gradient, following))
+            if then >= now:
+                if now <= EPSILON**2 * pace.objective:
                     return total, gradient, made
-                self._pace[start].top = None  # the step was too long for these rows: measure again
+                pace.size /= 2  # too long for these rows: a shorter one from now on
                 continue
             total += step
             gradient = following
         return total, gradient, steps
 
-    def _size(self, start: int, gradient: Floats, follower: Follower) -> float:
+    def _size(self, start: int, gradient: Floats, diagonal: Floats, follower: Follower) -> float:
         if self._step_size != "auto":
-            return float(self._step_size) / self._mass
-        pace = self._pace[start]
-        if pace.top is None:
-            pace.top = largest_eigenvalue(start, gradient, follower)
-        return 1.0 / pace.top if pace.top > 0 else 0.0
+            return float(self._step_size)
+        top = largest_eigenvalue(start, gradient, diagonal, follower)
+        return 1.0 / top if top > 0 else 0.0
 
     def _conjugate(
         self, start: int, gradient: Floats, steps: int, follower: Follower
     ) -> tuple[Floats, Floats, int]:
         """Conjugate gradient steps: the best point of the space that as many products span."""
+        diagonal = self._pace[start].diagonal
+        assert diagonal is not None
         total = np.zeros_like(gradient)
-        direction = gradient.copy()
-        square = float(gradient @ gradient)
+        direction = gradient / diagonal
+        square = first = float(gradient @ direction)
         for made in range(steps):
+            if square <= EPSILON**2 * first:
+                return total, gradient, made
             image = follower.product(start, direction)
             curvature = float(direction @ image)
-            if not curvature > np.finfo(np.float64).eps * float(direction @ direction):
+            if not curvature > EPSILON * float(diagonal @ direction**2):
                 return total, gradient, made
             size = square / curvature
             total += size * direction
             gradient = gradient - size * image
-            previous, square = square, float(gradient @ gradient)
-            direction = gradient + (square / previous) * direction
+            previous, square = square, float(gradient @ (gradient / diagonal))
+            direction = gradient / diagonal + (square / previous) * direction
         return total, gradient, steps
 
 
-def largest_eigenvalue(start: int, guess: Floats, follower: Follower) -> float:
-    """Largest eigenvalue of the kept rows' Gram matrix, by power iteration."""
-    norm = float(np.linalg.norm(guess))
-    vector = guess / norm if norm > 0 else np.full(guess.size, guess.size**-0.5)
+def largest_eigenvalue(start: int, guess: Floats, diagonal: Floats, follower: Follower) -> float:
+    """Largest eigenvalue of the kept rows' equilibrated Gram matrix, by power iteration."""
+    root = np.sqrt(diagonal)
+    vector = guess / root
+    norm = float(np.linalg.norm(vector))
+    vector = vector / norm if norm > 0 else np.full(guess.size, guess.size**-0.5)
     value = 0.0
     for _ in range(POWER_STEPS):
-        image = follower.product(start, vector)
+        image = follower.product(start, vector / root) / root
         previous, value = value, float(np.linalg.norm(image))
         if value == 0 or abs(value - previous) <= POWER_ACCURACY * value:
             break
@@ -242,8 +282,9 @@ chunk_rows
         Inner steps of a round, the paper's M_t: scheduled by the ideal stopping time
         (Proposition 15), or a fixed number.
     step_size : "auto" or float
-        Gradient steps only, the paper's eta, in standardised units: one over the largest
-        eigenvalue of the kept rows' mean Gram matrix, by power iteration, or a given value.
+        Gradient steps only, the paper's eta, in units in which the kept rows' columns have mean
+        square one: one over the largest eigenvalue of their mean Gram matrix, by power iteration,
+        or a given value (halved where it is too long to descend).
     selection_cost : float, optional
         The paper's w, the cost of a selection in units of an inner step. Default: counted from
         the shape of the data.
@@ -253,7 +294,8 @@ chunk_rows
     TrimmedFit, or tuple of TrimmedFit if ``start`` is a matrix
         ``n_steps`` has the inner steps of each round.
     """
-    _check(inner, steps, step_size)
+    _check(inner, steps, step_size, selection_cost)
+    check_limits(max_iter, tol, chunk_rows)
     problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=fit_intercept)
     mass = kept_mass(keep, problem)
     engine = MemoryEngine(problem, chunk_rows)
@@ -278,10 +320,18 @@ chunk_rows
     return fits if np.ndim(start) == 2 else fits[0]
 
 
-def _check(inner: str, steps: Any, step_size: Any) -> None:
+def _check(inner: Any, steps: Any, step_size: Any, selection_cost: Any) -> None:
     if inner not in ("gradient", "cg"):
         raise ParameterError(f'inner must be "gradient" or "cg"; got {inner!r}.')
-    if steps != "ideal" and (isinstance(steps, bool) or not isinstance(steps, int) or steps < 1):
+    if steps != "ideal" and not (_is_number(steps, Integral) and steps >= 1):
         raise ParameterError(f'steps must be "ideal" or a whole number from 1; got {steps!r}.')
-    if step_size != "auto" and not (isinstance(step_size, (int, float)) and step_size > 0):
+    if step_size != "auto" and not (_is_number(step_size, Real) and 0 < step_size < math.inf):
         raise ParameterError(f'step_size must be "auto" or a positive number; got {step_size!r}.')
+    if selection_cost is not None and not (
+        _is_number(selection_cost, Real) and 0 < selection_cost < math.inf
+    ):
+        raise ParameterError(f"selection_cost must be a positive number; got {selection_cost!r}.")
+
+
+def _is_number(value: Any, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)

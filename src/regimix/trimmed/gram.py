@@ -8,6 +8,8 @@ to the fixed point a little; it does not move the fixed point.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
@@ -59,8 +61,17 @@ class NormalEquations:
         self._peak = np.diag(self.gram).copy()
         self._turnover = 0
 
-    def solve(self, theta: Floats) -> tuple[Floats, int]:
+    def solve(
+        self, theta: Floats, afresh: Callable[[], RowSums] | None = None
+    ) -> tuple[Floats, int]:
         """Find the least squares solution on the kept rows, seen from the current coefficients.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (p,)
+        afresh : callable, optional
+            Sums over all kept rows. Asked for when columns seem to depend on each other: the
+            rounding that updates leave behind must not pass for a direction of its own.
 
         Returns
         -------
@@ -68,6 +79,13 @@ class NormalEquations:
             The solution; the shortest one (in standardised units) if columns depend on each other.
         rank : int
         """
+        if afresh is not None and self._turnover:
+            diagonal = np.maximum(self.gram.diagonal(), np.finfo(np.float64).tiny)
+            noise = float((self._peak / diagonal).max())
+            solution = solve_symmetric(self.gram, self.moment, noise)
+            if solution is not None:
+                return theta + solution, theta.size
+            self.refresh(afresh())
         solution = solve_symmetric(self.gram, self.moment)
         if solution is not None:
             return theta + solution, theta.size
@@ -80,10 +98,11 @@ class NormalEquations:
         self.moment -= image
 
 
-def solve_symmetric(gram: Floats, moment: Floats) -> Floats | None:
+def solve_symmetric(gram: Floats, moment: Floats, noise: float = 1.0) -> Floats | None:
     """Solve ``gram @ x = moment`` by Cholesky factors; None if the matrix is not of full rank.
 
-    Columns are brought to equal length first, so that units do not count as dependence.
+    Columns are brought to equal length first, so that units do not count as dependence. ``noise``
+    says how many times the usual rounding the matrix carries.
     """
     diagonal = gram.diagonal()
     if not diagonal.min() > 0:
@@ -93,8 +112,8 @@ def solve_symmetric(gram: Floats, moment: Floats) -> Floats | None:
     factor, info = lapack.dpotrf(scaled, lower=1)
     if info != 0:
         return None
-    # A pivot is the share of its column that the columns before it leave unexplained.
-    if float(np.diag(factor).min()) ** 2 <= RANK_ROUNDINGS * moment.size * EPSILON:
+    condition, _ = lapack.dpocon(factor, float(np.abs(scaled).sum(axis=0).max()), uplo="L")
+    if condition <= RANK_ROUNDINGS * moment.size * EPSILON * noise:
         return None
     solution, _ = lapack.dpotrs(factor, moment / length, lower=1)
     return np.asarray(solution / length)

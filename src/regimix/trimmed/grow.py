@@ -16,7 +16,7 @@ from regimix.engines.base import Engine
 from regimix.trimmed.evidence import Background, weigh_spikes
 from regimix.trimmed.ilts import concentrate
 
-__all__ = ["Grown", "grow"]
+__all__ = ["Grown", "grow", "unit_weights"]
 
 Floats = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ class Grown:
 def grow(engine: Engine, thetas: Floats, background: Background) -> Grown:
     """Grow a component from each start; rows in memory."""
     n_starts, p = thetas.shape
-    weights = _unit_weights(engine)
+    weights = unit_weights(engine)
     best = thetas.copy()
     share, scale = np.zeros(n_starts), np.ones(n_starts)
     evidence = np.full(n_starts, -np.inf)
@@ -93,6 +93,12 @@ def _edge(residuals: Floats, weights: Floats, mass: float) -> Floats:
     return np.asarray(np.partition(np.abs(residuals), count - 1, axis=1)[:, count - 1])
 
 
-def _unit_weights(engine: Engine) -> Floats:
+def unit_weights(engine: Engine) -> Floats:
+    """Weights of mean one: evidence counts distinct rows, for copies of a row say nothing new.
+
+    (Through a few copied rows a plane can be laid exactly, and copies would pass for proof.)
+    """
     weights = engine.problem.weights
-    return np.ones(engine.problem.n_rows) if weights is None else weights
+    if weights is None:
+        return np.ones(engine.problem.n_rows)
+    return np.asarray(weights * (weights.size / weights.sum()))

@@ -20,6 +20,7 @@ from regimix.trimmed.fit import (
     Run,
     StopReason,
     TrimmedFit,
+    check_limits,
     read_starts,
     to_fit,
     watcher,
@@ -106,7 +107,7 @@ def _note(run: Run, objective: float, settled: bool, tol: float) -> None:
     """Record a round; stop when the solver has settled, or at too small a gain."""
     if settled:
         run.stopped = "fixed point"
-    elif run.objective and run.objective[-1] - objective < tol * run.objective[-1]:
+    elif tol > 0 and run.objective and run.objective[-1] - objective < tol * run.objective[-1]:
         run.stopped = "tol"
     run.objective.append(objective)
 
@@ -148,7 +149,7 @@ class ExactSolver:
         normal = self._normal[start]
         if normal.stale(self._mass):
             normal.refresh(follower.kept_sums(start, theta))
-        solution, rank = normal.solve(theta)
+        solution, rank = normal.solve(theta, lambda: follower.kept_sums(start, theta))
         normal.shift(solution - theta)
         return solution, rank, 1
 
@@ -221,6 +222,7 @@ def ilts(
     -------
     TrimmedFit, or tuple of TrimmedFit if ``start`` is a matrix
     """
+    check_limits(max_iter, tol, chunk_rows)
     problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=fit_intercept)
     mass = kept_mass(keep, problem)
     engine = MemoryEngine(problem, chunk_rows)

@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 from regimix.engines.base import Engine
 from regimix.trimmed.gram import NormalEquations
 
-__all__ = ["CUTOFF", "Reweighted", "consistent_scale", "reweight", "truncation_factor"]
+__all__ = ["CUTOFF", "Reweighted", "consistent_scale", "judged", "reweight", "truncation_factor"]
 
 Floats = NDArray[np.float64]
 
@@ -49,30 +49,34 @@ def truncation_factor(cutoff: float) -> float:
     return 1 / math.sqrt(max(variance, 1e-12))
 
 
-def consistent_scale(objective: float, mass: float, total: float, n_columns: int) -> float:
+def consistent_scale(objective: float, mass: float, total: float, rank: int) -> float:
     """Turn a trimmed sum of squares into a standard deviation, consistent at the normal law.
 
     The kept residuals are the smaller ones, so their deviation is too small by a factor that
-    depends on the kept share; and ``n_columns`` of them were fitted for free.
+    depends on the kept share; and ``rank`` of them were fitted for free.
     """
     share = mass / total
     factor = 1.0 if share >= 1 else truncation_factor(float(ndtri((1 + share) / 2)))
-    return factor * math.sqrt(max(objective, 0.0) / max(mass - n_columns, 1.0))
+    return factor * math.sqrt(max(objective, 0.0) / max(mass - rank, 1.0))
 
 
 def reweight(engine: Engine, theta: Floats, scale: float) -> Reweighted:
     """Take one least squares step on the rows within the cutoff; judge all rows by the result."""
-    n_columns = engine.problem.n_columns
     within = engine.within(theta, _bound(engine, theta, scale))
-    normal = NormalEquations(n_columns)
+    normal = NormalEquations(theta.size)
     normal.refresh(within.sums)
-    solution, _ = normal.solve(theta)
+    solution, rank = normal.solve(theta)
     step = solution - theta
     square = within.square - float(step @ (2 * within.sums.moment - normal.gram @ step))
-    scale = math.sqrt(max(square, 0.0) / max(within.mass - n_columns, 1.0))
+    scale = math.sqrt(max(square, 0.0) / max(within.mass - rank, 1.0))
     scale *= truncation_factor(CUTOFF)
-    sizes = np.abs(engine.residuals(solution))
-    return Reweighted(solution, scale, sizes <= _bound(engine, solution, scale))
+    return judged(engine, solution, scale)
+
+
+def judged(engine: Engine, theta: Floats, scale: float) -> Reweighted:
+    """Judge all rows by a fit and its scale."""
+    sizes = np.abs(engine.residuals(theta))
+    return Reweighted(theta, scale, sizes <= _bound(engine, theta, scale))
 
 
 def _bound(engine: Engine, theta: Floats, scale: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from regimix.errors import ParameterError
 from regimix.problem import Problem
@@ -13,18 +14,18 @@ __all__ = ["kept_mass"]
 ROUNDING = 1e-12
 
 
-def kept_mass(keep: float, problem: Problem) -> float:
+def kept_mass(keep: Any, problem: Problem) -> float:
     """Turn a keep fraction into the mass of rows to keep.
 
     The paper's ``floor(tau n)`` rows; with weights the floor of ``tau`` times their sum if they are
     whole numbers (a weight of 3 equals three copies), that product itself otherwise.
     """
-    if isinstance(keep, (bool, str)) or not 0.0 < keep <= 1.0:
+    if not _is_fraction(keep):
         raise ParameterError(
             f"keep must be a fraction above 0 and at most 1; got {keep!r}. keep=0.75 trims the "
             "worst quarter of the rows."
         )
-    mass = keep * problem.mass
+    mass = float(keep) * problem.mass
     if problem.counts:
         mass = float(math.floor(mass * (1 + ROUNDING)))
         if mass < 1:
@@ -33,3 +34,12 @@ def kept_mass(keep: float, problem: Problem) -> float:
                 f"value here is {1 / problem.mass:.3g}."
             )
     return mass
+
+
+def _is_fraction(keep: Any) -> bool:
+    if isinstance(keep, (bool, str)):
+        return False
+    try:
+        return 0.0 < float(keep) <= 1.0
+    except (TypeError, ValueError):
+        return False

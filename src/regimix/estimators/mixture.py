@@ -1,0 +1,306 @@
+"""MixedLinearRegression: every linear relation hidden in a table, and the rows that follow none."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from regimix.engines.memory import MemoryEngine
+from regimix.errors import ConvergenceWarning, EvidenceWarning, RankWarning
+from regimix.intake import Table
+from regimix.mixture.given import given_starts
+from regimix.mixture.result import Mixture
+from regimix.mixture.settings import Settings
+from regimix.problem import Problem
+from regimix.search.net import GRANULARITY
+from regimix.trimmed.ilts import MAX_ITER
+
+__all__ = ["MixedLinearRegression"]
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+# Why a search may have ended before it was done, and what to do about it.
+EARLY = {
+    "max_starts": "the budget of max_starts={max_starts} starts was spent; raise max_starts",
+    "time_limit": "the time_limit of {time_limit:g} seconds was reached; raise time_limit",
+    "callback": "the callback asked for it; let it return a false value to go on",
+    "interrupted": "it was interrupted; fit again to let it finish",
+}
+
+
+class MixedLinearRegression(RegressorMixin, BaseEstimator):
+    """Find every linear relation that some of the rows follow, and the rows that follow none.
+
+    The number of relations (components), their sizes, their noise and the outliers are found from
+    the data: by default one score judges the whole model, and components are added, replaced and
+    deleted until nothing improves it.
+
+    Parameters
+    ----------
+    n_components : "auto" or int, default="auto"
+        Number of components; "auto" finds it.
+    keep : "auto" or float, default="auto"
+        Share of the rows that belong to components, in (0, 1]; the others, those that fit worst,
+        are outliers. "auto" finds it; 1 allows no outliers.
+    search : {"auto", "joint", "net"}, default="auto"
+        Where starts come from: every source; the joint search in the subspace alone; or Algorithm 2
+        as its paper states it, an epsilon-net, one component after the other.
+    subspace : {"bounded", "svd", "filter"} or None, default="bounded"
+        How the few directions that matter are found where there are many features: by bounded
+        functions of the response, by the singular vectors of clean data, or by a spectral filter.
+        None searches in all directions.
+    solver : {"exact", "gradient", "cg"}, default="exact"
+        How trimmed fits are solved: normal equations, gradient steps, or conjugate gradients.
+    fit_intercept : bool, default=True
+        Whether each component has an intercept.
+    init : array of shape (d,), (d + 1,), (starts, d) or (starts, d + 1), optional
+        Components to begin with, in user units: coefficients, then the intercept if there is one
+        more.
+    shares : float or sequence of float, optional
+        ``search="net"``: share of all rows that each component must explain. Default: found by a
+        geometric search.
+    granularity : float, default=0.5
+        ``search="net"``: every component in the subspace is this close to a start, as a share of
+        the largest.
+    tolerance : float, optional
+        ``search="net"``: rows with a smaller residual, in the units of y, are explained. Default:
+        found.
+    max_starts : int, optional
+        Most starts to try (``search="net"``: for each component and share); the best so far is
+        returned, with a warning.
+    time_limit : float, optional
+        Most seconds to search, likewise.
+    callback : callable, optional
+        Told of the progress (``regimix.mixture.settings.Progress``) between steps; a true answer
+        stops the search, likewise.
+    max_iter : int, default=300
+        Most rounds of a trimmed fit.
+    tol : float, default=0.0
+        Stop a trimmed fit when a round lowers its objective by less than this fraction.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the search.
+    n_jobs : int, optional
+        Starts that run side by side, as joblib counts them; the answer does not depend on it.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (m, d)
+        Coefficients of the components, sorted by share, largest first.
+    intercept_ : ndarray of shape (m,)
+    weights_ : ndarray of shape (m,)
+        Shares of all rows; with ``outlier_share_`` they sum to one.
+    scale_ : ndarray of shape (m,)
+        Standard deviation of the noise of each component.
+    labels_ : ndarray of shape (n,)
+        The component of each row, -1 for outliers.
+    n_components_ : int
+    outlier_share_ : float
+    evidence_ : float
+        How much likelier the data are with the model than without, as a logarithm and after all
+        discounts. Not positive: nothing was found. (``search="net"`` counts rows and knows no
+        evidence.)
+    mixture_ : Mixture
+        Everything else about the answer; prints as a table.
+    n_iter_ : int
+        Rounds of the last refit.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,)
+        If X has column names.
+
+    Examples
+    --------
+    >>> from regimix import MixedLinearRegression
+    >>> from regimix.datasets import load_tone
+    >>> tone = load_tone()
+    >>> fit = MixedLinearRegression(random_state=0).fit(tone.X, tone.y)
+    >>> fit.n_components_
+    2
+    """
+
+    def __init__(
+        self,
+        n_components: Any = "auto",
+        keep: Any = "auto",
+        search: str = "auto",
+        subspace: str | None = "bounded",
+        solver: str = "exact",
+        fit_intercept: bool = True,
+        init: Any = None,
+        shares: Any = None,
+        granularity: float = GRANULARITY,
+        tolerance: float | None = None,
+        max_starts: int | None = None,
+        time_limit: float | None = None,
+        callback: Any = None,
+        max_iter: int = MAX_ITER,
+        tol: float = 0.0,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.keep = keep
+        self.search = search
+        self.subspace = subspace
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.init = init
+        self.shares = shares
+        self.granularity = granularity
+        self.tolerance = tolerance
+        self.max_starts = max_starts
+        self.time_limit = time_limit
+        self.callback = callback
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Find the relations.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d)
+        y : array of shape (n,)
+        sample_weight : array of shape (n,), optional
+            Whole numbers count repetitions of a row, other numbers are relative importances; a row
+            of weight zero is absent.
+
+        Returns
+        -------
+        self
+        """
+        # The search is the largest part of the library: it is loaded when it is needed.
+        from regimix.mixture.fit import fit_mixture
+
+        given = self.get_params(deep=False)
+        for name in ("fit_intercept", "init"):
+            del given[name]
+        settings = Settings.read(**given)
+        problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=self.fit_intercept)
+        validate_data(self, X, y, skip_check_array=True)
+        init = None if self.init is None else given_starts(problem, self.init)
+        mixture = fit_mixture(MemoryEngine(problem), settings, init)
+        label = getattr(y, "name", None)
+        self._store(mixture if label is None else replace(mixture, target_name=str(label)))
+        self._warn(problem)
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """Predict the mean response: the components averaged by their shares, (n,)."""
+        values = self._features(X)
+        return self.mixture_.predict(values)
+
+    def predict_components(self, X: Any) -> Floats:
+        """Predict the response by each component, (n, m)."""
+        values = self._features(X)
+        return self.mixture_.predict_components(values)
+
+    def assign(self, X: Any, y: Any) -> Labels:
+        """Label rows by their likeliest component, -1 for outliers, (n,)."""
+        values = self._features(X)
+        return self.mixture_.assign(values, y)
+
+    def responsibilities(self, X: Any, y: Any) -> Floats:
+        """Probability that a row belongs to each component or, last, is an outlier, (n, m + 1)."""
+        values = self._features(X)
+        return self.mixture_.responsibilities(values, y)
+
+    def score_samples(self, X: Any, y: Any = None) -> Floats:
+        """Log density of each response given its features, (n,).
+
+        Without y, that of the likeliest among the predictions of the components: how sharply the
+        features determine the response.
+        """
+        values = self._features(X)
+        if y is not None:
+            return self.mixture_.score_samples(values, y)
+        means = self.mixture_.predict_components(values)
+        scores = [self.mixture_.score_samples(values, mean) for mean in means.T]
+        return np.asarray(np.max(scores, axis=0))
+
+    def bic(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Bayesian information criterion on rows; lower is better."""
+        values = self._features(X)
+        return self.mixture_.bic(values, y, sample_weight)
+
+    def sample(
+        self, n_samples: int | None = None, random_state: Any = None, X: Any = None
+    ) -> tuple[NDArray[Any], Floats, Labels]:
+        """Draw rows from the model: features, responses, and labels (-1 for outliers).
+
+        Parameters
+        ----------
+        n_samples : int, optional
+            Rows to draw; default: one for each row of X, or one.
+        random_state : int, RandomState, Generator or None
+        X : array or data frame of shape (n_samples, d), optional
+            Features to draw responses for. Without, features are drawn from the normal law with
+            the mean and covariance of the rows of the fit.
+        """
+        check_is_fitted(self)
+        values = None if X is None else self._features(X)
+        return self.mixture_.sample(n_samples, random_state, values)
+
+    def _features(self, X: Any) -> NDArray[Any]:
+        """Check features of rows that may be new."""
+        check_is_fitted(self)
+        table = Table.read(X, fewest_rows=1)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return table.values
+
+    def _store(self, mixture: Mixture) -> None:
+        self.mixture_ = mixture
+        self.coef_, self.intercept_ = mixture.coef, mixture.intercept
+        self.weights_, self.scale_ = mixture.weights, mixture.scale
+        self.labels_ = mixture.labels
+        self.n_components_ = mixture.n_components
+        self.outlier_share_ = mixture.outlier_share
+        self.evidence_ = mixture.evidence
+        # A model that was right at once still took a look.
+        self.n_iter_ = max(1, mixture.n_iter)
+
+    def _warn(self, problem: Problem) -> None:
+        mixture = self.mixture_
+        asked = mixture.settings.n_components
+        if mixture.stopped in EARLY:
+            limits = {"max_starts": self.max_starts, "time_limit": self.time_limit or 0.0}
+            why = EARLY[mixture.stopped].format(**limits)
+            _say(f"the search stopped early: {why}. The best so far is returned.")
+        if mixture.found_nothing:
+            _say(
+                f"the {problem.mass:g} rows give no evidence of a linear relation beyond the "
+                "spread of y itself; a robust fit to the rows is returned. Check the columns, or "
+                "bring more rows.",
+                EvidenceWarning,
+            )
+        elif asked is not None and mixture.n_components < asked:
+            _say(
+                f"{mixture.n_components} components were found, {asked} were asked for: the rows "
+                "do not support more. Bring more rows, give starts (init), or ask for fewer.",
+                EvidenceWarning,
+            )
+        if mixture.ranks is not None and min(mixture.ranks) < problem.n_columns:
+            _say(
+                f"the rows of a component determine {min(mixture.ranks)} of its "
+                f"{problem.n_columns} coefficients (columns that repeat or depend on each other, "
+                "or too few rows); the shortest solution is returned. Drop columns, or bring more "
+                "rows.",
+                RankWarning,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
+
+def _say(message: str, kind: type[Warning] = ConvergenceWarning) -> None:
+    warnings.warn(message, kind, stacklevel=4)

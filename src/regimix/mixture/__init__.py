@@ -1,0 +1,1 @@
+"""All components together: searching for them, and what they amount to."""

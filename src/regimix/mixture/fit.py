@@ -1,0 +1,257 @@
+"""From rows to a Mixture: search on a sample, polish on all rows, translate to user units."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regimix.engines.memory import MemoryEngine
+from regimix.engines.mixed import Law
+from regimix.mixture.control import Control
+from regimix.mixture.moves import search_model
+from regimix.mixture.net import search_net
+from regimix.mixture.prune import score_without
+from regimix.mixture.refine import (
+    SolverMaker,
+    assign_and_trim,
+    label_rows,
+    make_exact,
+    polish,
+)
+from regimix.mixture.result import Attempt, Mixture, RowLaw
+from regimix.mixture.settings import Settings
+from regimix.problem import Problem
+from regimix.search.hunt import bulk_model
+from regimix.search.model import Fitted, Model, evaluate, refit
+from regimix.search.propose import Proposer
+from regimix.search.rows import Rows, Units, whitened_rows
+from regimix.trimmed.gradient import GradientSolver
+from regimix.trimmed.ilts import ExactSolver, Solver
+
+__all__ = ["fit_mixture"]
+
+Floats = NDArray[np.float64]
+
+# The search sees at most so many rows, so many per coefficient: enough for 16 components of 50
+# rows per coefficient. Everything after it sees all rows.
+SEARCH_ROWS = 20_000
+SEARCH_ROWS_PER_COEFFICIENT = 800
+# EM on the search's own rows once the moves are over.
+FINAL_ROUNDS = 40
+FINAL_TOLERANCE = 1e-5
+
+
+@dataclass
+class _Clock:
+    """Seconds spent in each stage."""
+
+    timings: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time a stage."""
+        begun = time.perf_counter()
+        yield
+        self.timings[name] = self.timings.get(name, 0.0) + time.perf_counter() - begun
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a search hands over, in standardised units."""
+
+    law: Law
+    origin: tuple[str, ...]
+    score: float
+    component_scores: Floats
+    attempts: tuple[Attempt, ...]
+    stopped: str
+
+
+def fit_mixture(engine: MemoryEngine, settings: Settings, init: Floats | None = None) -> Mixture:
+    """Find every component, told nothing but the data.
+
+    Parameters
+    ----------
+    init : ndarray of shape (k, p), optional
+        The user's own starts, standardised.
+    """
+    clock = _Clock()
+    if settings.search == "net":
+        return _fit_net(engine, settings, clock)
+    problem = engine.problem
+    with clock.stage("sample"):
+        limit = max(SEARCH_ROWS, SEARCH_ROWS_PER_COEFFICIENT * problem.n_columns)
+        sample = engine.sample(limit, settings.seed)
+        rows, units = whitened_rows(sample, intercept=problem.fit_intercept)
+        given = None if init is None else _given(rows, units.forth(init, sample.Z, rows.design))
+    with clock.stage("search"):
+        found = _search(rows, units, settings, given)
+    with clock.stage("polish"):
+        law = polish(engine, found.law) if rows.n == limit else found.law
+        law, labels = _finish(engine, law, settings)
+    order = np.argsort(-law.share, kind="stable")
+    return to_mixture(
+        engine,
+        law.pick(order),
+        _renamed(labels, order),
+        settings,
+        origin=tuple(found.origin[i] for i in order),
+        evidence=found.score,
+        component_evidence=found.component_scores[order],
+        attempts=found.attempts,
+        stopped=found.stopped,
+        timings=clock.timings,
+    )
+
+
+def _fit_net(engine: MemoryEngine, settings: Settings, clock: _Clock) -> Mixture:
+    """Run Algorithm 2 as stated; where it accepts nothing, answer with one robust component."""
+    with clock.stage("search"):
+        found = search_net(engine, settings, _solver_maker(settings))
+    law, labels, origin = found.law, found.labels, ("net",) * len(found.law.scale)
+    if not origin:
+        with clock.stage("polish"):
+            law, labels = _robust_law(engine, settings)
+            origin = ("bulk",)
+    order = np.argsort(-law.share, kind="stable")
+    return to_mixture(
+        engine,
+        law.pick(order),
+        _renamed(labels, order),
+        settings,
+        origin=origin,
+        # Algorithm 2 accepts by counting rows; it knows no score.
+        evidence=0.0 if found.law.scale.size else -np.inf,
+        attempts=found.attempts,
+        stopped=found.stopped,
+        timings=clock.timings,
+        spectrum=found.spectrum,
+    )
+
+
+def _robust_law(engine: MemoryEngine, settings: Settings) -> tuple[Law, NDArray[np.int64]]:
+    """Fit one component through the bulk of the rows."""
+    problem = engine.problem
+    sample = engine.sample(SEARCH_ROWS, settings.seed)
+    rows, units = whitened_rows(sample, intercept=problem.fit_intercept)
+    law = _law(rows, units, _one_robust(rows).model)
+    return law, label_rows(engine, law)
+
+
+def _renamed(labels: NDArray[np.int64], order: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Rename labels after components were put in order; outliers stay outliers."""
+    rank = np.full(len(order) + 1, -1, dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return np.asarray(rank[labels])
+
+
+def _search(rows: Rows, units: Units, settings: Settings, given: Model | None) -> _Found:
+    """Search for the whole model on the sample; polish it there."""
+    proposer = Proposer(
+        np.random.default_rng(settings.seed),
+        kind=settings.subspace,
+        joint_only=settings.search == "joint",
+    )
+    state = search_model(
+        rows, proposer, Control(settings), n_components=settings.n_components, given=given
+    )
+    fitted = state.current
+    if fitted.model.m == 0:
+        fitted = _one_robust(rows)
+    else:
+        again = refit(rows, fitted.model, FINAL_ROUNDS, tolerance=FINAL_TOLERANCE)
+        fitted = again if again.model.m == fitted.model.m else fitted
+    return _Found(
+        _law(rows, units, fitted.model),
+        fitted.model.origin,
+        fitted.score if state.current.model.m else min(fitted.score, 0.0),
+        _component_scores(rows, fitted),
+        tuple(state.attempts),
+        state.stopped,
+    )
+
+
+def _law(rows: Rows, units: Units, model: Model) -> Law:
+    """Translate a model of whitened rows into standardised units."""
+    return Law(
+        units.back(model.coef),
+        model.scale * units.y_scale,
+        model.share,
+        rows.log_background - float(np.log(units.y_scale)),
+    )
+
+
+def _one_robust(rows: Rows) -> Fitted:
+    """Answer with one component through the bulk where the empty model wins."""
+    model = bulk_model(rows)
+    fitted = refit(rows, model, FINAL_ROUNDS)
+    return fitted if fitted.model.m else evaluate(rows, model)
+
+
+def _component_scores(rows: Rows, fitted: Fitted) -> Floats:
+    """Return how much the score loses without each component, nothing refitted."""
+    return np.array([fitted.score - score_without(rows, fitted, j) for j in range(fitted.model.m)])
+
+
+def _given(rows: Rows, coef: Floats) -> Model:
+    """Make a model of the user's starts: each as wide as the residuals nearest to it."""
+    residuals = np.abs(rows.y - coef @ rows.design.T)
+    nearest = residuals.min(axis=0)
+    scale = np.full(len(coef), max(float(np.median(nearest)), 1e-3 * rows.spread(), 1e-7))
+    return Model(coef, scale, np.full(len(coef), 0.9 / len(coef)), ("given",) * len(coef))
+
+
+def _finish(engine: MemoryEngine, law: Law, settings: Settings) -> tuple[Law, NDArray[np.int64]]:
+    """Label all rows; trim to a given share, or make noiseless components exact."""
+    if settings.keep is not None:
+        return assign_and_trim(engine, law, settings.keep)
+    labels = label_rows(engine, law)
+    return make_exact(engine, law, labels, _solver_maker(settings), settings.max_iter, settings.tol)
+
+
+def _solver_maker(settings: Settings) -> SolverMaker:
+    """Return what makes the inner solver that was asked for."""
+
+    def make(problem: Problem, n_starts: int, mass: float) -> Solver:
+        if settings.solver == "exact":
+            return ExactSolver(n_starts, problem.n_columns, mass)
+        return GradientSolver(problem, mass, n_starts, inner=settings.solver)
+
+    return make
+
+
+def to_mixture(
+    engine: MemoryEngine,
+    law: Law,
+    labels: NDArray[np.int64],
+    settings: Settings,
+    **record: Any,
+) -> Mixture:
+    """Translate a law into the user's units."""
+    problem = engine.problem
+    coef, intercept = problem.to_user(law.thetas)
+    share = law.share / max(1.0, float(law.share.sum()))
+    return Mixture(
+        coef=coef,
+        intercept=intercept,
+        weights=share,
+        scale=law.scale * problem.target_scale,
+        labels=labels,
+        outlier_share=max(0.0, 1.0 - float(share.sum())),
+        background=float(np.exp(law.log_background)) / problem.target_scale,
+        cutoff=float("inf"),
+        settings=settings,
+        seed=settings.seed,
+        feature_names=problem.feature_names,
+        fit_intercept=problem.fit_intercept,
+        n_rows=problem.n_rows,
+        mass=problem.mass,
+        rows=RowLaw.of(engine, settings.seed),
+        **record,
+    )

@@ -1,0 +1,326 @@
+"""The default search: one score for the whole model; add, replace, delete until nothing improves.
+
+Components are not accepted one by one on their own evidence: where gross errors stretch the range
+of the response, one broad component beats any single true one, though the true ones together beat
+it by far. So proposals, each of several components, compete as parts of whole models. They are
+judged on their own rows first, which is cheap, and only then in the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regimix.mixture.control import Control, Stopped
+from regimix.mixture.prune import MARGIN, best_delete, best_merge, prune
+from regimix.mixture.result import Attempt
+from regimix.search.model import (
+    Fitted,
+    Model,
+    empty_model,
+    evaluate,
+    join,
+    refit,
+    smallest_component,
+)
+from regimix.search.propose import RAW_WIDTH, Proposer
+from regimix.search.rows import Rows
+
+__all__ = ["Search", "search_model"]
+
+Indices = NDArray[np.intp]
+
+# Rounds of EM that a proposal gets on its own rows; all but the best get only the short run.
+POOL_ROUNDS = 30
+SHORT_ROUNDS = 5
+# A proposal that after the short run is worse by this share of the score is not pursued.
+HOPELESS = 0.5
+# Rounds of EM of the whole model before a move is judged.
+WHOLE_ROUNDS = 8
+MAX_MOVES = 60
+PAIRS_TRIED = 15
+# A component wider than this share of the spread of the response may be a blur of several.
+BLUR = 0.25
+# A model that leaves more than this share of rows to the background is not taken on trust.
+LEFT_OVER = 0.2
+# When sharp components hold this share of rows, the rest is for the moves to find.
+SETTLED_SHARE = 0.5
+# A component this many times wider than the sharpest may hide several.
+BROAD = 3.0
+
+NONE: Indices = np.empty(0, dtype=np.intp)
+
+
+@dataclass
+class Search:
+    """State of one search: the rows, the current model, and the record of what was tried."""
+
+    rows: Rows
+    proposer: Proposer
+    control: Control
+    current: Fitted
+    target: int | None = None
+    stopped: str = "nothing improves"
+    attempts: list[Attempt] = field(default_factory=list)
+    tried: set[tuple[object, ...]] = field(default_factory=set)
+
+    def checkpoint(self, stage: str) -> None:
+        """Give the user a look, and the budget a chance to end the search."""
+        model = self.current
+        self.control.check(stage, model.model.m, model.score, self.proposer.n_proposals)
+
+
+def search_model(
+    rows: Rows,
+    proposer: Proposer,
+    control: Control,
+    *,
+    n_components: int | None = None,
+    given: Model | None = None,
+) -> Search:
+    """Find the components of the rows; their number is found too unless it is given.
+
+    Parameters
+    ----------
+    given : Model, optional
+        The user's own starts, tried first.
+    """
+    state = Search(rows, proposer, control, evaluate(rows, empty_model(rows.width)), n_components)
+    try:
+        if given is not None:
+            _consider(state, "first", "given", NONE, np.arange(rows.n), [given])
+        _first(state)
+        for _ in range(MAX_MOVES):
+            if _complete(state) or not (_try_add(state) or _try_replace(state)):
+                break
+        if n_components is not None:
+            _match_count(state, n_components)
+    except Stopped as stop:
+        state.stopped = stop.reason
+    except KeyboardInterrupt:
+        state.stopped = "interrupted"
+    return state
+
+
+def _complete(state: Search) -> bool:
+    """Say whether the given number of clear components is there and explains nearly all rows."""
+    return state.target == state.current.model.m and _clear(state)
+
+
+def _clear(state: Search) -> bool:
+    """Say whether no component is a blur and the background is small."""
+    model = state.current.model
+    if model.m == 0 or model.background >= LEFT_OVER:
+        return False
+    return float(model.scale.max()) < BLUR * state.rows.spread()
+
+
+def _mostly_sharp(state: Search) -> bool:
+    """Say whether sharp components hold most rows already."""
+    model = state.current.model
+    sharp = model.scale < BLUR * state.rows.spread()
+    return float(model.share[sharp].sum()) > SETTLED_SHARE
+
+
+def _broad(state: Search) -> Indices:
+    """Return the components in which several may hide."""
+    scale = state.current.model.scale
+    if not scale.size:
+        return NONE
+    wide = (scale > BROAD * scale.min()) | (scale > BLUR * state.rows.spread())
+    return np.flatnonzero(wide)
+
+
+def _match_count(state: Search, count: int) -> None:
+    """Force the number of components: cheapest deletions, or best additions and splits."""
+    while state.current.model.m > count:
+        trials = [
+            shrink(state.rows, state.current, WHOLE_ROUNDS, force=True)
+            for shrink in (best_merge, best_delete)
+        ]
+        smaller = [t for t in trials if t is not None and t.model.m < state.current.model.m]
+        if not smaller:
+            return
+        state.current = max(smaller, key=lambda t: t.score)
+    for _ in range(count):
+        missing = count - state.current.model.m
+        larger = _forced(state, missing) if missing > 0 else []
+        if not larger:
+            return
+        state.current = max(larger, key=lambda t: t.score)
+
+
+def _forced(state: Search, missing: int) -> list[Fitted]:
+    """Return models with more components than the current one, whatever they score."""
+    model = state.current.model
+    found = []
+    for j in range(-1, model.m):
+        released = np.array([j] if j >= 0 else [], dtype=np.intp)
+        part = state.rows.take(_pool(state, released))
+        if part.n < smallest_component(state.rows.width) * (1 + released.size):
+            continue
+        kept = model.pick(np.setdiff1d(np.arange(model.m), released))
+        for proposal in state.proposer.joint(part, 1 + released.size, starts=16, lift=1):
+            scaled = proposal.with_shares(part.mass / state.rows.mass)
+            trial = refit(state.rows, join(kept, scaled), POOL_ROUNDS)
+            if model.m < trial.model.m <= model.m + missing:
+                found.append(trial)
+        state.checkpoint("more components")
+    return found
+
+
+def _pool(state: Search, released: Indices) -> Indices:
+    """Return the rows held by the background and the released components."""
+    posterior = state.current.posterior
+    held = posterior[-1] + posterior[released].sum(axis=0)
+    return np.flatnonzero(held > 0.5)
+
+
+def _local_best(part: Rows, proposals: list[Model], before: float) -> Fitted | None:
+    """Refit proposals on their own rows, all briefly, the best to the end; then prune it."""
+    fitted = [refit(part, proposal, SHORT_ROUNDS) for proposal in proposals]
+    fitted = [f for f in fitted if f.model.m]
+    if not fitted:
+        return None
+    best = max(fitted, key=lambda f: f.score)
+    if best.score < before - HOPELESS * abs(before):
+        return best
+    return prune(part, refit(part, best.model, POOL_ROUNDS - SHORT_ROUNDS))
+
+
+def _consider(
+    state: Search,
+    move: str,
+    source: str,
+    released: Indices,
+    pool: Indices,
+    proposals: list[Model],
+) -> bool:
+    """Judge proposals on their own rows; if one beats what it replaces, in the whole model."""
+    current = state.current
+    part = state.rows.take(pool)
+    scaleup = state.rows.mass / max(part.mass, 1e-300)
+    before = evaluate(part, current.model.pick(released).with_shares(scaleup)).score
+    best = _local_best(part, proposals, before)
+    if best is None or best.model.m == 0 or best.score < before + MARGIN:
+        gain = -np.inf if best is None else best.score - before
+        reason = "nothing proposed" if best is None else "no better on its own rows"
+        state.attempts.append(Attempt(move, source, gain, False, reason))
+        state.checkpoint(move)
+        return False
+    whole = _in_place(state, best, released, pool, scaleup)
+    gain = whole.score - current.score
+    accepted = gain > MARGIN
+    reason = "better" if accepted else "no better in the whole model"
+    state.attempts.append(Attempt(move, source, gain, accepted, reason))
+    if accepted:
+        state.current = whole
+        if source == "passing":
+            # A chain ends when nothing more is found in what is left: do not look there again.
+            state.tried.add(("add", source, _signature(state, NONE)))
+            state.tried.add(("replace", source, _signature(state, _broad(state))))
+    state.checkpoint(move)
+    return accepted
+
+
+def _in_place(
+    state: Search, best: Fitted, released: Indices, pool: Indices, scaleup: float
+) -> Fitted:
+    """Put a proposal in the place of what it replaces, and refit the whole model briefly."""
+    current = state.current
+    kept = np.setdiff1d(np.arange(current.model.m), released)
+    if not kept.size and pool.size == state.rows.n:
+        return best
+    new = best.model.with_shares(1 / scaleup)
+    whole = refit(state.rows, join(current.model.pick(kept), new), WHOLE_ROUNDS)
+    return prune(state.rows, whole) if whole.score > current.score + MARGIN else whole
+
+
+def _first(state: Search) -> None:
+    """Fill the empty model: one source, and the others too when its answer may be a blur."""
+    rows = state.rows
+    order = state.proposer.sources(rows)
+    # Where rows are many, the moves find what a joint search left sooner than passing over all.
+    order = (*order[:1], "single") if order[0] == "joint" else (*order, "single")
+    for source in order:
+        if _clear(state) or _mostly_sharp(state):
+            break
+        count = None
+        if state.target is not None and source == "joint":
+            count = state.target + max(1, state.target // 3)
+        # Judged against the best so far: all of it is released.
+        everything = np.arange(state.current.model.m)
+        proposals = state.proposer.propose(rows, source, count, limit=state.target)
+        _consider(state, "first", source, everything, np.arange(rows.n), proposals)
+
+
+def _try_add(state: Search) -> bool:
+    """Search among the rows that the background holds."""
+    pool = _pool(state, NONE)
+    if pool.size < smallest_component(state.rows.width):
+        return False
+    part = state.rows.take(pool)
+    for source in state.proposer.sources(part):
+        if _new(state, "add", source, NONE):
+            proposals = state.proposer.propose(part, source)
+            if _consider(state, "add", source, NONE, pool, proposals):
+                return True
+    return False
+
+
+def _try_replace(state: Search) -> bool:
+    """Search for several components among the rows of one, of a pair, or of all broad ones."""
+    model = state.current.model
+    for group, source in _replacements(state):
+        if not _new(state, "replace", source, group):
+            continue
+        pool = _pool(state, group)
+        part = state.rows.take(pool)
+        if source == "split":
+            proposals = state.proposer.split(part, model.coef[group[0]])
+        elif source == "pair":
+            proposals = state.proposer.joint(part, 2, starts=16)
+        else:
+            proposals = state.proposer.propose(part, source)
+        if _consider(state, "replace", source, group, pool, proposals):
+            return True
+    return False
+
+
+def _replacements(state: Search) -> list[tuple[Indices, str]]:
+    """List what may be replaced, most doubtful first."""
+    model = state.current.model
+    if model.m == 0:
+        return []
+    moves: list[tuple[Indices, str]] = []
+    broad = _broad(state)
+    if broad.size:
+        part = state.rows.take(_pool(state, broad))
+        moves += [(broad, source) for source in state.proposer.sources(part)]
+    moves += [(np.array([j]), "split") for j in np.argsort(-model.scale, kind="stable")]
+    if state.rows.features.shape[1] <= RAW_WIDTH:
+        # Two regimes may have swapped or parted their halves: 0/1 features do that.
+        first, second = np.triu_indices(model.m, 1)
+        doubt = np.log(model.scale / model.share)
+        order = np.argsort(-(doubt[first] + doubt[second]), kind="stable")[:PAIRS_TRIED]
+        moves += [(np.array([first[p], second[p]]), "pair") for p in order]
+    return moves
+
+
+def _new(state: Search, move: str, source: str, group: Indices) -> bool:
+    """Say whether a move is to be tried: not twice on the same pool."""
+    key = (move, source, _signature(state, group))
+    if key in state.tried:
+        return False
+    state.tried.add(key)
+    return True
+
+
+def _signature(state: Search, group: Indices) -> tuple[object, ...]:
+    """Describe the pool of a move roughly."""
+    model = state.current.model
+    background = round(20 * np.log(max(model.background * state.rows.mass, 1.0)))
+    places = [tuple(np.round(model.coef[j] / (model.scale[j] + 0.05))[:3]) for j in group]
+    return (background, *places)

@@ -1,0 +1,164 @@
+"""``search="net"``: Algorithm 2 (``alg:global``) as the paper states it, from rows to a Law."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regimix.engines.memory import MemoryEngine
+from regimix.engines.mixed import Law
+from regimix.mixture.peel import MAX_STARTS, Accepted, Peeled, PeelState, SolverMaker, peel
+from regimix.mixture.result import Attempt
+from regimix.mixture.settings import Progress, Settings
+from regimix.problem import Problem
+from regimix.search.net import net_source
+from regimix.search.rows import whitened_rows
+from regimix.search.single import find_single
+from regimix.search.subspace import Subspace, find_subspace
+from regimix.trimmed.ilts import ExactSolver, Solver
+
+__all__ = ["NetFound", "search_net"]
+
+Floats = NDArray[np.float64]
+
+# Rows from which the number of directions is read off, per coefficient.
+COUNT_ROWS = 300
+# Without a tolerance, a residual within this many deviations of the sharpest single component is
+# explained.
+TOLERANCE_SCALES = 3.0
+# No tolerance below this, in units of the standardised response.
+SMALLEST_TOLERANCE = 1e-9
+
+_REASONS = {"time": "time_limit", "interrupt": "interrupted"}
+
+
+@dataclass(frozen=True)
+class NetFound:
+    """What Algorithm 2 found, in standardised units."""
+
+    law: Law
+    labels: NDArray[np.int64]
+    attempts: tuple[Attempt, ...]
+    stopped: str
+    spectrum: Subspace
+
+
+def search_net(engine: MemoryEngine, settings: Settings, make_solver: SolverMaker) -> NetFound:
+    """Lay a net, try its points, accept, remove, repeat."""
+    problem = engine.problem
+    size = settings.n_components or _certain_directions(engine, settings.seed)
+    source = net_source(
+        engine,
+        min(size, problem.n_features),
+        subspace=settings.subspace or "bounded",
+        granularity=settings.granularity,
+        seed=settings.seed,
+    )
+    tolerance = settings.tolerance
+    delta = _tolerance(engine, settings) if tolerance is None else tolerance / problem.target_scale
+    peeled = peel(
+        engine,
+        source,
+        tolerance=delta,
+        n_components=settings.n_components,
+        taus=settings.taus,
+        max_starts=settings.max_starts or MAX_STARTS,
+        time_limit=settings.time_limit,
+        callback=_report(settings, time.monotonic()),
+        seed=settings.seed,
+        n_jobs=settings.n_jobs,
+        max_iter=settings.max_iter,
+        tol=settings.tol,
+        make_solver=make_solver,
+    )
+    labels = np.full(problem.n_rows, -1, dtype=np.int64)
+    for j, accepted in enumerate(peeled.accepted):
+        labels[accepted.rows] = j
+    return NetFound(
+        _law(engine, peeled.accepted),
+        labels,
+        _attempts(peeled),
+        _REASONS.get(peeled.stopped, peeled.stopped),
+        source.subspace,
+    )
+
+
+def _certain_directions(engine: MemoryEngine, seed: int) -> int:
+    """Count the directions that the response certainly depends on: a net needs to know."""
+    sample = engine.sample(COUNT_ROWS * engine.problem.n_columns, seed)
+    rows, _ = whitened_rows(sample, intercept=engine.problem.fit_intercept)
+    rng = np.random.default_rng(seed)
+    space = find_subspace(rows.features, rows.y, rows.weights, 1, "bounded", rng)
+    return max(1, space.certain)
+
+
+def _tolerance(engine: MemoryEngine, settings: Settings) -> float:
+    """Read the noise off the best single component that growing finds."""
+
+    def exact(problem: Problem, n_starts: int, mass: float) -> Solver:
+        return ExactSolver(n_starts, problem.n_columns, mass)
+
+    single = find_single(
+        engine,
+        None,
+        given=None,
+        n_starts=32,
+        seed=settings.seed,
+        max_iter=settings.max_iter,
+        tol=1e-6,
+        make_solver=exact,
+    )
+    scale = 0.0 if single.scale is None else single.scale
+    return max(TOLERANCE_SCALES * scale, SMALLEST_TOLERANCE)
+
+
+def _report(settings: Settings, begun: float) -> Callable[[PeelState], Any] | None:
+    """Translate what peeling tells into what the user's callback expects."""
+    if settings.callback is None:
+        return None
+    tell = settings.callback
+
+    def report(state: PeelState) -> Any:
+        elapsed = time.monotonic() - begun
+        # Algorithm 2 counts rows; it has no score to tell.
+        return tell(Progress("net", len(state.accepted), 0.0, elapsed, state.n_tried))
+
+    return report
+
+
+def _law(engine: MemoryEngine, accepted: tuple[Accepted, ...]) -> Law:
+    """Describe the accepted components: scale and share of the rows that each explains."""
+    problem = engine.problem
+    scales = []
+    for found in accepted:
+        rows = np.flatnonzero(found.rows)
+        near = engine.residuals_of(rows, found.theta)
+        weights = np.ones(rows.size) if problem.weights is None else problem.weights[rows]
+        spare = max(float(weights.sum()) - problem.n_columns, 1.0)
+        scales.append(max(np.sqrt(float(weights @ near**2) / spare), SMALLEST_TOLERANCE))
+    sample = engine.sample(COUNT_ROWS * problem.n_columns, 0)
+    extent = float(np.ptp(sample.y)) or 1.0
+    return Law(
+        np.array([found.theta for found in accepted]).reshape(-1, problem.n_columns),
+        np.array(scales),
+        np.array([found.share for found in accepted]),
+        -float(np.log(extent)),
+    )
+
+
+def _attempts(peeled: Peeled) -> tuple[Attempt, ...]:
+    """Record what was accepted and what was tried in vain."""
+    taken = [
+        Attempt("peel", found.source, found.share, True, f"start {found.start + 1} accepted")
+        for found in peeled.accepted
+    ]
+    refused = [
+        Attempt("peel", "net", 0.0, False, f"share {tried.tau:.3g}: {tried.reason}")
+        for tried in peeled.rejected
+    ]
+    return (*taken, *refused)

@@ -1,0 +1,401 @@
+"""Algorithm 2 (``alg:global``) as the paper states it: try starts, accept, remove, repeat.
+
+Left open by the paper and decided here: n stays the original count after removals; a component for
+which no start is accepted removes nothing and is reported; with the shares found by the geometric
+search of the paper's footnote, the search for the next component goes on from the share at which
+the last was accepted (a larger component would have been accepted there too).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from regimix.engines.base import Selected
+from regimix.engines.memory import MemoryEngine
+from regimix.errors import ParameterError
+from regimix.problem import Problem
+from regimix.search.starts import Starts
+from regimix.trimmed.fit import Run
+from regimix.trimmed.ilts import MAX_ITER, Solver, concentrate
+from regimix.trimmed.rows import kept_mass
+
+__all__ = ["Accepted", "PeelState", "Peeled", "Rejected", "StartSource", "peel"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+PeelStop = Literal["all found", "none accepted", "max_starts", "time", "callback", "interrupt"]
+SolverMaker = Callable[[Problem, int, float], Solver]
+
+# Ratio c of the geometric search {1, c, c^2, ...}: the share is met within a fifth, and each
+# halving of the share costs three searches.
+SHARE_RATIO = 0.8
+# Fewer rows per coefficient lie near some plane by chance: the geometric search ends there.
+ROWS_PER_COEFFICIENT = 2.0
+# Starts that run together. One pass over the rows serves all of them; those after the first that
+# is accepted run in vain.
+BATCH = 8
+MAX_STARTS = 200
+# A sum of weights carries rounding: a mass is met when it is met up to this share.
+ROUNDING = 1e-9
+
+
+class StartSource(Protocol):
+    """Starts in a random order, made when they are asked for."""
+
+    @property
+    def size(self) -> int:
+        """How many starts there are."""
+        ...
+
+    def draw(self, seed: int, first: int, count: int) -> Starts:
+        """Make starts ``first``, ``first + 1``, ... of the order that belongs to a seed."""
+        ...
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A component that a start led to.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (p,)
+        Standardised coefficients.
+    rows : ndarray of shape (n,), bool
+        The rows within the tolerance, which were removed.
+    share : float
+        Their weight as a share of the original total; ``tau`` is what was asked for.
+    start : int
+        Place of the start in its random order; ``start + 1`` starts were tried.
+    source : str
+        Where the start came from.
+    """
+
+    theta: Floats
+    rows: Bools
+    share: float
+    tau: float
+    start: int
+    source: str
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A search for one component at one share that accepted no start, and removed nothing.
+
+    Attributes
+    ----------
+    component, n_tried : int
+        Which component was searched for, from 0, and how many starts were tried.
+    tau, needed : float
+        The share asked for, and the rows that had to lie within the tolerance.
+    nearest : float
+        The smallest tolerance that would have accepted one of them.
+    reason : str
+    """
+
+    component: int
+    tau: float
+    needed: float
+    n_tried: int
+    nearest: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Peeled:
+    """What Algorithm 2 found, and why it stopped.
+
+    Attributes
+    ----------
+    accepted : tuple of Accepted
+    rejected : tuple of Rejected
+    stopped : {"all found", "none accepted", "max_starts", "time", "callback", "interrupt"}
+        None accepted: for some component, though every start was tried.
+    n_starts : int
+        Starts tried in all.
+    remaining : ndarray of shape (n,), bool
+        The rows that no component explains.
+    """
+
+    accepted: tuple[Accepted, ...]
+    rejected: tuple[Rejected, ...]
+    stopped: PeelStop
+    n_starts: int
+    remaining: Bools
+
+
+@dataclass(frozen=True)
+class PeelState:
+    """What a callback is told after each batch of starts that led to no component."""
+
+    component: int
+    tau: float
+    n_tried: int
+    nearest: float
+    accepted: tuple[Accepted, ...]
+
+
+def peel(
+    engine: MemoryEngine,
+    source: StartSource,
+    *,
+    tolerance: float,
+    n_components: int | None = None,
+    taus: float | Sequence[float] | None = None,
+    ratio: float = SHARE_RATIO,
+    max_starts: int = MAX_STARTS,
+    time_limit: float | None = None,
+    callback: Callable[[PeelState], Any] | None = None,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    max_iter: int = MAX_ITER,
+    tol: float = 0.0,
+    make_solver: SolverMaker | None = None,
+) -> Peeled:
+    """Find components one after the other, each among the rows that those before it left.
+
+    The answer does not depend on ``n_jobs``: starts run in batches of fixed size and are judged in
+    their order.
+
+    Parameters
+    ----------
+    engine : MemoryEngine
+    source : StartSource
+    tolerance : float
+        The paper's delta, in units of the standardised response: a smaller residual is explained.
+    n_components : int, optional
+        Default: as many as there are ``taus``, or until none is accepted.
+    taus : float or sequence of float, optional
+        Share of all rows that each component must explain, and that ILTS keeps; below the true
+        share. Default: the geometric search 1, c, c^2, ... of the paper's footnote.
+    ratio : float
+        The c of the geometric search.
+    max_starts : int
+        Most starts for one component at one share.
+    time_limit : float, optional
+        Seconds; the batch under way is finished first.
+    callback : callable, optional
+        Told of every batch; a true answer stops with the best so far.
+    n_jobs : int, optional
+        Batches that run side by side, as joblib counts them.
+    max_iter, tol, make_solver : of ILTS
+    """
+    _check(tolerance, max_starts, ratio)
+    shares = _read_taus(taus, n_components)
+    options = _Options(tolerance, max_starts, seed, max_iter, tol, make_solver, callback)
+    deadline = math.inf if time_limit is None else time.monotonic() + time_limit
+    jobs = int(effective_n_jobs(n_jobs))
+    stopped: PeelStop
+    # One BLAS thread in every case: batches are small, and sums must not depend on ``n_jobs``.
+    with threadpool_limits(1, "blas"), Parallel(n_jobs=jobs, prefer="threads") as pool:
+        search = _Search(engine, engine.problem, source, options, deadline, pool, jobs)
+        try:
+            if shares is None:
+                stopped = search.geometric(n_components, ratio)
+            else:
+                stopped = search.given(shares)
+        except _Stop as stop:
+            stopped = stop.reason
+        except KeyboardInterrupt:
+            stopped = "interrupt"
+    found, rejected = tuple(search.accepted), tuple(search.rejected)
+    return Peeled(found, rejected, stopped, search.n_starts, search.remaining)
+
+
+def _read_taus(
+    taus: float | Sequence[float] | None, n_components: int | None
+) -> tuple[float, ...] | None:
+    if n_components is not None and n_components < 1:
+        raise ParameterError(f"n_components must be at least 1; got {n_components!r}.")
+    if taus is None:
+        return None
+    shares = np.atleast_1d(np.asarray(taus, dtype=np.float64))
+    if shares.size == 1 and n_components is not None:
+        shares = np.repeat(shares, n_components)
+    if n_components not in (None, shares.size):
+        wish = f"taus must be one share or one for each of the {n_components} components"
+        raise ParameterError(f"{wish}; got {shares.size}.")
+    if not ((shares > 0) & (shares <= 1)).all():
+        raise ParameterError(f"taus must be shares above 0 and at most 1; got {shares.tolist()}.")
+    return tuple(shares.tolist())
+
+
+def _check(tolerance: float, max_starts: int, ratio: float) -> None:
+    for fits, wish in (
+        (0 < tolerance < math.inf, f"tolerance must be a positive number; got {tolerance!r}."),
+        (max_starts >= 1, f"max_starts must be at least 1; got {max_starts!r}."),
+        (0 < ratio < 1, f"ratio must be above 0 and below 1; got {ratio!r}."),
+    ):
+        if not fits:
+            raise ParameterError(wish)
+
+
+@dataclass(frozen=True)
+class _Options:
+    tolerance: float
+    max_starts: int
+    seed: int
+    max_iter: int
+    tol: float
+    make_solver: SolverMaker | None
+    callback: Callable[[PeelState], Any] | None
+
+
+class _Stop(Exception):  # noqa: N818 - not an error: the end of a search
+    def __init__(self, reason: PeelStop) -> None:
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """Where ILTS from one start ended, and the largest residual of the rows it keeps."""
+
+    theta: Floats
+    threshold: float
+    source: str
+
+
+@dataclass
+class _Search:
+    """The state of a search: what was found, and the rows that are left."""
+
+    engine: MemoryEngine
+    problem: Problem  # the original one: n stays what it was
+    source: StartSource
+    options: _Options
+    deadline: float
+    pool: Any
+    jobs: int
+    accepted: list[Accepted] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+    n_starts: int = 0
+
+    @property
+    def remaining(self) -> Bools:
+        """The rows that no component has taken."""
+        weights = self.engine.problem.weights
+        return np.ones(self.problem.n_rows, np.bool_) if weights is None else weights > 0
+
+    def given(self, taus: Sequence[float]) -> PeelStop:
+        """Search for one component at each of the given shares."""
+        for component, tau in enumerate(taus):
+            self.attempt(component, tau)
+        return "all found" if len(self.accepted) == len(taus) else self._unsuccessful()
+
+    def geometric(self, n_components: int | None, ratio: float) -> PeelStop:
+        """Search at ever smaller shares; the footnote to Algorithm 2."""
+        tau = 1.0
+        smallest = ROWS_PER_COEFFICIENT * self.problem.n_columns / self.problem.mass
+        while len(self.accepted) != n_components:
+            while not self.attempt(len(self.accepted), tau):
+                tau *= ratio
+                if tau < smallest:
+                    return self._unsuccessful()
+        return "all found"
+
+    def _unsuccessful(self) -> PeelStop:
+        limited = any(try_.reason.startswith("max_starts") for try_ in self.rejected)
+        return "max_starts" if limited else "none accepted"
+
+    def attempt(self, component: int, tau: float) -> bool:
+        """Try starts until one is accepted: lines 7 to 13 of Algorithm 2."""
+        needed, left = kept_mass(tau, self.problem), self.engine.problem.mass
+        if needed > left * (1 + ROUNDING):
+            reason = f"only {left:g} rows are left"
+            self.rejected.append(Rejected(component, tau, needed, 0, math.inf, reason))
+            return False
+        n_tried, nearest, stop = 0, math.inf, None
+        for batch in self._batches((component, len(self.rejected)), needed):
+            for outcome in batch:
+                nearest = min(nearest, outcome.threshold)
+                n_tried += 1
+                self.n_starts += 1
+                if self._accept(outcome, tau, needed, n_tried - 1):
+                    return True
+            state = PeelState(component, tau, n_tried, nearest, tuple(self.accepted))
+            stop = self._asked_to_stop(state)
+            if stop is not None:
+                break
+        reason = "every start was tried"
+        if n_tried < self.source.size:
+            reason = f"{stop or 'max_starts'}: {n_tried} of {self.source.size} starts were tried"
+        self.rejected.append(Rejected(component, tau, needed, n_tried, nearest, reason))
+        if stop is not None:
+            raise _Stop(stop)
+        return False
+
+    def _asked_to_stop(self, state: PeelState) -> PeelStop | None:
+        if self.options.callback is not None and self.options.callback(state):
+            return "callback"
+        return "time" if time.monotonic() > self.deadline else None
+
+    def _batches(self, which: tuple[int, int], mass: float) -> Iterator[list[_Outcome]]:
+        """Run starts in a random order of their own, and hand over batches in that order."""
+        seed = int(np.random.SeedSequence([self.options.seed, *which]).generate_state(1)[0])
+        count = min(self.options.max_starts, self.source.size)
+        for first in range(0, count, BATCH * self.jobs):
+            drawn = [
+                self.source.draw(seed, begin, min(BATCH, count - begin))
+                for begin in range(first, min(first + BATCH * self.jobs, count), BATCH)
+            ]
+            yield from self.pool(
+                delayed(_run_batch)(self.engine, starts, mass, self.options) for starts in drawn
+            )
+
+    def _accept(self, outcome: _Outcome, tau: float, needed: float, start: int) -> bool:
+        """Accept if enough rows lie within the tolerance, and remove them: lines 9 to 14."""
+        # The kept rows are those of smallest residual: if the largest of these is too large, fewer
+        # than needed lie within the tolerance, and no row need be looked at.
+        if not outcome.threshold < self.options.tolerance:
+            return False
+        residuals = self.engine.residuals(outcome.theta)
+        rows = (np.abs(residuals) < self.options.tolerance) & self.remaining
+        weights = self.engine.problem.weights
+        mass = float(np.count_nonzero(rows) if weights is None else weights[rows].sum())
+        if mass < needed * (1 - ROUNDING):
+            return False
+        share = mass / self.problem.mass
+        self.accepted.append(Accepted(outcome.theta, rows, share, tau, start, outcome.source))
+        self.engine = _without(self.engine, rows)
+        return True
+
+
+def _without(engine: MemoryEngine, rows: Bools) -> MemoryEngine:
+    """Take rows away by a weight of zero; the table and its units stay where they are."""
+    problem = engine.problem
+    weights = np.ones(problem.n_rows) if problem.weights is None else problem.weights
+    weights = np.where(rows, 0.0, weights)
+    left = replace(problem, weights=weights, mass=float(weights.sum()))
+    return MemoryEngine(left, engine.chunk_rows)
+
+
+def _run_batch(
+    engine: MemoryEngine, starts: Starts, mass: float, options: _Options
+) -> list[_Outcome]:
+    """Run ILTS from a few starts together."""
+    thresholds = np.full(len(starts.thetas), math.inf)
+
+    def watch(start: int, run: Run, selected: Selected) -> None:  # noqa: ARG001
+        thresholds[start] = selected.threshold
+
+    make = options.make_solver
+    runs, _ = concentrate(
+        engine,
+        starts.thetas,
+        mass,
+        solver=None if make is None else make(engine.problem, len(starts.thetas), mass),
+        max_iter=options.max_iter,
+        tol=options.tol,
+        watch=watch,
+    )
+    ends = zip(runs, thresholds.tolist(), starts.source, strict=True)
+    return [_Outcome(run.theta, threshold, source) for run, threshold, source in ends]

@@ -1,0 +1,234 @@
+"""What a search for all components is told: checked settings, and what a callback sees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from regimix.errors import ParameterError
+from regimix.search.net import GRANULARITY
+from regimix.search.subspace import SubspaceKind
+from regimix.trimmed.fit import check_limits
+from regimix.trimmed.ilts import MAX_ITER
+
+__all__ = ["Progress", "SearchKind", "Settings", "SolverKind", "read_count", "read_seed"]
+
+SearchKind = Literal["auto", "joint", "net"]
+SolverKind = Literal["exact", "gradient", "cg"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is told; a true answer stops the search with the best so far.
+
+    Attributes
+    ----------
+    stage : str
+        What the search is doing.
+    n_components : int
+        Components of the current model.
+    score : float
+        Its evidence.
+    elapsed : float
+        Seconds since the search began.
+    n_starts : int
+        Starts tried so far.
+    """
+
+    stage: str
+    n_components: int
+    score: float
+    elapsed: float
+    n_starts: int
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to search; ``Settings.read`` makes one of what users pass.
+
+    Attributes
+    ----------
+    n_components : int or None
+        None: found.
+    keep : float or None
+        Share of the rows that belong to components; the others, those that fit worst, are
+        outliers. None: found. 1: there are no outliers.
+    search : {"auto", "joint", "net"}
+    subspace : {"bounded", "svd", "filter"} or None
+    solver : {"exact", "gradient", "cg"}
+    max_iter, tol : int, float
+        Limits of a trimmed fit.
+    seed : int
+    n_jobs : int or None
+        As joblib counts them.
+    max_starts : int or None
+        Budget: starts.
+    time_limit : float or None
+        Budget: seconds.
+    callback : callable or None
+        Told of ``Progress``; a true answer stops the search.
+    granularity : float
+        ``search="net"``: the paper's epsilon, as a share of the radius of the net.
+    tolerance : float or None
+        ``search="net"``: the paper's delta, in the user's units of the response. None: found.
+    taus : tuple of float or None
+        ``search="net"``: the share of all rows that each component must explain. None: found.
+    """
+
+    n_components: int | None = None
+    keep: float | None = None
+    search: SearchKind = "auto"
+    subspace: SubspaceKind | None = "bounded"
+    solver: SolverKind = "exact"
+    max_iter: int = MAX_ITER
+    tol: float = 0.0
+    seed: int = 0
+    n_jobs: int | None = None
+    max_starts: int | None = None
+    time_limit: float | None = None
+    callback: Callable[[Progress], Any] | None = None
+    granularity: float = GRANULARITY
+    tolerance: float | None = None
+    taus: tuple[float, ...] | None = None
+
+    @classmethod
+    def read(
+        cls,
+        *,
+        n_components: Any = "auto",
+        keep: Any = "auto",
+        search: Any = "auto",
+        subspace: Any = "bounded",
+        solver: Any = "exact",
+        max_iter: Any = MAX_ITER,
+        tol: Any = 0.0,
+        random_state: Any = None,
+        n_jobs: Any = None,
+        max_starts: Any = None,
+        time_limit: Any = None,
+        callback: Any = None,
+        granularity: Any = GRANULARITY,
+        tolerance: Any = None,
+        shares: Any = None,
+    ) -> Settings:
+        """Check what a user passes, and refuse what makes no sense."""
+        count = None
+        if not _is_auto(n_components):
+            count = read_count("n_components", n_components, '"auto" or ')
+        check_limits(max_iter, tol)
+        if callback is not None and not callable(callback):
+            raise ParameterError(
+                f"callback must be None or a function of one argument; got {callback!r}."
+            )
+        return cls(
+            n_components=count,
+            keep=None if _is_auto(keep) else _fraction(keep),
+            search=_one_of("search", search, get_args(SearchKind)),
+            subspace=_one_of("subspace", subspace, (*get_args(SubspaceKind), None)),
+            solver=_one_of("solver", solver, get_args(SolverKind)),
+            max_iter=int(max_iter),
+            tol=float(tol),
+            seed=read_seed(random_state),
+            n_jobs=_jobs(n_jobs),
+            max_starts=None
+            if max_starts is None
+            else read_count("max_starts", max_starts, "None or "),
+            time_limit=None if time_limit is None else _positive("time_limit", time_limit),
+            callback=callback,
+            granularity=_positive("granularity", granularity),
+            tolerance=None if tolerance is None else _positive("tolerance", tolerance),
+            taus=None if shares is None else _shares(shares, count),
+        )
+
+
+def read_seed(random_state: Any) -> int:
+    """Read a seed from whatever scikit-learn users pass; generators move on."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**63))
+    if isinstance(random_state, Integral):
+        if random_state < 0:
+            raise ParameterError(f"random_state must not be negative; got {random_state!r}.")
+        return int(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    raise ParameterError(
+        "random_state must be None, a whole number, a numpy Generator or a RandomState; got "
+        f"{random_state!r}."
+    )
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
+def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
+    # A comparison of types first: an array would compare element by element.
+    if not (value is None or isinstance(value, str)) or value not in allowed:
+        choices = ", ".join(map(repr, allowed))
+        raise ParameterError(f"{name} must be one of {choices}; got {value!r}.")
+    return value
+
+
+def read_count(name: str, value: Any, otherwise: str = "") -> int:
+    """Read a whole number from 1."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
+        raise ParameterError(f"{name} must be {otherwise}a whole number from 1; got {value!r}.")
+    return int(value)
+
+
+def _jobs(value: Any) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) == 0:
+        raise ParameterError(
+            "n_jobs must be None, a positive whole number, or a negative one (-1: all processors); "
+            f"got {value!r}."
+        )
+    return int(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _positive(name: str, value: Any) -> float:
+    if not _is_number(value) or not 0 < float(value) < math.inf:
+        raise ParameterError(f"{name} must be a positive number; got {value!r}.")
+    return float(value)
+
+
+def _fraction(keep: Any) -> float:
+    if not _is_number(keep) or not 0 < float(keep) <= 1:
+        raise ParameterError(
+            f'keep must be "auto" or a fraction above 0 and at most 1; got {keep!r}. keep=0.9 '
+            "calls the worst tenth of the rows outliers, keep=1 none."
+        )
+    return float(keep)
+
+
+def _shares(shares: Any, n_components: int | None) -> tuple[float, ...]:
+    """Check the shares of the components; one number stands for each of a known number of them."""
+    try:
+        values = np.atleast_1d(np.asarray(shares, dtype=np.float64))
+    except (TypeError, ValueError):
+        values = np.array([np.nan])
+    if values.ndim != 1 or not values.size or not ((values > 0) & (values <= 1)).all():
+        raise ParameterError(
+            "shares must be None, or one number above 0 and at most 1 for each component; got "
+            f"{shares!r}."
+        )
+    if values.size == 1 and n_components is not None:
+        values = np.repeat(values, n_components)
+    if n_components not in (None, values.size):
+        raise ParameterError(
+            f"shares must be one number, or one for each of the {n_components} components asked "
+            f"for; got {values.size}."
+        )
+    return tuple(values.tolist())

@@ -1,0 +1,165 @@
+"""Joint search: a whole mixture with a background in a projected space, many starts at once.
+
+In the few directions that the response depends on, a round of EM for all starts is a handful of
+matrix products. The best few mixtures are lifted to all features and continued there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regimix.search.model import LOG_ROOT_2PI, Model
+from regimix.search.rows import Rows
+from regimix.search.subspace import Subspace
+
+__all__ = ["joint_starts"]
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+
+STARTS = 48
+# Rounds before each cut of the field, and the share of starts that survives it.
+ROUNDS = (6, 8, 12)
+SURVIVORS = (0.4, 0.3)
+# Rows per projected coefficient of the whole mixture: more only cost time at this stage.
+ROWS_PER_COEFFICIENT = 60
+# Scales are not cooled below this share of the spread of the response: the polish comes later.
+COOL_FLOOR = 0.03
+# Responses beyond this many median absolute values do not widen the first scale.
+BULK = 4.0
+# Steadies the normal equations of components that hold few rows yet.
+RIDGE = 1e-3
+
+
+@dataclass(frozen=True)
+class _Field:
+    """All starts of a joint search: coefficients (B, m, r), scales (B,), shares (B, m + 1)."""
+
+    coef: Singles
+    scale: Singles
+    share: Singles
+    gain: Singles
+
+    def best(self, count: int) -> _Field:
+        """Keep the starts of largest gain."""
+        order = np.argsort(-self.gain, kind="stable")[:count]
+        return _Field(self.coef[order], self.scale[order], self.share[order], self.gain[order])
+
+
+def joint_starts(
+    rows: Rows,
+    subspace: Subspace | None,
+    components: int,
+    rng: np.random.Generator,
+    *,
+    starts: int = STARTS,
+    lift: int = 2,
+) -> list[Model]:
+    """Return the best few mixtures of ``components`` found in the subspace, in all features."""
+    d = rows.features.shape[1]
+    basis = np.eye(d) if subspace is None else subspace.basis
+    limit = ROWS_PER_COEFFICIENT * components * (basis.shape[1] + 1)
+    sample = rows
+    if rows.n > limit:
+        sample = rows.take(rng.choice(rows.n, limit, replace=False))
+    projected = sample.features @ basis
+    if rows.intercept:
+        projected = np.hstack([np.ones((sample.n, 1)), projected])
+    table = _Projected(projected, sample)
+    field = table.draw(components, starts, rng)
+    for stage, rounds in enumerate(ROUNDS):
+        for _ in range(rounds):
+            field = table.step(field)
+        if stage < len(SURVIVORS):
+            left = int(np.ceil(SURVIVORS[stage] * len(field.gain)))
+            field = field.best(max(lift, left))
+    field = field.best(lift)
+    return [_lift(rows, basis, field, b) for b in range(len(field.gain))]
+
+
+class _Projected:
+    """Projected rows with their products: a round of all starts is three matrix products."""
+
+    def __init__(self, design: Floats, rows: Rows) -> None:
+        y, weights = rows.y, rows.weights
+        self.design = design.astype(np.float32)
+        self.y = y.astype(np.float32)
+        self.weights = weights.astype(np.float32)
+        self.mass = rows.mass
+        self.log_background = np.float32(rows.log_background)
+        self.upper = np.triu_indices(design.shape[1])
+        pairs = design[:, self.upper[0]] * design[:, self.upper[1]]
+        squares = (y * y)[:, None]
+        products = [pairs, design * y[:, None], squares, np.ones_like(squares)]
+        self.products = (np.hstack(products) * weights[:, None]).astype(np.float32)
+        cap = BULK * float(np.median(np.abs(y)))
+        self.spread = float(np.sqrt(np.average(np.minimum(y * y, cap * cap), weights=weights)))
+        self.spread = self.spread or 1.0
+
+    def draw(self, components: int, starts: int, rng: np.random.Generator) -> _Field:
+        """Draw coefficients in random directions, whose predictions spread like the response."""
+        r = self.design.shape[1]
+        coef = rng.standard_normal((starts, components, r))
+        coef *= self.spread / np.sqrt(r) * rng.uniform(0.7, 1.4, (starts, components, 1))
+        return _Field(
+            coef.astype(np.float32),
+            np.full(starts, self.spread, dtype=np.float32),
+            np.full((starts, components + 1), 1.0 / (components + 1), dtype=np.float32),
+            np.zeros(starts, dtype=np.float32),
+        )
+
+    def step(self, field: _Field) -> _Field:
+        """Run one round of EM for every start; the components of a start share one scale."""
+        starts, components, r = field.coef.shape
+        n = len(self.y)
+        odds = np.empty((starts, components, n), np.float32)
+        np.matmul(field.coef.reshape(-1, r), self.design.T, out=odds.reshape(-1, n))
+        odds -= self.y
+        np.square(odds, out=odds)
+        odds *= (-0.5 / field.scale**2)[:, None, None]
+        height = np.log(field.share[:, :-1]) - np.log(field.scale)[:, None]
+        odds += (height - np.float32(LOG_ROOT_2PI) - self.log_background)[:, :, None]
+        floor = np.log(field.share[:, -1])[:, None]
+        top = np.maximum(odds.max(axis=1), floor)
+        odds -= top[:, None, :]
+        np.exp(odds, out=odds)
+        total = odds.sum(axis=1) + np.exp(floor - top)
+        odds /= total[:, None, :]
+        gain = (np.log(total) + top) @ self.weights
+        moments = (odds.reshape(-1, n) @ self.products).reshape(starts, components, -1)
+        return self._solve(moments.astype(np.float64), r, gain)
+
+    def _solve(self, moments: Floats, r: int, gain: Singles) -> _Field:
+        """Solve all normal equations; update scales and shares."""
+        k = len(self.upper[0])
+        gram = np.empty((*moments.shape[:2], r, r))
+        gram[..., self.upper[0], self.upper[1]] = moments[..., :k]
+        gram[..., self.upper[1], self.upper[0]] = moments[..., :k]
+        size = moments[..., -1]
+        gram[..., np.arange(r), np.arange(r)] += RIDGE * (size[..., None] + 1.0)
+        cross = moments[..., k : k + r]
+        coef = np.linalg.solve(gram, cross[..., None])[..., 0]
+        loss = moments[..., -2] - np.einsum("bjr,bjr->bj", coef, cross)
+        held = size.sum(axis=1)
+        spare = np.maximum(held - r * size.shape[1], 0.2 * held)
+        scale = np.sqrt(np.maximum(loss.sum(axis=1), 0.0) / np.maximum(spare, 1.0))
+        scale = np.maximum(scale, COOL_FLOOR * self.spread)
+        share = np.concatenate([size, self.mass - held[:, None]], axis=1)
+        share = np.maximum(share, 1.0) / self.mass
+        return _Field(
+            coef.astype(np.float32), scale.astype(np.float32), share.astype(np.float32), gain
+        )
+
+
+def _lift(rows: Rows, basis: Floats, field: _Field, b: int) -> Model:
+    """Turn one projected mixture into a model of all features."""
+    coef = field.coef[b].astype(np.float64)
+    first = int(rows.intercept)
+    full = np.zeros((len(coef), rows.width))
+    full[:, :first] = coef[:, :first]
+    full[:, first:] = coef[:, first:] @ basis.T
+    scale = np.full(len(coef), float(field.scale[b]))
+    return Model(full, scale, field.share[b, :-1].astype(np.float64), ("joint",) * len(coef))

@@ -1,0 +1,247 @@
+"""Full-space starts by approximate message passing, many at once; no subspace needed.
+
+One component is a spike around its plane; every other row has a response drawn from the pool's own
+bulk. The update is the one that is optimal for features that look rotationally invariant (vector
+approximate message passing) with a normal prior whose size comes from the response. A round costs
+two products with the rows instead of normal equations, and the spike is cooled by the algorithm's
+own estimate of its error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regimix.search.model import LOG_ROOT_2PI
+from regimix.search.rows import MAD_TO_DEVIATION, Rows
+from regimix.search.whiten import weighted_quantile
+
+__all__ = ["Passing", "Pool", "passing", "prepare"]
+
+Floats = NDArray[np.float64]
+
+DAMPING = 0.7
+# Deviations of the response are cut at this many deviations when the bulk is measured.
+BULK_CUT = 4.0
+# Part of the other rows whose response is flat rather than normal.
+TAIL = 0.02
+MAX_ROUNDS = 250
+# A pass stops when its error estimate and its coefficients move by less than this a round ...
+SETTLED = 1e-3
+# ... or when its error estimate falls by less than this factor in so many rounds: it is stuck.
+STALL_ROUNDS = 20
+STALL = 0.97
+# Below this relative error a pass has found its component: least squares does the rest.
+CONVERGED = 1e-5
+# Shares of rows are kept away from none and all.
+SMALLEST_SHARE, LARGEST_SHARE = 0.02, 0.95
+
+
+@dataclass(frozen=True)
+class Passing:
+    """Outcome of a batch of passes.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (B, width)
+    error : ndarray of shape (B,)
+        Estimated mean squared prediction error as a share of the variance of the response.
+    member : ndarray of shape (B, n)
+        Probability that a row belongs to the component.
+    log_odds : ndarray of shape (B, n)
+        Evidence of each row for the component.
+    """
+
+    coef: Floats
+    error: Floats
+    member: Floats
+    log_odds: Floats
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Rows prepared for passing: rotated so that their Gram matrix is diagonal."""
+
+    rotated: Floats
+    values: Floats
+    vectors: Floats
+    y: Floats
+    weights: Floats
+    log_density: Floats
+    variance: float
+    constant: float
+
+    def plain(self, coef: Floats) -> Floats:
+        """Turn rotated coefficients into coefficients of the design."""
+        out = coef @ self.vectors.T
+        if self.constant:
+            out[:, 0] *= self.constant
+        return np.asarray(out)
+
+    def mean(self, values: Floats) -> Floats:
+        """Average over rows by weight, (B, n) to (B,)."""
+        return np.asarray(values @ self.weights / self.weights.sum())
+
+
+def prepare(rows: Rows) -> Pool:
+    """Rotate the pool's rows and describe its response by a normal law with a flat tail."""
+    y, weights = rows.y, rows.weights
+    center = weighted_quantile(y, weights, 0.5) if rows.intercept else 0.0
+    gap = np.abs(y - center)
+    bulk = weighted_quantile(gap, weights, 0.5) * MAD_TO_DEVIATION
+    # Gross outliers must not widen the bulk; the flat tail is theirs.
+    cut = np.minimum(gap**2, (BULK_CUT * bulk) ** 2) if bulk > 0 else gap**2
+    variance = max(float(np.average(cut, weights=weights)), 1e-12)
+    normal = -0.5 * gap**2 / variance - 0.5 * np.log(2 * np.pi * variance)
+    log_density = np.logaddexp(normal + np.log(1 - TAIL), rows.log_background + np.log(TAIL))
+    design, constant = rows.design, 0.0
+    if rows.intercept and rows.width > 1:
+        # The constant column gets the same prior variance as all the slopes together.
+        constant = float(np.sqrt(rows.width - 1))
+        design = design.copy()
+        design[:, 0] = constant
+    values, vectors = np.linalg.eigh((design * weights[:, None]).T @ design)
+    return Pool(
+        design @ vectors,
+        np.maximum(values, 0.0),
+        vectors,
+        y,
+        weights,
+        log_density,
+        variance,
+        constant,
+    )
+
+
+@dataclass(frozen=True)
+class _State:
+    """A batch of passes between rounds; each field has one entry or row per pass."""
+
+    mean: Floats
+    variance: Floats
+    log_share: Floats
+    coef: Floats
+    level: Floats
+    noise: Floats
+
+    def keep(self, which: NDArray[np.bool_]) -> _State:
+        """Keep some passes."""
+        return _State(
+            self.mean[which],
+            self.variance[which],
+            self.log_share[which],
+            self.coef[which],
+            self.level[which],
+            self.noise[which],
+        )
+
+
+def passing(
+    pool: Pool,
+    start: Floats,
+    start_error: Floats,
+    share: Floats,
+    spike: Floats,
+    *,
+    rounds: int = MAX_ROUNDS,
+) -> Passing:
+    """Run a batch of passes.
+
+    Parameters
+    ----------
+    start : ndarray of shape (B, n)
+        Predictions to start from.
+    start_error : ndarray of shape (B,)
+        Their squared error as a share of the variance of the response.
+    share : ndarray of shape (B,)
+        Share of rows that each pass takes for its component's at the outset.
+    spike : ndarray of shape (B,)
+        Noise that each pass assumes; right within a factor of five will do.
+    """
+    n, width = pool.rotated.shape
+    batch = len(start)
+    squares = np.square(pool.rotated)
+    found = Passing(
+        np.zeros((batch, width)), start_error.copy(), np.zeros((batch, n)), np.zeros((batch, n))
+    )
+    state = _State(
+        start.copy(),
+        np.outer(start_error * pool.variance, np.ones(n)),
+        np.log(share / (1 - share)),
+        np.zeros((batch, width)),
+        start_error.copy(),
+        np.square(spike),
+    )
+    active = np.arange(batch)
+    landmark = state.level
+    for t in range(rounds):
+        before = state
+        state, member, odds = _round(pool, squares, before, first=t == 0)
+        done = _settled(pool, before, state) & (t > 5)
+        done |= (state.level < CONVERGED) | (t == rounds - 1)
+        if t % STALL_ROUNDS == STALL_ROUNDS - 1:
+            if t > STALL_ROUNDS:
+                done |= state.level > STALL * landmark
+            landmark = state.level
+        if done.any():
+            which = active[done]
+            found.coef[which], found.error[which] = state.coef[done], state.level[done]
+            found.member[which], found.log_odds[which] = member[done], odds[done]
+            state, landmark, active = state.keep(~done), landmark[~done], active[~done]
+            if not active.size:
+                break
+    return Passing(pool.plain(found.coef), found.error, found.member, found.log_odds)
+
+
+def _settled(pool: Pool, before: _State, after: _State) -> NDArray[np.bool_]:
+    prior = _prior(pool)
+    moved = np.abs(after.coef - before.coef).max(axis=1) / np.sqrt(prior)
+    return np.asarray(np.maximum(moved, np.abs(after.level - before.level)) < SETTLED)
+
+
+def _prior(pool: Pool) -> float:
+    """Prior variance of a coefficient: all slopes together predict the response's variance."""
+    return pool.variance / float(max(pool.rotated.shape[1] - bool(pool.constant), 1))
+
+
+def _round(
+    pool: Pool, squares: Floats, state: _State, *, first: bool
+) -> tuple[_State, Floats, Floats]:
+    """Make one round of all passes; return memberships and evidence beside the new state."""
+    member, odds, force, curvature = _tilt(pool, state)
+    precision, site = _site(pool, state, force, curvature)
+    shrunk = precision[:, None] * pool.values + 1.0 / _prior(pool)
+    coef = precision[:, None] * ((site * pool.weights) @ pool.rotated) / shrunk
+    spread = (1.0 / shrunk) @ squares.T
+    cavity = np.maximum(1.0 - precision[:, None] * spread, 1e-3)
+    variance = np.minimum(spread / cavity, 4.0 * pool.variance)
+    mean = (coef @ pool.rotated.T - precision[:, None] * spread * site) / cavity
+    if not first:
+        mean = (1 - DAMPING) * state.mean + DAMPING * mean
+        variance = (1 - DAMPING) * state.variance + DAMPING * variance
+    belong = np.clip(pool.mean(member), SMALLEST_SHARE, LARGEST_SHARE)
+    log_share = 0.8 * state.log_share + 0.2 * np.log(belong / (1 - belong))
+    level = pool.mean(variance) / pool.variance
+    return _State(mean, variance, log_share, coef, level, state.noise), member, odds
+
+
+def _tilt(pool: Pool, state: _State) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return membership, evidence, and two derivatives of each row's log-likelihood."""
+    residual = pool.y - state.mean
+    total = state.variance + state.noise[:, None]
+    ratio = residual / total
+    pull = residual * ratio
+    odds = -0.5 * (pull + np.log(total)) - (pool.log_density + LOG_ROOT_2PI)
+    member = 1.0 / (1.0 + np.exp(-np.clip(odds + state.log_share[:, None], -40, 40)))
+    curvature = pool.mean(member / total * (1.0 - (1.0 - member) * pull))
+    return member, odds, member * ratio, curvature
+
+
+def _site(pool: Pool, state: _State, force: Floats, curvature: Floats) -> tuple[Floats, Floats]:
+    """Return the common precision and the pseudo-responses that sum all rows up."""
+    typical = pool.mean(state.variance)
+    curvature = np.clip(curvature, 1e-6 / typical, 0.999 / typical)
+    precision = curvature / (1.0 - curvature * typical)
+    return precision, state.mean + force / curvature[:, None]

@@ -1,0 +1,301 @@
+"""The subspace of the components: a few directions of the whitened features that matter to y.
+
+Definition 9 (``def:subspace``) asks for a space close to the span of all components. Three ways to
+find it, each an eigenproblem of d x d matrices:
+
+``"svd"``
+    The paper's for clean data: the top left singular space of L = [y_1 x_1 ... y_n x_n].
+``"filter"``
+    The paper's for corrupted data, robust PCA of L: the iterative spectral filter of Diakonikolas
+    et al. (2017), "Being Robust (in High Dimensions) Can Be Practical"; see ``_filtered``.
+``"bounded"``
+    Bounded functions of y instead of y^2. A corrupted row then weighs no more than any other, and
+    functions that are not even see components that differ in their intercepts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtri, erfc
+
+from regimix.errors import ParameterError
+from regimix.search.whiten import weighted_quantile
+
+__all__ = ["Subspace", "SubspaceKind", "find_subspace"]
+
+Floats = NDArray[np.float64]
+Order = NDArray[np.intp] | None
+SubspaceKind = Literal["bounded", "svd", "filter"]
+
+# The bounded functions level off where the squared response is this multiple of its median.
+CLIP = 4.0
+# Rows are brought to equal length where the ratio of the 95 % quantile of their length to the
+# median exceeds that of Gaussian rows by this factor. Gaussian rows are better left alone: in few
+# columns their length says something about y.
+LENGTH_SPREAD = 1.1
+# A row much shorter than the others says nothing; it is not blown up beyond this share.
+SHORTEST = 0.1
+# Spectra under permuted responses to compare with: the largest of a few is level enough for a lower
+# bound on the number of directions, and each costs as much as the spectrum itself.
+PERMUTATIONS = 4
+# Filter: more than this many times the rows that a reference tail allows (and a few more, which
+# chance may put there) are too many. A longer reference leaves more corrupted rows in, a shorter
+# one removes long components among short ones. See ``_filtered``.
+TAIL_FACTOR = 2.0
+TAIL_ROWS = 4.0
+TAIL_STRETCH = 1.25
+# Median of the square of a standard normal.
+CHI_SQUARE_MEDIAN = 0.454936423119573
+# Each round removes at least one row of many; this many rounds are far more than ever needed.
+FILTER_ROUNDS = 100
+# Ratio of neighbouring eigenvalues from which there is a gap between them.
+CLEAR_GAP = 1.5
+# Widest bar and further eigenvalues shown by the diagnostic.
+BAR = 40
+SHOWN_BEYOND = 4
+
+
+@dataclass(frozen=True)
+class Subspace:
+    """Directions of the whitened features in which the components are to be found.
+
+    Attributes
+    ----------
+    basis : ndarray of shape (d, r)
+        Orthonormal columns.
+    spectrum : ndarray of shape (d,)
+        Eigenvalues, largest first; the first r belong to the basis.
+    noise_level : float or None
+        Largest eigenvalue among responses that were permuted, and so say nothing.
+    certain : int
+        Eigenvalues above the noise level: directions that are certainly there, a lower bound.
+    kind : {"bounded", "svd", "filter"}
+    """
+
+    basis: Floats
+    spectrum: Floats
+    noise_level: float | None
+    certain: int
+    kind: SubspaceKind
+
+    @property
+    def gap(self) -> float:
+        """Ratio of the last eigenvalue kept to the first left out; infinite if none is."""
+        kept = self.basis.shape[1]
+        if kept >= self.spectrum.size or self.spectrum[kept] <= 0:
+            return float("inf")
+        return float(self.spectrum[kept - 1] / self.spectrum[kept])
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether the spectrum falls clearly where it was cut, and from above the noise."""
+        last = self.spectrum[: self.basis.shape[1]].min(initial=np.inf)
+        return self.gap >= CLEAR_GAP and (self.noise_level is None or last > self.noise_level)
+
+    def describe(self) -> str:
+        """Say in words and bars whether the spectrum has a gap where it was cut."""
+        d, kept = self.basis.shape
+        lines = [f"{kept} of {d} directions ({self.kind})"]
+        if kept >= d:
+            lines.append("all directions are kept: there is nothing to project away")
+        else:
+            verdict = "a gap" if self.has_gap else "no clear gap, the cut is arbitrary"
+            lines.append(
+                f"eigenvalue {kept} is {self.gap:.2f} times eigenvalue {kept + 1}: {verdict}"
+            )
+        if self.noise_level is not None:
+            lines.append(
+                f"{self.certain} eigenvalues exceed {self.noise_level:.3g}, the largest under "
+                "permuted responses: at least so many directions are real"
+            )
+        top = max(float(self.spectrum[0]), 1e-300) if d else 1.0
+        for i, value in enumerate(self.spectrum[: kept + SHOWN_BEYOND]):
+            bar = "#" * round(BAR * max(float(value), 0.0) / top)
+            marks = [" kept"] if i < kept else []
+            if self.noise_level is not None and value > self.noise_level:
+                marks.append(" above noise")
+            lines.append(f"{i + 1:4d} {value:10.3g} {bar}{','.join(marks)}")
+        return "\n".join(lines)
+
+
+def find_subspace(
+    W: Floats,
+    y: Floats,
+    weights: Floats | None,
+    size: int,
+    kind: SubspaceKind = "bounded",
+    rng: np.random.Generator | None = None,
+    *,
+    permutations: int = PERMUTATIONS,
+) -> Subspace:
+    """Find the directions of whitened features that the response depends on.
+
+    Parameters
+    ----------
+    W : ndarray of shape (n, d)
+        Whitened features, without a constant column.
+    y : ndarray of shape (n,)
+    weights : ndarray of shape (n,) or None
+    size : int
+        Directions wanted; all if there are no more than that.
+    kind : {"bounded", "svd", "filter"}
+    rng : numpy.random.Generator, optional
+        For the permutations; needed unless there are none.
+    permutations : int
+        Permuted responses to compare the spectrum with.
+    """
+    if kind not in get_args(SubspaceKind):
+        raise ParameterError(
+            f"subspace must be one of {', '.join(map(repr, get_args(SubspaceKind)))}; got {kind!r}."
+        )
+    if size < 1:
+        raise ParameterError(f"a subspace needs at least one direction; got size={size!r}.")
+    if permutations and rng is None:
+        raise ParameterError("pass rng, the source of the permutations, or permutations=0.")
+    shares = np.ones(len(y)) if weights is None else weights
+    shares = shares / shares.sum()
+    matrix = _moments_of(W, y, shares, size, kind)
+    values, vectors = np.linalg.eigh(matrix(None))
+    values = values[::-1].copy()
+    noise = None
+    if permutations and rng is not None:
+        spectra = [np.linalg.eigvalsh(matrix(rng.permutation(len(y)))) for _ in range(permutations)]
+        noise = max((float(s[-1]) for s in spectra if s.size), default=0.0)
+    return Subspace(
+        basis=np.ascontiguousarray(vectors[:, ::-1][:, :size]),
+        spectrum=values,
+        noise_level=noise,
+        certain=0 if noise is None else int(np.count_nonzero(values > noise)),
+        kind=kind,
+    )
+
+
+def _moments_of(
+    W: Floats, y: Floats, shares: Floats, size: int, kind: SubspaceKind
+) -> Callable[[Order], Floats]:
+    """Return the matrix whose top eigenvectors are wanted, for any order of the responses."""
+    if kind == "bounded":
+        features, functions = _equal_length(W, shares), _bounded_functions(y, shares)
+        spare = 0 if features is W else W.shape[1] - size
+        return lambda order: _contrast(
+            features, functions if order is None else functions[order], shares, spare
+        )
+
+    def moments(order: Order) -> Floats:
+        response = y if order is None else y[order]
+        left = _filtered(W * response[:, None], shares, size) if kind == "filter" else shares
+        return _second_moment(W, left / left.sum() * response**2)
+
+    return moments
+
+
+def _second_moment(rows: Floats, shares: Floats) -> Floats:
+    return np.asarray((rows * shares[:, None]).T @ rows)
+
+
+def _filtered(rows: Floats, shares: Floats, size: int) -> Floats:
+    """Remove rows of L until its top directions have no longer tails than clean data have.
+
+    The filter of Diakonikolas et al. (2017): take the top eigenvectors of the second moment of the
+    rows that are left; along each, corrupted rows that raise the variance must show as a tail that
+    is too long; cut the tail off; repeat until no tail is too long. Along a direction v, a clean
+    row of one component has at most |v'x y| ~ g^2, g normal. So the tail is too long at T when
+    more rows lie beyond T than ``TAIL_FACTOR`` times what a squared normal with the same median,
+    stretched by ``TAIL_STRETCH`` (components mix long and short), puts there, plus ``TAIL_ROWS``
+    rows. All rows beyond the smallest such T are removed.
+    """
+    shares = shares.copy()
+    one_row = float(shares[shares > 0].min())
+    for _ in range(FILTER_ROUNDS):
+        vectors = np.linalg.eigh(_second_moment(rows, shares))[1]
+        far = np.zeros(len(rows), dtype=np.bool_)
+        for lengths in np.abs(rows @ vectors[:, ::-1][:, :size]).T:
+            far |= lengths >= _tail_begin(lengths, shares, TAIL_ROWS * one_row)
+        far &= shares > 0
+        if not far.any():
+            break
+        shares[far] = 0.0
+    return shares
+
+
+def _tail_begin(lengths: Floats, shares: Floats, chance: float) -> float:
+    """Find the smallest length beyond which too many rows lie; infinite if there is none."""
+    typical = weighted_quantile(lengths, shares, 0.5)
+    if typical <= 0:
+        return float("inf")
+    order = np.argsort(-lengths, kind="stable")
+    beyond = np.cumsum(shares[order])
+    square = CHI_SQUARE_MEDIAN * lengths[order] / (TAIL_STRETCH * typical)
+    expected = erfc(np.sqrt(square / 2)) * shares.sum()  # P(g^2 >= t) = erfc(sqrt(t / 2))
+    too_many = np.flatnonzero(
+        (beyond > TAIL_FACTOR * expected + chance) & (lengths[order] > typical)
+    )
+    return float(lengths[order[too_many[-1]]]) if too_many.size else float("inf")
+
+
+def _equal_length(W: Floats, shares: Floats) -> Floats:
+    """Bring rows to one length where lengths vary more than Gaussian rows' do.
+
+    Of an elliptical row only the direction tells about the components; its length is the same for
+    all columns, and a few long rows would drown the rest.
+    """
+    d = W.shape[1]
+    lengths = np.sqrt(np.einsum("ij,ij->i", W, W))
+    typical = weighted_quantile(lengths, shares, 0.5)
+    long = weighted_quantile(lengths, shares, 0.95)
+    gaussian = float(np.sqrt(chdtri(d, 0.05) / chdtri(d, 0.5))) if d else 1.0
+    if long <= LENGTH_SPREAD * gaussian * typical or typical <= 0:
+        return W
+    scale = np.sqrt(d) / np.maximum(lengths, SHORTEST * typical)
+    return np.asarray(W * scale[:, None])
+
+
+def _bounded_functions(y: Floats, shares: Floats) -> Floats:
+    """Bounded functions of the response, of mean zero and variance one, as columns.
+
+    A clipped square sees slopes; the clipped response itself, its
+    sine and cosine see what differs between components with different intercepts, where the square
+    alone is blind.
+    """
+    centred = y - weighted_quantile(y, shares, 0.5)
+    edge = np.sqrt(CLIP * weighted_quantile(centred**2, shares, 0.5))
+    edge = edge or float(np.abs(centred).max()) or 1.0
+    linear = np.clip(centred / edge, -1.0, 1.0)
+    functions = np.stack(
+        [linear**2, linear, np.sin(np.pi * linear), np.cos(np.pi * linear)], axis=1
+    )
+    functions -= shares @ functions
+    deviation = np.sqrt(shares @ functions**2)
+    return np.asarray(functions / np.where(deviation > 0, deviation, 1.0))
+
+
+def _contrast(features: Floats, functions: Floats, shares: Floats, spare: int) -> Floats:
+    """Sum T_k^2 + v_k v_k' with T_k the mean of f_k(y) x x' and v_k the mean of f_k(y) x.
+
+    Where y does not depend on x along a direction, every T_k and v_k is zero there, whatever the
+    intercepts; squares keep contributions of different sign from cancelling. Rows of equal length
+    are the exception: what a component adds along its direction is missing evenly along all
+    others. With ``spare`` directions to be left out, what that many have in common is taken away.
+    """
+    functions = functions - shares @ functions  # permuting moves weighted means
+    total = np.zeros((features.shape[1], features.shape[1]))
+    for function in functions.T:
+        weighted = features * (function * shares)[:, None]
+        second, first = weighted.T @ features, weighted.sum(axis=0)
+        if spare > 1:
+            offset = _common_value(np.linalg.eigvalsh(second), spare)
+            second[np.diag_indices_from(second)] -= offset
+        total += second @ second + np.outer(first, first)
+    return total
+
+
+def _common_value(values: Floats, count: int) -> float:
+    """Mean of the ``count`` neighbouring values that lie closest together."""
+    spread = values[count - 1 :] - values[: values.size - count + 1]
+    first = int(np.argmin(spread))
+    return float(values[first : first + count].mean())

@@ -1,0 +1,77 @@
+"""The pages keep up with the code: every name, file and statement, and code that runs."""
+
+import doctest
+import pkgutil
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+import regimix
+
+ROOT = Path(__file__).parent.parent
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+# The labels of every algorithm, definition and statement of the paper, and of its table.
+LABELS = {
+    "alg": ["local", "global", "efficiency"],
+    "def": ["separation", "feature", "affine", "subspace"],
+    "thm": ["local-1", "local", "global", "ode"],
+    "lem": ["support-1", "help", "support-3", "support-2", "efficiency", "support-1-extend"],
+    "cor": ["1"],
+    "tab": ["algs"],
+}
+
+
+def test_the_map_of_the_paper_misses_no_statement():
+    labels = [f"{kind}:{name}" for kind, names in LABELS.items() for name in names]
+    assert [label for label in labels if f"``{label}``" not in page("paper.rst")] == []
+
+
+def test_the_map_of_the_paper_names_files_that_exist():
+    named = re.findall(r"``([^`]+\.py)``", page("paper.rst"))
+    homes = {False: ROOT / "src" / "regimix", True: ROOT / "tests"}
+    assert named
+    assert [path for path in named if not (homes["test_" in path] / path).is_file()] == []
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "regimix",
+        "regimix.datasets",
+        "regimix.errors",
+        "regimix.metrics",
+        "regimix.synth",
+    ],
+)
+def test_the_reference_lists_every_public_name(module):
+    listed = set(re.findall(r"^   (\w+)$", page("api.rst"), re.MULTILINE))
+    modules = {"__version__", "datasets", "errors", "metrics", "synth"}
+    assert set(import_module(module).__all__) - modules - listed == set()
+
+
+CODE = re.compile(r"\.\. code-block:: python\n\n((?:   .*\n|\n)+)")
+
+
+@pytest.mark.parametrize("code", CODE.findall(page("start.rst")))
+def test_the_code_of_the_start_page_runs(code):
+    command = [sys.executable, "-W", "error", "-c", dedent(code)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+MODULES = [module.name for module in pkgutil.walk_packages(regimix.__path__, "regimix.")]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_the_docstrings_are_true(name):
+    assert doctest.testmod(import_module(name), verbose=False).failed == 0
