@@ -84,7 +84,7 @@ def test_values_not_storage_make_the_draw():
     np.testing.assert_array_equal(single.y, double.y)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.integers(0, 2**40))
 def test_every_distinct_row_is_as_likely_as_any_other(first_seed):
     """However often a row is written, and however regular the numbers are."""

@@ -275,13 +275,21 @@ def test_user_arrays_are_not_modified(fit, weighted):
 # --- memory ---------------------------------------------------------------------------------------
 
 
-def peak_of(work):
-    """Largest memory held at once by ``work``, beyond what was held before."""
-    work()  # imports and caches
+@pytest.fixture(scope="module")
+def large_table():
+    rng = np.random.default_rng(0)
+    X, y = noisy_table(rng, 400_000, 5)
+    return X, y, rng.integers(0, 4, 400_000).astype(float)
+
+
+def peak_of(fit, X, y, start, weights=None, **options):
+    """Largest memory held at once by a fit, beyond what was held before."""
+    few = None if weights is None else weights[:100]
+    fit(X[:100], y[:100], start, sample_weight=few, **options)  # imports and caches
     tracemalloc.start()
     try:
         held = tracemalloc.get_traced_memory()[0]
-        work()
+        fit(X, y, start, sample_weight=weights, **options)
         return tracemalloc.get_traced_memory()[1] - held
     finally:
         tracemalloc.stop()
@@ -290,20 +298,14 @@ def peak_of(work):
 @pytest.mark.parametrize("fit", [ilts, gd_ilts])
 @pytest.mark.parametrize("start", [None, np.zeros(5)], ids=["no start", "start"])
 @pytest.mark.parametrize("intercept", [False, True])
-def test_extra_memory_is_four_vectors_and_a_chunk(fit, start, intercept):
-    n = 400_000
-    rng = np.random.default_rng(0)
-    X, y = noisy_table(rng, n, 5)
-    chunk = 4 * MEBIBYTE
-    peak = peak_of(lambda: fit(X, y, start, keep=0.5, fit_intercept=intercept, max_iter=3))
-    assert peak <= 4 * 8 * n + chunk
+def test_extra_memory_is_four_vectors_and_a_chunk(large_table, fit, start, intercept):
+    X, y, _ = large_table
+    peak = peak_of(fit, X, y, start, keep=0.5, fit_intercept=intercept, max_iter=3)
+    assert peak <= 4 * y.nbytes + 4 * MEBIBYTE
 
 
-def test_weights_add_their_own_vectors_only():
+def test_weights_add_their_own_vectors_only(large_table):
     """One checked copy of the weights, and the kept weights that are returned."""
-    n = 400_000
-    rng = np.random.default_rng(0)
-    X, y = noisy_table(rng, n, 5)
-    weights = rng.integers(0, 4, n).astype(float)
-    peak = peak_of(lambda: ilts(X, y, np.zeros(5), keep=0.5, sample_weight=weights, max_iter=3))
-    assert peak <= (4 + 2) * 8 * n + 4 * MEBIBYTE
+    X, y, weights = large_table
+    peak = peak_of(ilts, X, y, np.zeros(5), weights, keep=0.5, max_iter=3)
+    assert peak <= (4 + 2) * y.nbytes + 4 * MEBIBYTE

@@ -8,7 +8,7 @@ from regimix.engines.select import mix, smallest, smallest_of_each
 from tests.oracles import kept_by_sorting, kept_weight_by_sorting
 
 seeds = st.integers(0, 2**32 - 1)
-few = settings(max_examples=150, deadline=None)
+few = settings(max_examples=100, deadline=None)
 
 
 def values_of(rng, n, grid):

@@ -125,7 +125,7 @@ def test_the_two_lines_of_the_tone_data(keep, line, seed):
 # --- keep="auto" ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(seeds, st.sampled_from(["gaussian", "student-elliptical", "half-binary"]))
 def test_auto_is_close_to_an_oracle_that_knows_the_good_rows(seed, features):
     """30 % gross outliers: consistent scale, and hardly more error than on the true rows."""
@@ -148,7 +148,7 @@ def test_auto_is_close_to_an_oracle_that_knows_the_good_rows(seed, features):
     assert fit.evidence_ > 0
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(seeds, st.integers(1, 4), st.sampled_from(["gross", "same-scale", "adversarial"]))
 def test_an_exact_relation_has_scale_zero_and_flags_exactly_the_others(seed, d, kind):
     X, y, truth = one_regime(seed, n=200, d=d, noise=0.0, intercepts=2.0, corruption_kind=kind)
@@ -160,7 +160,7 @@ def test_an_exact_relation_has_scale_zero_and_flags_exactly_the_others(seed, d, 
     np.testing.assert_array_equal(fit.inlier_mask_, ~truth.corrupted)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(seeds)
 def test_one_clean_regime_is_least_squares(seed):
     """Nothing is wrong with these rows: nearly all are kept, and the answer is the usual one."""
@@ -217,7 +217,7 @@ def test_the_choice_made_is_an_attribute():
 # --- a given fraction -----------------------------------------------------------------------------
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(seeds, st.integers(1, 2))
 def test_enough_starts_find_the_best_of_all_subsets(seed, d):
     """The fits to all subsets as starts: the search must not lose the best of them."""
@@ -242,7 +242,7 @@ def test_the_objective_is_no_higher_than_that_of_plain_restarts():
     assert np.mean(ratios) <= 1.001
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(seeds, st.booleans(), st.floats(0.5, 0.9))
 def test_raw_and_reweighted_fits_are_what_they_say(seed, intercept, keep):
     X, y, _ = one_regime(seed, n=150, d=2, noise=0.2)
@@ -273,7 +273,7 @@ def test_raw_and_reweighted_fits_are_what_they_say(seed, intercept, keep):
     np.testing.assert_array_equal(plain.inlier_mask_, near)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(seeds, st.floats(0.5, 1.0))
 def test_the_scale_is_consistent_at_the_normal_law_whatever_is_kept(seed, keep):
     rng = np.random.default_rng(seed)
@@ -352,7 +352,7 @@ def same_fit(one, other, tolerance=1e-8):
     np.testing.assert_allclose(other.keep_, one.keep_, rtol=1e-9)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(seeds, st.sampled_from(["auto", 0.6]), st.sampled_from(["exact", "cg"]))
 def test_whole_weights_equal_repeated_rows_in_any_order(seed, keep, solver):
     """The random draws included: they run over distinct rows in an order of their own."""

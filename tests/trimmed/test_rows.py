@@ -10,7 +10,7 @@ from regimix.errors import ParameterError
 from regimix.problem import Problem
 from regimix.trimmed.rows import kept_mass
 
-few = settings(max_examples=200, deadline=None)
+few = settings(max_examples=80, deadline=None)
 
 
 def table(n, weights=None):

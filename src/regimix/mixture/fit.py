@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from regimix.engines.memory import MemoryEngine
 from regimix.engines.mixed import Law
+from regimix.errors import ParameterError
 from regimix.mixture.control import Control
 from regimix.mixture.moves import search_model
 from regimix.mixture.net import search_net
@@ -31,6 +32,7 @@ from regimix.search.hunt import bulk_model
 from regimix.search.model import Fitted, Model, evaluate, refit
 from regimix.search.propose import Proposer
 from regimix.search.rows import Rows, Units, whitened_rows
+from regimix.search.subspace import Subspace
 from regimix.trimmed.gradient import GradientSolver
 from regimix.trimmed.ilts import ExactSolver, Solver
 
@@ -45,6 +47,8 @@ SEARCH_ROWS_PER_COEFFICIENT = 800
 # EM on the search's own rows once the moves are over.
 FINAL_ROUNDS = 40
 FINAL_TOLERANCE = 1e-5
+# Directions of a component's whitened rows with less than this share of the largest are open.
+RANK_TOLERANCE = 1e-10
 
 
 @dataclass
@@ -71,6 +75,8 @@ class _Found:
     component_scores: Floats
     attempts: tuple[Attempt, ...]
     stopped: str
+    ranks: tuple[int, ...]
+    spectrum: Subspace | None
 
 
 def fit_mixture(engine: MemoryEngine, settings: Settings, init: Floats | None = None) -> Mixture:
@@ -83,6 +89,11 @@ def fit_mixture(engine: MemoryEngine, settings: Settings, init: Floats | None = 
     """
     clock = _Clock()
     if settings.search == "net":
+        if init is not None:
+            raise ParameterError(
+                'init is not used by search="net", whose starts are the points of a net; leave one '
+                "of the two out."
+            )
         return _fit_net(engine, settings, clock)
     problem = engine.problem
     with clock.stage("sample"):
@@ -107,6 +118,8 @@ def fit_mixture(engine: MemoryEngine, settings: Settings, init: Floats | None = 
         attempts=found.attempts,
         stopped=found.stopped,
         timings=clock.timings,
+        ranks=tuple(found.ranks[i] for i in order),
+        spectrum=found.spectrum,
     )
 
 
@@ -157,23 +170,26 @@ def _search(rows: Rows, units: Units, settings: Settings, given: Model | None) -
         np.random.default_rng(settings.seed),
         kind=settings.subspace,
         joint_only=settings.search == "joint",
+        n_jobs=settings.n_jobs,
     )
     state = search_model(
         rows, proposer, Control(settings), n_components=settings.n_components, given=given
     )
-    fitted = state.current
-    if fitted.model.m == 0:
-        fitted = _one_robust(rows)
-    else:
-        again = refit(rows, fitted.model, FINAL_ROUNDS, tolerance=FINAL_TOLERANCE)
-        fitted = again if again.model.m == fitted.model.m else fitted
+    fitted = state.current if state.current.model.m else _one_robust(rows)
+    # Evidence was weighed against a bell; the model itself has a flat background.
+    flat = rows.against_flat()
+    final = refit(flat, fitted.model, FINAL_ROUNDS, tolerance=FINAL_TOLERANCE)
+    if final.model.m != fitted.model.m:
+        final = evaluate(flat, fitted.model)
     return _Found(
-        _law(rows, units, fitted.model),
+        _law(rows, units, final.model),
         fitted.model.origin,
         fitted.score if state.current.model.m else min(fitted.score, 0.0),
         _component_scores(rows, fitted),
         tuple(state.attempts),
         state.stopped,
+        _ranks(rows, fitted),
+        proposer.spectrum,
     )
 
 
@@ -183,7 +199,7 @@ def _law(rows: Rows, units: Units, model: Model) -> Law:
         units.back(model.coef),
         model.scale * units.y_scale,
         model.share,
-        rows.log_background - float(np.log(units.y_scale)),
+        rows.log_flat - float(np.log(units.y_scale)),
     )
 
 
@@ -197,6 +213,16 @@ def _one_robust(rows: Rows) -> Fitted:
 def _component_scores(rows: Rows, fitted: Fitted) -> Floats:
     """Return how much the score loses without each component, nothing refitted."""
     return np.array([fitted.score - score_without(rows, fitted, j) for j in range(fitted.model.m)])
+
+
+def _ranks(rows: Rows, fitted: Fitted) -> tuple[int, ...]:
+    """Return how many coefficients each component's rows determine."""
+    ranks = []
+    for posterior in fitted.posterior[:-1]:
+        block = rows.design[posterior > 0.5]
+        values = np.linalg.eigvalsh(block.T @ block)
+        ranks.append(int(np.count_nonzero(values > RANK_TOLERANCE * max(values.max(), 1e-300))))
+    return tuple(ranks)
 
 
 def _given(rows: Rows, coef: Floats) -> Model:

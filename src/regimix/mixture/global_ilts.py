@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from regimix.engines.memory import MemoryEngine
-from regimix.errors import ParameterError
 from regimix.mixture.fit import fit_mixture
 from regimix.mixture.given import given_starts
 from regimix.mixture.result import Mixture
@@ -89,11 +88,6 @@ random_state, n_jobs
         tolerance=tolerance,
         shares=shares,
     )
-    if init is not None and search == "net":
-        raise ParameterError(
-            'init is not used by search="net", whose starts are the points of a net; leave one of '
-            "the two out."
-        )
     problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=fit_intercept)
     starts = None if init is None else given_starts(problem, init)
     return fit_mixture(MemoryEngine(problem, chunk_rows), settings, starts)

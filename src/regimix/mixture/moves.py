@@ -41,6 +41,10 @@ HOPELESS = 0.5
 WHOLE_ROUNDS = 8
 MAX_MOVES = 60
 PAIRS_TRIED = 15
+# Components with less than this part of the largest one's share may be pieces of one regime.
+SMALL = 0.75
+# Pools whose log size and components agree to one part in so many count as unchanged.
+SIGNATURE_STEPS = 20
 # A component wider than this share of the spread of the response may be a blur of several.
 BLUR = 0.25
 # A model that leaves more than this share of rows to the background is not taken on trust.
@@ -204,7 +208,8 @@ def _consider(
     scaleup = state.rows.mass / max(part.mass, 1e-300)
     before = evaluate(part, current.model.pick(released).with_shares(scaleup)).score
     best = _local_best(part, proposals, before)
-    if best is None or best.model.m == 0 or best.score < before + MARGIN:
+    toll = 0.0 if best is None else _toll(best.model.m - released.size)
+    if best is None or best.model.m == 0 or best.score < before + toll:
         gain = -np.inf if best is None else best.score - before
         reason = "nothing proposed" if best is None else "no better on its own rows"
         state.attempts.append(Attempt(move, source, gain, False, reason))
@@ -212,7 +217,7 @@ def _consider(
         return False
     whole = _in_place(state, best, released, pool, scaleup)
     gain = whole.score - current.score
-    accepted = gain > MARGIN
+    accepted = gain > _toll(whole.model.m - current.model.m)
     reason = "better" if accepted else "no better in the whole model"
     state.attempts.append(Attempt(move, source, gain, accepted, reason))
     if accepted:
@@ -223,6 +228,11 @@ def _consider(
             state.tried.add(("replace", source, _signature(state, _broad(state))))
     state.checkpoint(move)
     return accepted
+
+
+def _toll(added: int) -> float:
+    """Return what a move must gain: the margin, for every component it adds."""
+    return MARGIN * max(1, added)
 
 
 def _in_place(
@@ -280,8 +290,10 @@ def _try_replace(state: Search) -> bool:
         part = state.rows.take(pool)
         if source == "split":
             proposals = state.proposer.split(part, model.coef[group[0]])
-        elif source == "pair":
-            proposals = state.proposer.joint(part, 2, starts=16)
+        elif source == "deep":
+            proposals = state.proposer.deep(part)
+        elif source == "again":
+            proposals = state.proposer.again(part, group.size)
         else:
             proposals = state.proposer.propose(part, source)
         if _consider(state, "replace", source, group, pool, proposals):
@@ -300,13 +312,24 @@ def _replacements(state: Search) -> list[tuple[Indices, str]]:
         part = state.rows.take(_pool(state, broad))
         moves += [(broad, source) for source in state.proposer.sources(part)]
     moves += [(np.array([j]), "split") for j in np.argsort(-model.scale, kind="stable")]
+    if broad.size == model.m:
+        moves.append((broad, "deep"))
     if state.rows.features.shape[1] <= RAW_WIDTH:
-        # Two regimes may have swapped or parted their halves: 0/1 features do that.
-        first, second = np.triu_indices(model.m, 1)
-        doubt = np.log(model.scale / model.share)
-        order = np.argsort(-(doubt[first] + doubt[second]), kind="stable")[:PAIRS_TRIED]
-        moves += [(np.array([first[p], second[p]]), "pair") for p in order]
+        moves += [(group, "again") for group in _doubtful(model)]
     return moves
+
+
+def _doubtful(model: Model) -> list[Indices]:
+    """Return groups whose halves may have been swapped or parted: 0/1 features do that.
+
+    All the small components together, then pairs, small and broad ones first.
+    """
+    first, second = np.triu_indices(model.m, 1)
+    doubt = np.log(model.scale / model.share)
+    order = np.argsort(-(doubt[first] + doubt[second]), kind="stable")[:PAIRS_TRIED]
+    pairs = [np.array([first[p], second[p]]) for p in order]
+    small = np.flatnonzero(model.share < SMALL * model.share.max())
+    return [small, *pairs] if small.size > 2 else pairs
 
 
 def _new(state: Search, move: str, source: str, group: Indices) -> bool:
@@ -319,8 +342,8 @@ def _new(state: Search, move: str, source: str, group: Indices) -> bool:
 
 
 def _signature(state: Search, group: Indices) -> tuple[object, ...]:
-    """Describe the pool of a move roughly."""
+    """Describe the pool of a move roughly: it changes with the background and the components."""
     model = state.current.model
-    background = round(20 * np.log(max(model.background * state.rows.mass, 1.0)))
-    places = [tuple(np.round(model.coef[j] / (model.scale[j] + 0.05))[:3]) for j in group]
-    return (background, *places)
+    background = round(SIGNATURE_STEPS * np.log(max(model.background * state.rows.mass, 1.0)))
+    marks = np.round(SIGNATURE_STEPS * model.coef.sum(axis=1)).astype(np.int64)
+    return (background, *sorted((marks[group] if group.size else marks).tolist()))

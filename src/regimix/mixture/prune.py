@@ -17,8 +17,8 @@ from regimix.search.rows import Rows
 
 __all__ = ["MARGIN", "best_delete", "best_merge", "prune", "score_without"]
 
-# A component must be worth this much: a doubtful third regime of real data gained 2.
-MARGIN = 8.0
+# A component must be worth this much: a doubtful third regime of real data gained 6.
+MARGIN = 12.0
 # Pairs that are refitted as one, cheapest first by their summed normal equations.
 MERGES_TRIED = 3
 # A merge or deletion whose estimated loss is below this share of a mean component's score is
@@ -51,8 +51,8 @@ def best_merge(rows: Rows, fitted: Fitted, rounds: int, *, force: bool = False) 
         union = fitted.posterior.copy()
         union[j] += union[k]
         rest = np.arange(fitted.model.m) != k
-        merged, _ = maximise(rows, fitted.model.pick(rest), union[np.append(rest, True)])
-        trial = refit(rows, merged, rounds)
+        merged = maximise(rows, fitted.model.pick(rest), union[np.append(rest, True)])
+        trial = refit(rows, merged.model, rounds)
         if best is None or trial.score > best.score:
             best = trial
         if best.score > fitted.score:
@@ -73,7 +73,7 @@ def _cheapest_unions(rows: Rows, fitted: Fitted) -> list[tuple[int, int, float]]
         root = np.sqrt(fitted.posterior[j, members] * rows.weights[members])
         block, target = rows.design[members] * root[:, None], rows.y[members] * root
         gram[j], cross[j], power[j] = block.T @ block, block.T @ target, target @ target
-    size = fitted.posterior[:-1] @ rows.weights
+    size = np.maximum(fitted.posterior[:-1] @ rows.weights, 1e-9)
     first, second = np.triu_indices(m, 1)
     joint_gram = gram[first] + gram[second]
     joint_cross, joint_size = cross[first] + cross[second], size[first] + size[second]
@@ -81,8 +81,11 @@ def _cheapest_unions(rows: Rows, fitted: Fitted) -> list[tuple[int, int, float]]
     coef = np.linalg.solve(joint_gram, joint_cross[..., None])[..., 0]
     square = power[first] + power[second] - np.einsum("pd,pd->p", coef, joint_cross)
     scale = np.sqrt(np.maximum(square, 0.0) / np.maximum(joint_size - width, 1.0)) + SCALE_FLOOR
-    worth = component_worth(rows, size, fitted.model.scale)
-    loss = worth[first] + worth[second] - component_worth(rows, joint_size, scale)
+    reference = fitted.posterior[:-1] @ (rows.weights * rows.log_background)
+    worth = component_worth(rows, size, fitted.model.scale, reference / size)
+    joint_reference = (reference[first] + reference[second]) / joint_size
+    union = component_worth(rows, joint_size, scale, joint_reference)
+    loss = worth[first] + worth[second] - union
     order = np.argsort(loss, kind="stable")
     return [(int(first[p]), int(second[p]), float(loss[p])) for p in order]
 
@@ -108,4 +111,4 @@ def score_without(rows: Rows, fitted: Fitted, j: int) -> float:
     again = np.maximum(posterior.sum(axis=0), 1e-300)
     posterior /= again
     log_gain = fitted.log_gain + np.log(total) + np.log(again)
-    return score_of(rows, model, posterior[:-1] @ rows.weights, log_gain)
+    return score_of(rows, model, posterior, log_gain)

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from regimix.engines.base import RowSums
 from regimix.engines.memory import MemoryEngine
@@ -21,6 +22,7 @@ from regimix.engines.select import smallest
 from regimix.problem import Problem
 from regimix.trimmed.gram import NormalEquations
 from regimix.trimmed.ilts import ExactSolver, Solver, concentrate
+from regimix.trimmed.reweight import truncation_factor
 from regimix.trimmed.rows import kept_mass
 
 __all__ = ["assign_and_trim", "label_rows", "make_exact", "polish"]
@@ -116,7 +118,9 @@ def make_exact(
 def assign_and_trim(engine: MemoryEngine, law: Law, keep: float) -> tuple[Law, Labels]:
     """Assign rows to components, trim the worst, refit; until assignments stay.
 
-    Exactly the given share of the rows belongs to components; the rest are outliers.
+    Exactly the given share of the rows belongs to components; the rest are outliers. The
+    background's density is then the one at which trimming began, and scales are corrected for the
+    trimmed tails, consistently at the normal law.
     """
     problem = engine.problem
     mass = kept_mass(keep, problem)
@@ -133,6 +137,12 @@ def assign_and_trim(engine: MemoryEngine, law: Law, keep: float) -> tuple[Law, L
             weights = weights.copy()
             weights[choice.boundary] = choice.boundary_weight
         law = _refit_labelled(engine, law, labels, weights)
+    if keep >= 1:
+        return replace(law, log_background=-np.inf), labels
+    nearest, odds = best_components(engine, law)
+    edge = smallest(-odds, mass, problem.weights).threshold
+    factor = truncation_factor(float(ndtri((1 + keep) / 2)))
+    law = replace(law, log_background=law.log_background - edge, scale=law.scale * factor)
     return law, labels
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from regimix.search.model import LOG_ROOT_2PI, Model
 from regimix.search.rows import Rows
@@ -21,6 +23,8 @@ Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
 STARTS = 48
+# Starts that share matrix products; groups may run side by side.
+GROUP = 16
 # Rounds before each cut of the field, and the share of starts that survives it.
 ROUNDS = (6, 8, 12)
 SURVIVORS = (0.4, 0.3)
@@ -43,10 +47,27 @@ class _Field:
     share: Singles
     gain: Singles
 
+    def pick(self, which: NDArray[np.intp] | slice) -> _Field:
+        """Keep some starts."""
+        return _Field(self.coef[which], self.scale[which], self.share[which], self.gain[which])
+
     def best(self, count: int) -> _Field:
         """Keep the starts of largest gain."""
-        order = np.argsort(-self.gain, kind="stable")[:count]
-        return _Field(self.coef[order], self.scale[order], self.share[order], self.gain[order])
+        return self.pick(np.argsort(-self.gain, kind="stable")[:count])
+
+    def groups(self) -> list[_Field]:
+        """Cut into groups of fixed size."""
+        return [self.pick(slice(i, i + GROUP)) for i in range(0, len(self.gain), GROUP)]
+
+    @classmethod
+    def together(cls, groups: list[_Field]) -> _Field:
+        """Put groups together again."""
+        return cls(
+            np.concatenate([g.coef for g in groups]),
+            np.concatenate([g.scale for g in groups]),
+            np.concatenate([g.share for g in groups]),
+            np.concatenate([g.gain for g in groups]),
+        )
 
 
 def joint_starts(
@@ -57,8 +78,13 @@ def joint_starts(
     *,
     starts: int = STARTS,
     lift: int = 2,
+    n_jobs: int | None = None,
 ) -> list[Model]:
-    """Return the best few mixtures of ``components`` found in the subspace, in all features."""
+    """Return the best few mixtures of ``components`` found in the subspace, in all features.
+
+    Starts run in groups of fixed size, side by side if ``n_jobs`` says so: the answer does not
+    depend on it.
+    """
     d = rows.features.shape[1]
     basis = np.eye(d) if subspace is None else subspace.basis
     limit = ROWS_PER_COEFFICIENT * components * (basis.shape[1] + 1)
@@ -70,12 +96,18 @@ def joint_starts(
         projected = np.hstack([np.ones((sample.n, 1)), projected])
     table = _Projected(projected, sample)
     field = table.draw(components, starts, rng)
-    for stage, rounds in enumerate(ROUNDS):
-        for _ in range(rounds):
-            field = table.step(field)
-        if stage < len(SURVIVORS):
-            left = int(np.ceil(SURVIVORS[stage] * len(field.gain)))
-            field = field.best(max(lift, left))
+    jobs = int(effective_n_jobs(n_jobs))
+    with threadpool_limits(1, "blas"), Parallel(n_jobs=jobs, prefer="threads") as pool:
+        for stage, rounds in enumerate(ROUNDS):
+            groups = field.groups()
+            if jobs == 1 or len(groups) == 1:
+                groups = [table.run(group, rounds) for group in groups]
+            else:
+                groups = pool(delayed(table.run)(group, rounds) for group in groups)
+            field = _Field.together(groups)
+            if stage < len(SURVIVORS):
+                left = int(np.ceil(SURVIVORS[stage] * len(field.gain)))
+                field = field.best(max(lift, left))
     field = field.best(lift)
     return [_lift(rows, basis, field, b) for b in range(len(field.gain))]
 
@@ -89,7 +121,7 @@ class _Projected:
         self.y = y.astype(np.float32)
         self.weights = weights.astype(np.float32)
         self.mass = rows.mass
-        self.log_background = np.float32(rows.log_background)
+        self.log_background = rows.log_background.astype(np.float32)
         self.upper = np.triu_indices(design.shape[1])
         pairs = design[:, self.upper[0]] * design[:, self.upper[1]]
         squares = (y * y)[:, None]
@@ -111,6 +143,12 @@ class _Projected:
             np.zeros(starts, dtype=np.float32),
         )
 
+    def run(self, field: _Field, rounds: int) -> _Field:
+        """Run some rounds of EM for every start."""
+        for _ in range(rounds):
+            field = self.step(field)
+        return field
+
     def step(self, field: _Field) -> _Field:
         """Run one round of EM for every start; the components of a start share one scale."""
         starts, components, r = field.coef.shape
@@ -121,7 +159,8 @@ class _Projected:
         np.square(odds, out=odds)
         odds *= (-0.5 / field.scale**2)[:, None, None]
         height = np.log(field.share[:, :-1]) - np.log(field.scale)[:, None]
-        odds += (height - np.float32(LOG_ROOT_2PI) - self.log_background)[:, :, None]
+        odds += (height - np.float32(LOG_ROOT_2PI))[:, :, None]
+        odds -= self.log_background
         floor = np.log(field.share[:, -1])[:, None]
         top = np.maximum(odds.max(axis=1), floor)
         odds -= top[:, None, :]

@@ -42,6 +42,8 @@ LEVERAGE_RATIO = 8.0
 SHARE_FLOOR = 1e-4
 # No leverage is taken to be one: the row would never be judged.
 LARGEST_LEVERAGE = 0.999
+# A component whose posteriors moved by less than this many tolerances in all is not refitted.
+STILL = 100.0
 # EM stops when a round gains less than this per square root of the rows.
 TOLERANCE = 1e-3
 
@@ -146,8 +148,8 @@ def expectation(
     np.square(residual, out=residual)
     variance = (model.scale**2)[:, None]
     residual *= -0.5 / (variance if left_out is None else left_out.inflate * variance)
-    constant = np.log(model.share) - np.log(model.scale) - LOG_ROOT_2PI - rows.log_background
-    residual += constant[:, None]
+    residual += (np.log(model.share) - np.log(model.scale) - LOG_ROOT_2PI)[:, None]
+    residual -= rows.log_background
     if left_out is not None:
         residual -= 0.5 * np.log(left_out.inflate)
     log_odds[m] = np.log(model.background)
@@ -159,7 +161,7 @@ def expectation(
     return posterior, np.log(total) + top
 
 
-def score_of(rows: Rows, model: Model, size: Floats, log_gain: Floats) -> float:
+def score_of(rows: Rows, model: Model, posterior: Floats, log_gain: Floats) -> float:
     """Score the whole model: gain over the background, less what each component gets for free.
 
     A component fits ``width`` of its rows for free: their density gain is taken away, but not the
@@ -167,42 +169,70 @@ def score_of(rows: Rows, model: Model, size: Floats, log_gain: Floats) -> float:
     the whole model. Then half of width times the log of rows per coefficient, and 1.5 log rows:
     the volume of its posterior against that of a prior sized by the response.
     """
-    free, volume, _ = _charges(rows, size, model.scale)
+    size = posterior[:-1] @ rows.weights
+    reference = posterior[:-1] @ (rows.weights * rows.log_background) / np.maximum(size, 1e-9)
+    free, volume, _ = _charges(rows, size, model.scale, reference)
     return float(log_gain @ rows.weights - free.sum() - volume.sum())
 
 
-def _charges(rows: Rows, size: Floats, scale: Floats) -> tuple[Floats, Floats, Floats]:
+def _charges(
+    rows: Rows, size: Floats, scale: Floats, reference: Floats
+) -> tuple[Floats, Floats, Floats]:
     """Return, per component, the free gain, the volume, and the mean log density gain of a row."""
     width = rows.width
     size = np.maximum(size, width + 1.0)
-    density = -np.log(scale) - LOG_ROOT_2PI - rows.log_background - 0.5 * (1.0 - width / size)
+    density = -np.log(scale) - LOG_ROOT_2PI - reference - 0.5 * (1.0 - width / size)
     volume = 0.5 * width * np.log(size / width) + 1.5 * np.log(size)
     return width * np.maximum(density, 0.0), volume, density
 
 
-def component_worth(rows: Rows, size: Floats, scale: Floats) -> Floats:
-    """Return what components of these sizes and scales add to the score if they share no rows."""
-    free, volume, density = _charges(rows, size, scale)
+def component_worth(rows: Rows, size: Floats, scale: Floats, reference: Floats) -> Floats:
+    """Return what components add to the score if they share no rows.
+
+    ``reference`` is the mean log background density of their rows.
+    """
+    free, volume, density = _charges(rows, size, scale, reference)
     return np.asarray(size * (np.log(size / rows.mass) + density) - free - volume)
 
 
 def evaluate(rows: Rows, model: Model) -> Fitted:
     """Score a model as it stands."""
     posterior, log_gain = expectation(rows, model)
-    score = score_of(rows, model, posterior[:-1] @ rows.weights, log_gain)
-    return Fitted(model, posterior, score, log_gain)
+    return Fitted(model, posterior, score_of(rows, model, posterior, log_gain), log_gain)
 
 
-def maximise(rows: Rows, model: Model, posterior: Floats) -> tuple[Model, _LeftOut | None]:
-    """Refit every component by weighted least squares on its members; drop those too small."""
+@dataclass(frozen=True)
+class Step:
+    """What a maximisation hands to the next expectation."""
+
+    model: Model
+    left_out: _LeftOut | None = None
+
+
+def maximise(
+    rows: Rows,
+    model: Model,
+    posterior: Floats,
+    last: Step | None = None,
+    still: NDArray[np.bool_] | None = None,
+) -> Step:
+    """Refit every component by weighted least squares on its members; drop those too small.
+
+    Components marked ``still`` keep the fit of the ``last`` step: their rows have not changed.
+    """
     width = rows.width
     size = posterior[: model.m] @ rows.weights
-    alive = np.flatnonzero(size >= smallest_component(width))
+    large = size >= smallest_component(width)
+    if still is None or last is None or not large.all():
+        still, last = np.zeros(model.m, dtype=np.bool_), None
+    alive = np.flatnonzero(large)
     coef, scale = model.coef[alive].copy(), model.scale[alive].copy()
-    left_out = None
-    if np.any(size[alive] < LEVERAGE_RATIO * width):
+    left_out = None if last is None else last.left_out
+    if left_out is None and np.any(size[alive] < LEVERAGE_RATIO * width):
         left_out = _LeftOut(np.ones((len(alive), rows.n)), np.ones((len(alive), rows.n)))
     for k, j in enumerate(alive):
+        if still[j]:
+            continue
         members = np.flatnonzero(posterior[j] > MEMBER)
         share = posterior[j, members]
         root = np.sqrt(share * rows.weights[members])
@@ -212,16 +242,18 @@ def maximise(rows: Rows, model: Model, posterior: Floats) -> tuple[Model, _LeftO
         factor, coef[k] = solve_normal(block, target)
         rest = target - block @ coef[k]
         scale[k] = np.sqrt(max(float(rest @ rest), 0.0) / (size[j] - width))
-        if left_out is not None and size[j] < LEVERAGE_RATIO * width:
-            half = lapack.dtrtrs(factor, block.T, lower=1)[0]
-            leverage = np.minimum(np.einsum("ij,ij->j", half, half), LARGEST_LEVERAGE)
-            left_out.inflate[k] = 1.0 + width / (size[j] - width)
-            left_out.inflate[k, members] = 1.0 + leverage / (share * (1.0 - leverage))
-            left_out.stretch[k, members] = 1.0 / (1.0 - leverage)
+        if left_out is not None:
+            left_out.stretch[k], left_out.inflate[k] = 1.0, 1.0
+            if size[j] < LEVERAGE_RATIO * width:
+                half = lapack.dtrtrs(factor, block.T, lower=1)[0]
+                leverage = np.minimum(np.einsum("ij,ij->j", half, half), LARGEST_LEVERAGE)
+                left_out.inflate[k] = 1.0 + width / (size[j] - width)
+                left_out.inflate[k, members] = 1.0 + leverage / (share * (1.0 - leverage))
+                left_out.stretch[k, members] = 1.0 / (1.0 - leverage)
     np.maximum(scale, SCALE_FLOOR, out=scale)
-    share = np.maximum(size[alive], 1.0) / rows.mass
-    share *= min(1.0, (1.0 - SHARE_FLOOR) / max(float(share.sum()), 1e-300))
-    return replace(model.pick(alive), coef=coef, scale=scale, share=share), left_out
+    shares = np.maximum(size[alive], 1.0) / rows.mass
+    shares *= min(1.0, (1.0 - SHARE_FLOOR) / max(float(shares.sum()), 1e-300))
+    return Step(replace(model.pick(alive), coef=coef, scale=scale, share=shares), left_out)
 
 
 def solve_normal(block: Floats, target: Floats) -> tuple[Floats, Floats]:
@@ -240,15 +272,19 @@ def solve_normal(block: Floats, target: Floats) -> tuple[Floats, Floats]:
 
 def refit(rows: Rows, model: Model, rounds: int, *, tolerance: float = TOLERANCE) -> Fitted:
     """Run up to ``rounds`` of EM, fewer if the gain of a round becomes small; then score."""
-    left_out = None
+    step = Step(model)
+    before: Floats | None = None
     last = -np.inf
     for _ in range(rounds):
-        if model.m == 0:
+        if step.model.m == 0:
             break
-        posterior, log_gain = expectation(rows, model, left_out)
+        posterior, log_gain = expectation(rows, step.model, step.left_out)
         total = float(log_gain @ rows.weights)
         if abs(total - last) < tolerance * max(1.0, np.sqrt(rows.mass)):
             break
         last = total
-        model, left_out = maximise(rows, model, posterior)
-    return evaluate(rows, model)
+        still = None
+        if before is not None and before.shape == posterior.shape:
+            still = np.abs(posterior[:-1] - before[:-1]).sum(axis=1) < STILL * tolerance
+        step, before = maximise(rows, step.model, posterior, step, still), posterior
+    return evaluate(rows, step.model)

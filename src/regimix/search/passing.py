@@ -95,7 +95,7 @@ def prepare(rows: Rows) -> Pool:
     cut = np.minimum(gap**2, (BULK_CUT * bulk) ** 2) if bulk > 0 else gap**2
     variance = max(float(np.average(cut, weights=weights)), 1e-12)
     normal = -0.5 * gap**2 / variance - 0.5 * np.log(2 * np.pi * variance)
-    log_density = np.logaddexp(normal + np.log(1 - TAIL), rows.log_background + np.log(TAIL))
+    log_density = np.logaddexp(normal + np.log(1 - TAIL), rows.log_flat + np.log(TAIL))
     design, constant = rows.design, 0.0
     if rows.intercept and rows.width > 1:
         # The constant column gets the same prior variance as all the slopes together.

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.search.hunt import bulk_model, hunt_one
-from regimix.search.joint import joint_starts
+from regimix.search.joint import STARTS, joint_starts
 from regimix.search.model import Model, empty_model, join, refit, smallest_component
 from regimix.search.rows import Rows
-from regimix.search.subspace import Subspace, SubspaceKind, find_subspace
+from regimix.search.subspace import PERMUTATIONS, Subspace, SubspaceKind, find_subspace
 
 __all__ = ["RAW_WIDTH", "Proposer"]
 
@@ -24,6 +24,17 @@ RAW_WIDTH = 12
 JOINT_FIRST = 60.0
 # Components that one proposal may hold.
 MAX_ADDED = 24
+# Certain directions from which a search for fewer components than directions is tried too.
+MANY = 6
+# A deep search: numbers of components, directions for each, starts.
+DEEP_COUNTS = (3, 5, 7)
+DEEP_DIRECTIONS = 2
+DEEP_STARTS = 96
+# A pair that is searched again gets so many starts.
+PAIR_STARTS = 16
+# Components that a split looks for (those in excess are pruned), and its starts.
+SPLIT_INTO = 3
+SPLIT_STARTS = 24
 # With fewer rows per coefficient, residuals cannot tell whether a component is two.
 SPLIT_ROWS = 4.0
 # Rounds of EM that sharpen a find before its rows are taken out of the chain.
@@ -42,14 +53,20 @@ class Proposer:
         How the subspace is found; None searches all features.
     joint_only : bool
         Whether the joint source is the only one.
+    n_jobs : int or None
+        Groups of starts that run side by side.
     n_proposals : int
-        Proposals handed over so far.
+        Starts tried so far.
+    spectrum : Subspace or None
+        The first subspace that was looked at.
     """
 
     rng: np.random.Generator
     kind: SubspaceKind | None = "bounded"
     joint_only: bool = False
+    n_jobs: int | None = None
     n_proposals: int = 0
+    spectrum: Subspace | None = None
 
     def sources(self, rows: Rows) -> tuple[str, ...]:
         """Order the sources: the stronger at this many rows per coefficient goes first."""
@@ -69,26 +86,48 @@ class Proposer:
         return self.joint(part, count)
 
     def joint(
-        self, rows: Rows, count: int | None, *, starts: int = 48, lift: int = 2
+        self, rows: Rows, count: int | None, *, starts: int = STARTS, lift: int = 2
     ) -> list[Model]:
         """Propose mixtures by joint search."""
-        d = rows.features.shape[1]
         if rows.n < smallest_component(rows.width) * min(2, count or 2):
             return []
+        d = rows.features.shape[1]
         projected = d > RAW_WIDTH and self.kind is not None
         space = None
-        size = count or 3
+        counts = [] if count is None else [(count, lift)]
         if d and (projected or count is None):
-            space = self._subspace(rows, min(d, (count or 0) + 2))
-            if count is None:
-                size = min(max(3, space.certain + max(2, space.certain // 2)), MAX_ADDED)
-                if projected:
-                    space = self._subspace(rows, min(d, size), permutations=0)
-        size = int(min(size, max(1, rows.n // (1.5 * smallest_component(rows.width)))))
-        found = joint_starts(
-            rows, space if projected else None, size, self.rng, starts=starts, lift=lift
-        )
-        return self._counted(found, starts)
+            space = self._subspace(rows, d, permutations=0 if count else PERMUTATIONS)
+        if count is None:
+            certain = 0 if space is None else space.certain
+            # The certain directions are half to all of the components; too many components are
+            # pruned, too few are not found.
+            counts.append((max(3, certain + max(2, certain // 2)), lift))
+            if certain >= MANY and projected:
+                # Heavy tails raise the count too: then so many would starve one another.
+                counts.append((certain // 2 + 1, 1))
+        most = int(max(1, rows.n // (1.5 * smallest_component(rows.width))))
+        models: list[Model] = []
+        for wanted, best in counts:
+            size = min(wanted, most, MAX_ADDED)
+            head = None
+            if projected and space is not None:
+                head = space.head(min(d, max(size, space.certain)))
+            models += self._joint(rows, head, size, starts, best)
+        return models
+
+    def deep(self, part: Rows) -> list[Model]:
+        """Search harder, for several numbers of components: when all found so far is blur."""
+        models: list[Model] = []
+        if part.features.shape[1] > RAW_WIDTH and self.kind is not None:
+            space = self._subspace(part, part.features.shape[1], permutations=0)
+            for count in DEEP_COUNTS:
+                head = space.head(DEEP_DIRECTIONS * count)
+                models += self._joint(part, head, count, DEEP_STARTS)
+        return models
+
+    def again(self, part: Rows, count: int) -> list[Model]:
+        """Propose as many components as were released, searched anew."""
+        return self.joint(part, count, starts=PAIR_STARTS if count == 2 else STARTS)
 
     def split(self, part: Rows, coef: Floats) -> list[Model]:
         """Propose a few components around one, if its residuals depend on the features at all."""
@@ -96,13 +135,21 @@ class Proposer:
         if part.features.shape[1] > RAW_WIDTH and self.kind is not None:
             if part.n < SPLIT_ROWS * part.width:
                 return []
-            space = self._subspace(shifted, 3)
+            space = self._subspace(shifted, SPLIT_INTO)
             if space.certain == 0:
                 return []
-            found = self._counted(joint_starts(shifted, space, 3, self.rng, starts=24), 24)
+            found = self._joint(shifted, space, SPLIT_INTO, SPLIT_STARTS)
         else:
-            found = self.joint(shifted, 3, starts=24)
+            found = self.joint(shifted, SPLIT_INTO, starts=SPLIT_STARTS)
         return [Model(m.coef + coef, m.scale, m.share, ("split",) * m.m) for m in found]
+
+    def _joint(
+        self, rows: Rows, space: Subspace | None, size: int, starts: int, lift: int = 2
+    ) -> list[Model]:
+        found = joint_starts(
+            rows, space, size, self.rng, starts=starts, lift=lift, n_jobs=self.n_jobs
+        )
+        return self._counted(found, starts)
 
     def _chain(self, rows: Rows, limit: int) -> list[Model]:
         """Propose a chain of components, each found among the rows that the others leave."""
@@ -120,11 +167,11 @@ class Proposer:
             active = active[polished.posterior[-1] > 0.5]
         return [model] if model.m else []
 
-    def _subspace(self, rows: Rows, size: int, permutations: int = 4) -> Subspace:
+    def _subspace(self, rows: Rows, size: int, permutations: int = PERMUTATIONS) -> Subspace:
         limit = SUBSPACE_ROWS * rows.width
         if rows.n > limit:
             rows = rows.take(self.rng.choice(rows.n, limit, replace=False))
-        return find_subspace(
+        space = find_subspace(
             rows.features,
             rows.y,
             rows.weights,
@@ -133,6 +180,8 @@ class Proposer:
             self.rng,
             permutations=permutations,
         )
+        self.spectrum = self.spectrum or space
+        return space
 
     def _counted(self, models: list[Model], starts: int = 1) -> list[Model]:
         self.n_proposals += starts

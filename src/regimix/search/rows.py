@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,13 @@ Indices = NDArray[np.intp]
 # The flat background reaches from the 1 % to the 99 % quantile of the response, and a little more.
 TAIL = 0.01
 ROOM = 1.1
+# The background that evidence is weighed against is flat to this part; the rest is a bell over the
+# bulk, as wide as the response between its 10 % and 90 % quantiles (in deviations of a normal law),
+# but no narrower than this part of the whole extent.
+FLAT = 0.25
+BULK_LEVEL = 0.1
+BULK_WIDTH = 2.563
+NARROWEST = 1 / 20
 # The extent counts up to this many deviations of the bulk: a few rows that are wrong by many orders
 # of magnitude must not set the scale of the rest.
 LARGEST_EXTENT = 1000.0
@@ -37,15 +44,18 @@ class Rows:
         Response in units of its own spread.
     weights : ndarray of shape (n,)
     intercept : bool
-    log_background : float
-        Logarithm of the flat density of rows that belong nowhere.
+    log_background : ndarray of shape (n,)
+        Log density of each response if its row belongs to no component.
+    log_flat : float
+        Log density of a response that may be anything.
     """
 
     design: Floats
     y: Floats
     weights: Floats
     intercept: bool
-    log_background: float
+    log_background: Floats
+    log_flat: float
 
     @property
     def n(self) -> int:
@@ -80,13 +90,17 @@ class Rows:
             self.y[index],
             self.weights[index],
             self.intercept,
-            self.log_background,
+            self.log_background[index],
+            self.log_flat,
         )
 
     def around(self, coef: Floats) -> Rows:
         """Return the rows with what ``coef`` predicts taken off the response."""
-        shifted = self.y - self.design @ coef
-        return Rows(self.design, shifted, self.weights, self.intercept, self.log_background)
+        return replace(self, y=self.y - self.design @ coef)
+
+    def against_flat(self) -> Rows:
+        """Return the rows with a flat background alone, as fitted models have it."""
+        return replace(self, log_background=np.full(self.n, self.log_flat))
 
 
 @dataclass(frozen=True)
@@ -128,13 +142,25 @@ def whitened_rows(sample: Sample, *, intercept: bool) -> tuple[Rows, Units]:
     scaled = (y - center) / scale
     ones = np.ones((len(y), 1))
     design = np.hstack([ones, features]) if intercept else np.ascontiguousarray(features)
-    rows = Rows(design, scaled, weights, intercept, _flat(scaled, weights))
+    background, flat = _background(scaled, weights)
+    rows = Rows(design, scaled, weights, intercept, background, flat)
     return rows, Units(whitening, center, scale)
 
 
-def _flat(y: Floats, weights: Floats) -> float:
-    """Log density of a uniform law over the bulk of the response."""
-    low, high = (weighted_quantile(y, weights, level) for level in (TAIL, 1 - TAIL))
+def _background(y: Floats, weights: Floats) -> tuple[Floats, float]:
+    """Log density of responses that no component explains, and of the flat part of it.
+
+    Mostly a bell over the bulk, so that a component is credited only for what the features explain:
+    against a flat background a bell-shaped response alone would pay for a broad component. Partly
+    flat over the whole extent, for gross outliers. (The density of the response itself would
+    swallow a regime that ignores the features.)
+    """
+    levels = (TAIL, BULK_LEVEL, 0.5, 1 - BULK_LEVEL, 1 - TAIL)
+    low, lower, middle, upper, high = (weighted_quantile(y, weights, level) for level in levels)
     extent = high - low or float(np.ptp(y)) or 1.0
     # The response has unit spread here, unless most of it is constant.
-    return -float(np.log(ROOM * min(extent, LARGEST_EXTENT)))
+    width = ROOM * min(extent, LARGEST_EXTENT)
+    spread = max((upper - lower) / BULK_WIDTH, NARROWEST * width)
+    scaled = np.minimum(np.abs(y - middle) / spread, 37.0)  # beyond, a normal density is zero
+    bell = np.exp(-0.5 * scaled**2) / (np.sqrt(2 * np.pi) * spread)
+    return np.log((1 - FLAT) * bell + FLAT / width), -float(np.log(width))

@@ -16,7 +16,7 @@ find it, each an eigenproblem of d x d matrices:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -96,6 +96,10 @@ class Subspace:
         """Whether the spectrum falls clearly where it was cut, and from above the noise."""
         last = self.spectrum[: self.basis.shape[1]].min(initial=np.inf)
         return self.gap >= CLEAR_GAP and (self.noise_level is None or last > self.noise_level)
+
+    def head(self, size: int) -> Subspace:
+        """Keep the first directions only."""
+        return replace(self, basis=np.ascontiguousarray(self.basis[:, :size]))
 
     def describe(self) -> str:
         """Say in words and bars whether the spectrum has a gap where it was cut."""
@@ -181,7 +185,8 @@ def _moments_of(
     """Return the matrix whose top eigenvectors are wanted, for any order of the responses."""
     if kind == "bounded":
         features, functions = _equal_length(W, shares), _bounded_functions(y, shares)
-        spare = 0 if features is W else W.shape[1] - size
+        # Directions that surely hold nothing show the offset that equal lengths leave.
+        spare = 0 if features is W else max(W.shape[1] - size, W.shape[1] // 2)
         return lambda order: _contrast(
             features, functions if order is None else functions[order], shares, spare
         )
