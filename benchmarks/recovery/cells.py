@@ -164,11 +164,7 @@ SUITES = {
     # A seventh of all rows is half as many as an equal third of the others.
     "adversarial": Suite(
         "Outliers that agree on a wrong model",
-        [
-            Cell(
-                "adversarial, d = 20, m = 3", 20, 3, FILL * 60, outliers=1 / 7, kind="adversarial"
-            )
-        ],
+        [Cell("adversarial, d = 20, m = 3", 20, 3, FILL * 60, outliers=1 / 7, kind="adversarial")],
         ("regimix", "Mix-IRLS", "oracle"),
     ),
     "large-d": Suite("Many features, few rows", [Cell("d = 500, m = 3, f = 5", 500, 3, 7500)]),
@@ -183,9 +179,7 @@ SUITES = {
         ("regimix", "Mix-IRLS", "oracle"),
     ),
     # Cells are known by their names: what another suite has run is not run again.
-    "time": Suite(
-        "Time", [_many(8, 20), *_table18()], ("regimix", "regimix, m given", "Mix-IRLS")
-    ),
+    "time": Suite("Time", [_many(8, 20), *_table18()], ("regimix", "regimix, m given", "Mix-IRLS")),
     "peers": Suite("Beside packages in R", _peers(), (*OURS, *BASELINES, *IN_R, "oracle")),
     "sweeps": Suite(
         "One thing changed at a time",

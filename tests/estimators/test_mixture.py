@@ -26,7 +26,8 @@ from regimix.errors import (
 )
 from regimix.estimators.mixture import MixedLinearRegression
 from regimix.metrics import components_found, label_accuracy, with_intercept
-from regimix.mixture.result import Mixture, RowLaw
+from regimix.mixture.result import Mixture
+from regimix.mixture.rowlaw import RowLaw
 from regimix.synth import make_mlrc
 from tests.oracles import design, least_squares, repeat_rows
 

@@ -15,7 +15,8 @@ from scipy.stats import kstest, norm
 
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import DataError, ParameterError
-from regimix.mixture.result import MOST_COVARIANCE_FEATURES, Attempt, Mixture, RowLaw
+from regimix.mixture.result import Attempt, Mixture
+from regimix.mixture.rowlaw import MOST_COVARIANCE_FEATURES, RowLaw
 from regimix.mixture.settings import Progress, Settings, read_seed
 from regimix.problem import Problem
 from tests.oracles import repeat_rows

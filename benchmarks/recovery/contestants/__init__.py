@@ -31,7 +31,7 @@ CONTESTANTS: Mapping[str, Contestant] = {
 TOLD = {
     "regimix": "nothing",
     "regimix, m given": "m",
-    "net": "m; Algorithm 2 as written (`search=\"net\"`), for as long as regimix took",
+    "net": 'm; Algorithm 2 as written (`search="net"`), for as long as regimix took',
     "Mix-IRLS": "m and the true share of outliers",
     "EM": "m; random restarts for as long as regimix took",
     "alternating": "m; random restarts for as long as regimix took",

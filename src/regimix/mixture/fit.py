@@ -25,7 +25,8 @@ from regimix.mixture.refine import (
     make_exact,
     polish,
 )
-from regimix.mixture.result import Attempt, Mixture, RowLaw
+from regimix.mixture.result import Attempt, Mixture
+from regimix.mixture.rowlaw import RowLaw
 from regimix.mixture.settings import Settings
 from regimix.problem import Problem
 from regimix.search.hunt import bulk_model

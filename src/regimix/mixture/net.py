@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from regimix.engines.memory import MemoryEngine
 from regimix.engines.mixed import Law
-from regimix.mixture.peel import MAX_STARTS, Accepted, Peeled, PeelState, SolverMaker, peel
+from regimix.mixture.peel import MAX_STARTS, SolverMaker, peel
+from regimix.mixture.peeled import Accepted, Peeled, PeelState
 from regimix.mixture.result import Attempt
 from regimix.mixture.settings import Progress, Settings
 from regimix.problem import Problem

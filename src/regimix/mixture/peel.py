@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-untyped]
@@ -22,17 +22,17 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from regimix.engines.base import Selected
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import ParameterError
+from regimix.mixture.peeled import Accepted, Peeled, PeelState, PeelStop, Rejected, StartSource
 from regimix.problem import Problem
 from regimix.search.starts import Starts
 from regimix.trimmed.fit import Run
 from regimix.trimmed.ilts import MAX_ITER, Solver, concentrate
 from regimix.trimmed.rows import kept_mass
 
-__all__ = ["Accepted", "PeelState", "Peeled", "Rejected", "StartSource", "peel"]
+__all__ = ["MAX_STARTS", "SolverMaker", "peel"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-PeelStop = Literal["all found", "none accepted", "max_starts", "time", "callback", "interrupt"]
 SolverMaker = Callable[[Problem, int, float], Solver]
 
 # Ratio c of the geometric search {1, c, c^2, ...}: the share is met within a fifth, and each
@@ -46,102 +46,6 @@ BATCH = 8
 MAX_STARTS = 200
 # A sum of weights carries rounding: a mass is met when it is met up to this share.
 ROUNDING = 1e-9
-
-
-class StartSource(Protocol):
-    """Starts in a random order, made when they are asked for."""
-
-    @property
-    def size(self) -> int:
-        """How many starts there are."""
-        ...
-
-    def draw(self, seed: int, first: int, count: int) -> Starts:
-        """Make starts ``first``, ``first + 1``, ... of the order that belongs to a seed."""
-        ...
-
-
-@dataclass(frozen=True)
-class Accepted:
-    """A component that a start led to.
-
-    Attributes
-    ----------
-    theta : ndarray of shape (p,)
-        Standardised coefficients.
-    rows : ndarray of shape (n,), bool
-        The rows within the tolerance, which were removed.
-    share : float
-        Their weight as a share of the original total; ``tau`` is what was asked for.
-    start : int
-        Place of the start in its random order; ``start + 1`` starts were tried.
-    source : str
-        Where the start came from.
-    """
-
-    theta: Floats
-    rows: Bools
-    share: float
-    tau: float
-    start: int
-    source: str
-
-
-@dataclass(frozen=True)
-class Rejected:
-    """A search for one component at one share that accepted no start, and removed nothing.
-
-    Attributes
-    ----------
-    component, n_tried : int
-        Which component was searched for, from 0, and how many starts were tried.
-    tau, needed : float
-        The share asked for, and the rows that had to lie within the tolerance.
-    nearest : float
-        The smallest tolerance that would have accepted one of them.
-    reason : str
-    """
-
-    component: int
-    tau: float
-    needed: float
-    n_tried: int
-    nearest: float
-    reason: str
-
-
-@dataclass(frozen=True)
-class Peeled:
-    """What Algorithm 2 found, and why it stopped.
-
-    Attributes
-    ----------
-    accepted : tuple of Accepted
-    rejected : tuple of Rejected
-    stopped : {"all found", "none accepted", "max_starts", "time", "callback", "interrupt"}
-        None accepted: for some component, though every start was tried.
-    n_starts : int
-        Starts tried in all.
-    remaining : ndarray of shape (n,), bool
-        The rows that no component explains.
-    """
-
-    accepted: tuple[Accepted, ...]
-    rejected: tuple[Rejected, ...]
-    stopped: PeelStop
-    n_starts: int
-    remaining: Bools
-
-
-@dataclass(frozen=True)
-class PeelState:
-    """What a callback is told after each batch of starts that led to no component."""
-
-    component: int
-    tau: float
-    n_tried: int
-    nearest: float
-    accepted: tuple[Accepted, ...]
 
 
 def peel(

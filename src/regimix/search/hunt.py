@@ -30,7 +30,7 @@ ZERO_SPIKE = np.array([0.005, 0.02, 0.1, 0.4])
 # A pass has found a component when its own error estimate is below this share of the variance.
 FOUND = 0.1
 # Rows per coefficient below which finds are doubted and stuck passes pursued.
-FEW = 4.0
+FEW = 6.0
 # A pass stuck above this relative error is nowhere near a component (pools of outliers: .6).
 HOPELESS = 0.22
 # Tries to get a stuck pass going: share of rows (the least likely) given up a step, steps, and
