@@ -27,10 +27,10 @@ def main() -> None:
 def _measure_and_tell(arguments: argparse.Namespace, file: Path, folder: Path | None) -> None:
     archive = Archive(file, fingerprint(), any_code=arguments.any_code)
     if not arguments.table_only:
-        for name in arguments.suite or SUITES:
-            tasks = _tasks(archive, SUITES[name], arguments)
-            print(f"== {name}: {len(tasks)} data sets to go", flush=True)
-            run(tasks, archive, arguments.jobs)
+        try:
+            _measure(archive, arguments)
+        except KeyboardInterrupt:
+            print("\nStopped. What has finished is on file; the next call goes on from there.")
     summary = summarise(archive, arguments.seeds)
     lines = [] if arguments.quick else targets.judged(summary)
     pictures = [] if folder is None else plots.draw(summary, folder)
@@ -41,6 +41,13 @@ def _measure_and_tell(arguments: argparse.Namespace, file: Path, folder: Path | 
     else:
         table.write(folder, text, summary, lines, about)
         print(f"Written to {folder / 'recovery.md'} and recovery.json.")
+
+
+def _measure(archive: Archive, arguments: argparse.Namespace) -> None:
+    for name in arguments.suite or SUITES:
+        tasks = _tasks(archive, SUITES[name], arguments)
+        print(f"== {name}: {len(tasks)} data sets to go", flush=True)
+        run(tasks, archive, arguments.jobs)
 
 
 def _tasks(archive: Archive, suite: Suite, arguments: argparse.Namespace) -> list[Task]:

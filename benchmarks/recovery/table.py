@@ -107,7 +107,10 @@ def _suite(name: str, cells: Mapping[str, Mapping[str, Figures]]) -> list[str]:
         return parts
     parts += ["Success:", _by_contestant(shown, cells, contestants, success)]
     if name == "efficiency":
-        what = "Worst error over that of least squares told the labels, median:"
+        what = (
+            "Worst error over that of least squares told the labels, median (the oracle start may "
+            "stay nearer to the truth it began from than any estimate from the data):"
+        )
         parts += [what, _by_contestant(shown, cells, contestants, ratio)]
     parts += ["Right number of components:", _by_contestant(shown, cells, contestants, right_count)]
     what = "Median seconds, in brackets in units of one least squares fit:"

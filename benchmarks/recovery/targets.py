@@ -113,7 +113,12 @@ def _times(summary: Summary) -> Iterator[Line]:
         and figures[GIVEN].success >= figures["Mix-IRLS"].success
     }
     if ratios:
-        slower = [f"{cell}: {ratio:.2f}" for cell, ratio in ratios.items() if ratio > SECONDS_EQUAL]
+        slower = [
+            f"{cell}: {ratio:.2f} (success {cells[cell][GIVEN].success:.2f} and "
+            f"{cells[cell]['Mix-IRLS'].success:.2f})"
+            for cell, ratio in ratios.items()
+            if ratio > SECONDS_EQUAL
+        ]
         remark = f"{len(ratios)} cells at equal or higher success"
         if slower:
             remark += f"; slower in {'; '.join(slower)}"

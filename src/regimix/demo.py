@@ -3,78 +3,112 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.datasets import Dataset, load_calls
+from regimix.datasets import Dataset, load_calls, load_tone
+from regimix.estimators.mixture import MixedLinearRegression
 from regimix.estimators.trimmed import TrimmedRegressor
 
 __all__ = ["main"]
 
+# One sign per regime, largest first, and one for outliers: in the table and in the picture.
+MARKS = "o+*#%@"
+OUTLIER = "x"
+# The picture, in characters: with the text around it, a terminal of 80 columns and 45 lines.
+WIDTH, HEIGHT = 62, 14
+
 
 def main() -> None:
-    """Fit the Belgian calls and print what was found."""
+    """Fit the tone data, then the Belgian calls, and print what was found."""
+    tone = load_tone()
+    mixture = MixedLinearRegression(random_state=0).fit(tone.X, tone.y)
+    print(tell_tone(tone, mixture))
     calls = load_calls()
-    model = TrimmedRegressor(random_state=0).fit(calls.X, calls.y)
-    print(tell(calls, model, least_squares(calls)))
+    line = TrimmedRegressor(random_state=0).fit(calls.X, calls.y)
+    print(tell_calls(calls, line))
 
 
-def tell(data: Dataset, model: TrimmedRegressor, naive: NDArray[np.float64]) -> str:
-    """Say what a fitted model found, and what least squares would have said.
-
-    Parameters
-    ----------
-    data : Dataset
-        What was fitted; one feature.
-    model : TrimmedRegressor
-        The fitted model.
-    naive : ndarray of shape (2,)
-        Intercept and slope of least squares on all rows.
-
-    Returns
-    -------
-    str
-        A few lines and a table.
-    """
-    follows = np.asarray(model.inlier_mask_, dtype=bool)
-    predicted = np.asarray(model.predict(data.X), dtype=np.float64)
-    off = np.abs(data.y - predicted)[follows].max()
-    others = np.flatnonzero(~follows)
+def tell_tone(data: Dataset, model: MixedLinearRegression) -> str:
+    """Say which regimes a model found in the tone data, show them, and say what is known."""
+    row = "  {:<4}{:<42}{:>8}{:>9}".format
+    found = [
+        row(MARKS[j], equation(data, float(b), float(c[0])), f"{100 * share:.1f} %", f"{noise:.3f}")
+        for j, (b, c, share, noise) in enumerate(
+            zip(model.intercept_, model.coef_, model.weights_, model.scale_, strict=True)
+        )
+    ]
     lines = [
+        "A TABLE WITH HIDDEN REGIMES",
+        "A musician hears tones with stretched overtones and tunes the octave above:",
+        f"{data.y.size} trials, two numbers each. Nothing else is given to the fit.",
+        "",
+        f"regimix finds {model.n_components_} linear regimes:",
+        "",
+        row("", "", "share", "noise"),
+        *found,
+        row(OUTLIER, "outliers, on none of the lines", f"{100 * model.outlier_share_:.1f} %", ""),
+        "",
+        *picture(data, model.labels_),
+        "",
+        "What is known: the ear stays with the true octave (tuned = 2) or follows the",
+        "overtones (tuned = stretchratio). Least squares on all trials would have said",
+        f"{equation(data, *least_squares(data))}, which is neither.",
+        "",
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def picture(data: Dataset, labels: NDArray[np.int64]) -> list[str]:
+    """Draw rows of one feature in characters, each row as the sign of its regime."""
+    columns, left, right = _cells(data.X[:, 0], WIDTH)
+    heights, low, high = _cells(data.y, HEIGHT)
+    canvas = np.full((HEIGHT, WIDTH), " ")
+    # Largest regime first: a sharper line is drawn over it, and outliers over both.
+    for label in [*range(int(labels.max()) + 1), -1]:
+        mine = labels == label
+        canvas[HEIGHT - 1 - heights[mine], columns[mine]] = OUTLIER if label < 0 else MARKS[label]
+    margin = [f"{high:>7.2f}", *[" " * 7] * (HEIGHT - 2), f"{low:>7.2f}"]
+    body = [f"{at} |{''.join(line)}".rstrip() for at, line in zip(margin, canvas, strict=True)]
+    under = f"{left:<9.2f}{data.feature_names[0]:^{WIDTH - 17}}{right:>9.2f}"
+    return [f"{data.target_name:>7}", *body, f"{'':>8}+{'-' * WIDTH}", f"{'':>8}{under}"]
+
+
+def _cells(values: NDArray[np.float64], count: int) -> tuple[NDArray[np.intp], float, float]:
+    """Put values into equal cells; return the cell of each, and the smallest and largest value."""
+    low, high = float(values.min()), float(values.max())
+    cells = np.rint((values - low) / (high - low) * (count - 1)).astype(np.intp)
+    return cells, low, high
+
+
+def tell_calls(data: Dataset, model: TrimmedRegressor) -> str:
+    """Say which years of the Belgian calls follow one line, and which do not."""
+    follows = np.asarray(model.inlier_mask_, dtype=bool)
+    off = np.abs(data.y - np.asarray(model.predict(data.X)))[follows].max()
+    others = [name for name, on_line in zip(data.row_names, follows, strict=True) if not on_line]
+    feature = f"({data.feature_names[0]} - 1900)"
+    lines = [
+        "ONE LINE AMONG WRONG ROWS",
         "International calls from Belgium, 1950 to 1973, in tens of millions a year.",
-        "Some years are wrong: another unit was written down. Nobody told the fit which ones.",
         "",
-        f"    {equation(data, float(model.intercept_), float(model.coef_[0]))}",
+        f"  {equation(data, float(model.intercept_), float(model.coef_[0]), feature)}",
         "",
-        f"{follows.sum()} of {follows.size} years follow this line, each within {off:.2f}.",
-        f"{others.size} years do not:",
-        "",
-        f"    {'year':<6}{'recorded':>10}{'the line says':>16}{'difference':>13}",
-    ]
-    lines += [
-        f"    {data.row_names[i]:<6}{data.y[i]:>10.2f}{predicted[i]:>16.2f}"
-        f"{data.y[i] - predicted[i]:>+13.2f}"
-        for i in others
-    ]
-    lines += [
-        "",
-        "What is known: 1964 to 1969 were recorded as minutes of calls, 1963 and 1970 in part.",
-        "",
-        "Least squares on all 24 years would have said",
-        "",
-        f"    {equation(data, naive[0], naive[1])}",
+        f"{follows.sum()} of {follows.size} years follow it, each within {off:.2f}. These do not:",
+        f"  {' '.join(others)}",
+        "What is known: 1964 to 1969 were recorded as minutes, 1963 and 1970 in part.",
     ]
     return "\n".join(lines)
 
 
-def equation(data: Dataset, intercept: float, slope: float) -> str:
+def equation(data: Dataset, intercept: float, slope: float, feature: str | None = None) -> str:
     """Write a line in the units of the data."""
     sign = "-" if slope < 0 else "+"
-    feature = f"({data.feature_names[0]} - 1900)"
-    return f"{data.target_name} = {intercept:.2f} {sign} {abs(slope):.3f} * {feature}"
+    name = data.feature_names[0] if feature is None else feature
+    return f"{data.target_name} = {intercept:.2f} {sign} {abs(slope):.2f} * {name}"
 
 
-def least_squares(data: Dataset) -> NDArray[np.float64]:
+def least_squares(data: Dataset) -> tuple[float, float]:
     """Return intercept and slope of least squares on all rows."""
     design = np.column_stack([np.ones(len(data.y)), data.X])
-    return np.asarray(np.linalg.lstsq(design, data.y, rcond=None)[0], dtype=np.float64)
+    intercept, slope = np.linalg.lstsq(design, data.y, rcond=None)[0]
+    return float(intercept), float(slope)
 
 
 if __name__ == "__main__":

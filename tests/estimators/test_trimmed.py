@@ -214,6 +214,23 @@ def test_the_choice_made_is_an_attribute():
     assert not hasattr(again, "evidence_")
 
 
+@pytest.mark.parametrize("size", [1e6, 1e15, 1e25, -1e25])
+@pytest.mark.parametrize("keep", ["auto", 0.6])
+def test_one_huge_error_does_not_move_the_answer(size, keep):
+    """In the response or in a column: a row that is wrong enough is simply out."""
+    X, y, truth = one_regime(5, n=300, d=2, norms=1.0)
+    row = int(np.flatnonzero(truth.corrupted)[0])
+    options = {"keep": keep, "n_starts": 8, "random_state": 0}
+    y_wrong, X_wrong = y.copy(), X.copy()
+    y_wrong[row], X_wrong[row, 1] = size, size
+    for fit in (
+        TrimmedRegressor(**options).fit(X, y_wrong),
+        TrimmedRegressor(**options).fit(X_wrong, y),
+    ):
+        assert np.abs(fit.coef_ - truth.coef[0]).max() <= 0.1
+        assert not fit.inlier_mask_[row]
+
+
 # --- a given fraction -----------------------------------------------------------------------------
 
 

@@ -194,7 +194,7 @@ def test_nothing_to_find_is_said(seed):
 @pytest.mark.parametrize("keep", [0.5, None])
 def test_nested_samples_lead_to_the_fit_of_all_rows(keep):
     """Searched on a few thousand rows, finished on all: as good as starting from the truth."""
-    n = 60_000
+    n = 70_000
     X, y, truth = one_regime(7, n=n, d=4, noise=0.1, norms=1.0)
     found = search(X, y, None if keep is None else keep * n, n_starts=8)
     kept = found.follower.kept(0)[0]

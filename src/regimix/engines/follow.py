@@ -125,11 +125,16 @@ class MemoryFollower:
 
     def _select_block(self, thetas: Floats, starts: Sequence[int]) -> list[Selected]:
         """Several starts: one pass over the rows serves all of them."""
-        residuals = self.engine.residual_block(thetas)
-        sizes = np.abs(residuals)
+        count = len(starts)
+        if self._buffer is None or len(self._buffer) < 3 * count:
+            # Memory that is new every round costs more than the arithmetic in it.
+            self._buffer = np.empty((3 * count, self.engine.problem.n_rows))
+        residuals, sizes, scratch = (self._buffer[i * count : (i + 1) * count] for i in range(3))
+        self.engine.residual_block(thetas, out=residuals)
+        np.abs(residuals, out=sizes)
         floors = self.engine.problem.residual_floor(thetas)
         if self._weights is None:
-            kept, thresholds = smallest_of_each(sizes, int(self.mass), floors)
+            kept, thresholds = smallest_of_each(sizes, int(self.mass), floors, scratch)
             choices = [Choice(k, float(t)) for k, t in zip(kept, thresholds, strict=True)]
             np.multiply(residuals, kept, out=sizes)
             objectives = np.einsum("ij,ij->i", sizes, sizes).tolist()

@@ -70,11 +70,19 @@ def smallest(
     return Choice(kept, threshold, row, part)
 
 
-def smallest_of_each(values: Floats, count: int, floors: Floats) -> tuple[Bools, Floats]:
-    """Keep the ``count`` smallest of each row of a matrix; ties go by column order."""
+def smallest_of_each(
+    values: Floats, count: int, floors: Floats, scratch: Floats | None = None
+) -> tuple[Bools, Floats]:
+    """Keep the ``count`` smallest of each row of a matrix; ties go by column order.
+
+    ``scratch`` is memory of the same shape to partition in, made anew if not given.
+    """
     if count >= values.shape[1]:
         return np.ones(values.shape, dtype=np.bool_), values.max(axis=1)
-    thresholds = np.partition(values, count - 1, axis=1)[:, count - 1].copy()
+    scratch = np.empty_like(values) if scratch is None else scratch
+    scratch[:] = values
+    scratch.partition(count - 1, axis=1)
+    thresholds = scratch[:, count - 1].copy()
     kept = values <= (thresholds + floors)[:, None]
     for row in np.flatnonzero(np.count_nonzero(kept, axis=1) > count):
         ties = np.flatnonzero(kept[row] & (values[row] >= thresholds[row] - floors[row]))

@@ -21,7 +21,7 @@ from regimix.engines.mixed import Law, best_components, mixture_sums
 from regimix.engines.select import smallest
 from regimix.problem import Problem
 from regimix.trimmed.gram import NormalEquations
-from regimix.trimmed.ilts import ExactSolver, Solver, concentrate
+from regimix.trimmed.ilts import Solver, concentrate
 from regimix.trimmed.reweight import truncation_factor
 from regimix.trimmed.rows import kept_mass
 
@@ -102,10 +102,14 @@ def make_exact(
             continue
         solver = make_solver(engine.problem, 1, mass)
         runs, follower = concentrate(
-            engine, thetas[j][None, :], mass, solver=solver, max_iter=max_iter, tol=tol
+            engine,
+            thetas[j][None, :],
+            mass,
+            solver=solver,
+            max_iter=max_iter,
+            tol=tol,
+            polish=True,
         )
-        if isinstance(solver, ExactSolver):
-            solver.polish(runs, follower)
         thetas[j] = runs[0].theta
         left = runs[0].objective[-1] / max(mass - thetas.shape[1], 1.0)
         scales[j] = max(np.sqrt(left), SMALLEST_SCALE)

@@ -21,7 +21,7 @@ from regimix.search.starts import Starts
 from regimix.trimmed.evidence import Background, weigh_spikes
 from regimix.trimmed.fit import Run
 from regimix.trimmed.grow import Grown, grow, unit_weights
-from regimix.trimmed.ilts import ExactSolver, Solver, concentrate
+from regimix.trimmed.ilts import Solver, concentrate
 
 __all__ = ["Single", "find_single"]
 
@@ -249,10 +249,8 @@ def _finish(
     for theta, source in zip(thetas, sources, strict=False):
         solver = make_solver(engine.problem, 1, mass)
         runs, follower = concentrate(
-            engine, theta[None, :], mass, solver=solver, max_iter=max_iter, tol=tol
+            engine, theta[None, :], mass, solver=solver, max_iter=max_iter, tol=tol, polish=True
         )
-        if isinstance(solver, ExactSolver):
-            solver.polish(runs, follower)
         if best is None or runs[0].objective[-1] < best.run.objective[-1]:
             best = Single(
                 run=runs[0],

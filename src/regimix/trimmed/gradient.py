@@ -15,6 +15,7 @@ Proposition 15 (``lem:efficiency``) says how many steps a round should make: pro
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal
@@ -28,6 +29,7 @@ from regimix.errors import ParameterError
 from regimix.problem import Problem
 from regimix.trimmed.fit import (
     Callback,
+    Run,
     TrimmedFit,
     check_limits,
     read_starts,
@@ -161,6 +163,9 @@ class GradientSolver:
             left = max(pace.to_gain, SOLVED * begin)
             pace.rate = max(0.5 * math.log(begin / left) / made, SLOWEST_RATE)
         return theta + step, theta.size, made
+
+    def polish(self, runs: Sequence[Run], follower: Follower) -> None:
+        """Do nothing: every round began with the gradient summed afresh."""
 
     def _count(self, pace: _Pace) -> int:
         if self._steps != "ideal":

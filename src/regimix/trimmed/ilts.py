@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from regimix.engines.base import Engine, Follower, Selected
 from regimix.engines.memory import MemoryEngine
+from regimix.engines.threads import fitting_threads
 from regimix.problem import Problem
 from regimix.trimmed.fit import (
     Callback,
@@ -52,6 +53,10 @@ class Solver(Protocol):
         """Fit the kept rows from ``theta``; return new coefficients, rank and inner steps."""
         ...
 
+    def polish(self, runs: Sequence[Run], follower: Follower) -> None:
+        """Bring the coefficients of runs that have settled to full accuracy."""
+        ...
+
 
 def concentrate(
     engine: Engine,
@@ -62,6 +67,7 @@ def concentrate(
     max_iter: int = MAX_ITER,
     tol: float = 0.0,
     watch: Callable[[int, Run, Selected], Any] | None = None,
+    polish: bool = False,
 ) -> tuple[list[Run], Follower]:
     """Run Algorithm 1 from a batch of starts that keep the same mass, in standardised units.
 
@@ -72,6 +78,8 @@ def concentrate(
         Default: exact least squares.
     watch : callable, optional
         Told of every round of every start; a true answer stops them all.
+    polish : bool
+        Whether to bring the results to full accuracy, at the cost of one more pass.
 
     Returns
     -------
@@ -82,6 +90,22 @@ def concentrate(
     solver = solver or ExactSolver(len(thetas), thetas.shape[1], mass)
     follower = engine.follow(len(thetas), mass, narrow=solver.narrow)
     runs = [Run(theta) for theta in thetas]
+    with fitting_threads(engine.problem):
+        _make_rounds(runs, follower, solver, max_iter, tol, watch)
+        if polish:
+            solver.polish(runs, follower)
+    return runs, follower
+
+
+def _make_rounds(
+    runs: list[Run],
+    follower: Follower,
+    solver: Solver,
+    max_iter: int,
+    tol: float,
+    watch: Callable[[int, Run, Selected], Any] | None,
+) -> None:
+    """Select and refit, all starts that have not stopped together."""
     active = list(range(len(runs)))
     for iteration in range(max_iter + 1):
         selections = follower.select(np.stack([runs[i].theta for i in active]), active)
@@ -100,7 +124,6 @@ def concentrate(
             run.n_iter += 1
             run.n_steps.append(steps)
     _stop_all(runs, active, "max_iter")
-    return runs, follower
 
 
 def _note(run: Run, objective: float, settled: bool, tol: float) -> None:
@@ -239,7 +262,7 @@ def ilts(
         max_iter=max_iter,
         tol=tol,
         watch=None if callback is None else watcher(problem, callback, mass),
+        polish=True,
     )
-    solver.polish(runs, follower)
     fits = tuple(to_fit(problem, run, follower.kept(i)) for i, run in enumerate(runs))
     return fits if np.ndim(start) == 2 else fits[0]
