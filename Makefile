@@ -14,12 +14,13 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 # Debian packages that a target needs beyond Python; .ci/apt installs them where it may, and says so.
 TEST_PACKAGES :=
 BENCH_PACKAGES := r-base-core r-cran-robustbase
+RECOVERY_PACKAGES := $(BENCH_PACKAGES) r-cran-flexmix r-cran-mixtools
 
 .SHELLFLAGS := -eu -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help env demo test lint types imports tests docs picture bench format clean
+.PHONY: help env demo test lint types imports tests docs picture bench bench-recovery format clean
 
 stage = @printf '\n== %s\n' "$(1)"
 # pip leaves byte code out on machines that set PYTHONDONTWRITEBYTECODE; every start would pay for it.
@@ -30,7 +31,7 @@ help: ## show this list
 
 env: $(VENV)/.dev ## build or refresh the environment in .venv
 
-demo: $(VENV)/.core ## fit the Belgian calls and say what was found
+demo: $(VENV)/.core ## find the regimes of bundled data and say what was found
 	@$(BIN)/python -m regimix.demo
 
 test: $(VENV)/.dev lint types imports tests ## lint, types, imports and every test
@@ -66,6 +67,12 @@ bench: $(VENV)/.dev ## speed against peers; writes the table of the benchmarks p
 	$(call stage,bench: benchmarks.speed)
 	@.ci/apt $(BENCH_PACKAGES) || echo "Going on without the peers that need them."
 	@$(BIN)/python -m benchmarks.speed $(ARGS)
+
+# Plots need matplotlib, which the site's layer of the environment brings.
+bench-recovery: $(VENV)/.docs ## who finds every component: hours; see benchmarks/README.md
+	$(call stage,bench-recovery: benchmarks.recovery)
+	@.ci/apt $(RECOVERY_PACKAGES) || echo "Going on without the peers that need them."
+	@$(ONE_THREAD) $(BIN)/python -m benchmarks.recovery --jobs $(WORKERS) $(ARGS)
 
 format: $(VENV)/.dev ## let ruff rewrite the files
 	@$(BIN)/ruff check --fix .

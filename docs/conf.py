@@ -50,29 +50,47 @@ html_theme_options = {
     "header_links_before_dropdown": 8,
     "secondary_sidebar_items": {
         "**": ["page-toc"],
-        **{name: [] for name in ("api", "benchmarks", "index", "paper")},
+        **{name: [] for name in ("api", "benchmarks", "index", "paper", "recovery")},
     },
     "footer_start": ["copyright"],
     "footer_end": [],
 }
 html_sidebars = {
-    name: [] for name in ("index", "start", "architecture", "paper", "benchmarks", "changelog")
+    name: []
+    for name in (
+        "index",
+        "start",
+        "method",
+        "architecture",
+        "paper",
+        "benchmarks",
+        "recovery",
+        "changelog",
+    )
 }
 
 
-SPEED_TABLE = Path(__file__).parent.parent / "benchmarks" / "results" / "speed.md"
+RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
+# Pages that end with what a benchmark wrote, and the command that writes it.
+MEASURED = {
+    "benchmarks": ("speed.md", "make bench"),
+    "recovery": ("recovery.md", "make bench-recovery"),
+}
 
 
-def add_speed_table(_app, page, source):
-    """End the benchmarks page with what `make bench` wrote, if it has run."""
-    if page != "benchmarks":
+def add_results(_app, page, source):
+    """End the pages of the benchmarks with what was measured, if it was."""
+    if page not in MEASURED:
         return
-    if SPEED_TABLE.exists():
-        source[0] += SPEED_TABLE.read_text(encoding="utf-8")
+    name, command = MEASURED[page]
+    if (RESULTS / name).exists():
+        text = (RESULTS / name).read_text(encoding="utf-8")
+        # Pictures lie beside the results.
+        source[0] += text.replace("](recovery-", "](../benchmarks/results/recovery-")
     else:
-        source[0] += "No table yet: run `make bench`, then `make docs`.\n"
+        source[0] += f"No table yet: run `{command}`, then `make docs`.\n"
 
 
 def setup(app):
     """Register the hook."""
-    app.connect("source-read", add_speed_table)
+    app.connect("source-read", add_results)

@@ -1,4 +1,4 @@
-"""Draw the README's picture: the figure of the gallery example on the Belgian calls."""
+"""Draw the README's pictures: the figures of two gallery examples."""
 
 import runpy
 from pathlib import Path
@@ -9,7 +9,9 @@ import matplotlib.pyplot as plt
 HERE = Path(__file__).parent
 
 mpl.use("svg")
-# The same figure gives the same bytes, so that the file changes only when the picture does.
+# The same figure gives the same bytes, so that a file changes only when its picture does.
 mpl.rcParams["svg.hashsalt"] = "regimix"
-runpy.run_path(str(HERE.parent / "examples" / "plot_calls.py"))
-plt.gcf().savefig(HERE / "_static" / "calls.svg", metadata={"Date": None})
+for name in ("tone", "calls"):
+    runpy.run_path(str(HERE.parent / "examples" / f"plot_{name}.py"))
+    plt.gcf().savefig(HERE / "_static" / f"{name}.svg", metadata={"Date": None})
+    plt.close("all")

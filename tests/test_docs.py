@@ -43,6 +43,19 @@ def test_the_map_of_the_paper_names_files_that_exist():
     assert [path for path in named if not (homes["test_" in path] / path).is_file()] == []
 
 
+ROOMS = ["engines", "trimmed", "search", "mixture", "estimators"]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_architecture_page_lists_every_file_of_a_room(room):
+    house = page("architecture.rst")
+    listed = re.search(rf"^     {room}/.*\n((?:       .*\n)*)", house, re.MULTILINE)
+    assert listed is not None
+    names = set(re.findall(r"^       (\w+\.py)", listed[1], re.MULTILINE))
+    files = {path.name for path in (ROOT / "src" / "regimix" / room).glob("*.py")}
+    assert names == files - {"__init__.py"}
+
+
 @pytest.mark.parametrize(
     "module",
     [
@@ -62,8 +75,10 @@ def test_the_reference_lists_every_public_name(module):
 CODE = re.compile(r"\.\. code-block:: python\n\n((?:   .*\n|\n)+)")
 
 
-@pytest.mark.parametrize("code", CODE.findall(page("start.rst")))
-def test_the_code_of_the_start_page_runs(code):
+@pytest.mark.parametrize(
+    "code", [*CODE.findall(page("start.rst")), *CODE.findall(page("method.rst"))]
+)
+def test_the_code_of_the_pages_runs(code):
     command = [sys.executable, "-W", "error", "-c", dedent(code)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr

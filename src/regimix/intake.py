@@ -386,8 +386,7 @@ def _refuse_value(column: NDArray[Any], first_row: int, what: str, largest: floa
         )
     kind = "NaN" if np.isnan(sizes[bad]) else "infinity or a value too large for dtype('float64')"
     raise DataError(
-        f"Input contains {kind}.\n{where}. Drop such rows, or fill the missing values in before "
-        "the fit."
+        f"Input contains {kind}.\n{where}. Drop such rows, or fill in numbers before the fit."
     )
 
 

@@ -213,7 +213,7 @@ def test_names_of_columns_and_response_are_kept(standin):
         ({}, {"stopped": "callback"}, ConvergenceWarning, "callback asked"),
         ({}, {"stopped": "interrupted"}, ConvergenceWarning, "interrupted"),
         ({}, {"evidence": -3.0}, EvidenceWarning, "no evidence"),
-        ({"n_components": 3}, {}, EvidenceWarning, "1 components were found, 3 were"),
+        ({"n_components": 3}, {}, EvidenceWarning, "1 component found, 3 asked"),
         ({}, {"ranks": (2,)}, RankWarning, "determine 2 of its 4 coefficients"),
     ],
 )
@@ -424,7 +424,7 @@ def test_a_given_share_of_rows_belongs_to_components(keep):
 @pytest.mark.filterwarnings("ignore::regimix.errors.RankWarning")  # so many are tiny
 def test_more_components_than_there_are_is_said():
     X, y, _ = two_regimes(6, n=60, d=2)
-    with pytest.warns(EvidenceWarning, match="30 were asked for"):
+    with pytest.warns(EvidenceWarning, match="30 asked for"):
         fit = MixedLinearRegression(n_components=30, random_state=0).fit(X, y)
     assert fit.n_components_ < 30
 

@@ -524,3 +524,21 @@ def test_data_outside_what_is_allowed_are_refused():
         fit.predict(X * np.nan)
     with pytest.raises(ValueError, match="features"):
         fit.predict(X[:, :1])
+
+
+RESPONSES = {
+    "exponential": lambda rng: rng.exponential(size=1500),
+    "log-normal": lambda rng: rng.lognormal(size=1500),
+    "two bumps": lambda rng: rng.choice([-3.0, 3.0], 1500) + rng.standard_normal(1500),
+    "0/1": lambda rng: rng.integers(0, 2, 1500).astype(float),
+    "counts": lambda rng: rng.poisson(3, 1500).astype(float),
+}
+
+
+@pytest.mark.parametrize("law", RESPONSES)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_response_of_any_law_that_ignores_the_features_is_no_relation(law, seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((1500, 3)), RESPONSES[law](rng)
+    with pytest.warns(EvidenceWarning, match="no evidence"):
+        TrimmedRegressor(random_state=0).fit(X, y)

@@ -420,7 +420,7 @@ def test_settings_read_what_users_write():
     assert read.keep == 0.5
     assert read.taus == (0.2, 0.2, 0.2)
     assert (read.time_limit, read.tolerance, read.seed, read.n_jobs) == (2.0, 1.0, 5, -1)
-    assert Settings.read(shares=[0.5, 0.3], random_state=0).taus == (0.5, 0.3)
+    assert Settings.read(search="net", shares=[0.5, 0.3], random_state=0).taus == (0.5, 0.3)
 
 
 @pytest.mark.parametrize(
@@ -451,7 +451,12 @@ def test_settings_outside_what_is_allowed_are_refused(option, values):
 
 def test_shares_must_match_the_components_asked_for():
     with pytest.raises(ParameterError, match="one for each of the 3 components"):
-        Settings.read(n_components=3, shares=[0.5, 0.3])
+        Settings.read(n_components=3, search="net", shares=[0.5, 0.3])
+
+
+def test_shares_are_for_the_net_alone():
+    with pytest.raises(ParameterError, match='search="net".*got search=.auto'):
+        Settings.read(shares=0.3)
 
 
 def test_progress_says_where_a_search_is():

@@ -15,6 +15,7 @@ from regimix.engines.memory import MemoryEngine
 from regimix.errors import ConvergenceWarning, EvidenceWarning, RankWarning
 from regimix.intake import Table
 from regimix.mixture.given import given_starts
+from regimix.mixture.peel import MAX_STARTS
 from regimix.mixture.result import Mixture
 from regimix.mixture.settings import Settings
 from regimix.problem import Problem
@@ -271,7 +272,8 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         mixture = self.mixture_
         asked = mixture.settings.n_components
         if mixture.stopped in EARLY:
-            limits = {"max_starts": self.max_starts, "time_limit": self.time_limit or 0.0}
+            starts = self.max_starts or MAX_STARTS  # Algorithm 2 has a budget by default
+            limits = {"max_starts": starts, "time_limit": self.time_limit or 0.0}
             why = EARLY[mixture.stopped].format(**limits)
             _say(f"the search stopped early: {why}. The best so far is returned.")
         if mixture.found_nothing:
@@ -282,9 +284,11 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
                 EvidenceWarning,
             )
         elif asked is not None and mixture.n_components < asked:
+            found = mixture.n_components
+            remedy = "give starts (init)" if self.search != "net" else 'try search="auto"'
             _say(
-                f"{mixture.n_components} components were found, {asked} were asked for: the rows "
-                "do not support more. Bring more rows, give starts (init), or ask for fewer.",
+                f"{found} component{'s' * (found != 1)} found, {asked} asked for: the rows do not "
+                f"support more. Bring more rows, {remedy}, or ask for fewer.",
                 EvidenceWarning,
             )
         if mixture.ranks is not None and min(mixture.ranks) < problem.n_columns:

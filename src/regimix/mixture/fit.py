@@ -220,8 +220,7 @@ def _ranks(rows: Rows, fitted: Fitted) -> tuple[int, ...]:
     """Return how many coefficients each component's rows determine."""
     ranks = []
     for posterior in fitted.posterior[:-1]:
-        block = rows.design[posterior > 0.5]
-        values = np.linalg.eigvalsh(block.T @ block)
+        values = np.linalg.eigvalsh((rows.design * posterior[:, None]).T @ rows.design)
         ranks.append(int(np.count_nonzero(values > RANK_TOLERANCE * max(values.max(), 1e-300))))
     return tuple(ranks)
 

@@ -121,6 +121,11 @@ class Settings:
         if not _is_auto(n_components):
             count = read_count("n_components", n_components, '"auto" or ')
         check_limits(max_iter, tol)
+        if shares is not None and search != "net":
+            raise ParameterError(
+                f'shares are for search="net", Algorithm 2 as stated; got search={search!r}, which '
+                "finds them. Leave shares out."
+            )
         if callback is not None and not callable(callback):
             raise ParameterError(
                 f"callback must be None or a function of one argument; got {callback!r}."

@@ -180,7 +180,9 @@ class Proposer:
             self.rng,
             permutations=permutations,
         )
-        self.spectrum = self.spectrum or space
+        if self.spectrum is None and space.noise_level is not None:
+            # What is certain and what is not: there a gap is to be seen.
+            self.spectrum = space.head(max(1, space.certain))
         return space
 
     def _counted(self, models: list[Model], starts: int = 1) -> list[Model]:

@@ -8,7 +8,7 @@ the last, which is the only expensive one, has a short way to go.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from regimix.engines.memory import MemoryEngine
 from regimix.problem import Problem
 from regimix.search.robust import elemental, single_starts
 from regimix.search.starts import Starts
-from regimix.trimmed.evidence import Background, weigh_spikes
+from regimix.trimmed.evidence import Background, evidence_without_slopes, weigh_spikes
 from regimix.trimmed.fit import Run
 from regimix.trimmed.grow import Grown, grow, unit_weights
 from regimix.trimmed.ilts import Solver, concentrate
@@ -109,7 +109,8 @@ def find_single(
         if whole:
             thetas[0] = _hop(stages[0], sample, thetas[0], share, rng)
     for stage in stages[1:]:
-        thetas = _best(stage, thetas, share)[:FINALISTS]
+        order, thetas = _best(stage, thetas, share)
+        sources = [sources[i] for i in order]
     return _finish(engine, thetas, sources, mass, share, grown, max_iter, tol, make_solver)
 
 
@@ -143,7 +144,10 @@ def _grown(engine: MemoryEngine, starts: Starts) -> Grown:
     background = Background.of(problem.y, weights)
     grown = grow(engine, starts.thetas, background)
     if grown.evidence[0] > 0:
-        return grown
+        # A spike that needs no features (a response of few values, or of several bumps) is no
+        # evidence of a relation.
+        spared = max(0.0, evidence_without_slopes(problem, weights, background))
+        return replace(grown, evidence=grown.evidence - spared)
     robust = starts.source.index("reweighted")
     theta = starts.thetas[robust : robust + 1]
     residuals = engine.residual_block(theta)
@@ -218,10 +222,12 @@ def _distinct(runs: list[Run], order: NDArray[np.intp], closeness: float) -> lis
     return chosen[:FINALISTS]
 
 
-def _best(engine: Engine, thetas: Floats, share: float) -> Floats:
+def _best(engine: Engine, thetas: Floats, share: float) -> tuple[NDArray[np.intp], Floats]:
+    """Carry fits on to more rows, and put them in order."""
     mass = _sample_mass(engine, share)
     runs, _ = concentrate(engine, thetas, mass, tol=STAGE_TOL)
-    return np.stack([runs[i].theta for i in _ranked(engine, runs, mass)])
+    order = _ranked(engine, runs, mass)
+    return order, np.stack([runs[i].theta for i in order])
 
 
 def _ranked(engine: Engine, runs: list[Run], mass: float) -> NDArray[np.intp]:

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Background", "Spike", "weigh_spikes"]
+from regimix.problem import Problem
+
+__all__ = ["Background", "Spike", "evidence_without_slopes", "weigh_spikes"]
 
 Floats = NDArray[np.float64]
 
@@ -27,6 +29,9 @@ SMALLEST_SCALE = 1e-9
 # One-dimensional, so steps are cheap; from a good guess a few are enough.
 EM_STEPS = 100
 EM_SETTLED = 1e-4
+# Where a spike of the response itself may sit (quantiles), and how wide it may be (of the extent).
+PLACES = tuple(np.linspace(0.05, 0.95, 13))
+WIDTHS = (0.3, 0.03, 0.001)
 # A share of exactly zero or one would never move again.
 SHARE_LIMIT = 1e-6
 
@@ -114,6 +119,22 @@ def weigh_spikes(
     discount = np.clip(1 - n_columns / np.maximum(claimed * total, 1.0), 0.0, 1.0)
     evidence = np.where(gain > 0, gain * discount, gain) - 0.5 * (n_columns + 2) * np.log(total)
     return Spike(share, scale, np.where(share * total > n_columns + 1, evidence, -np.inf))
+
+
+def evidence_without_slopes(problem: Problem, weights: Floats, background: Background) -> float:
+    """Weigh spikes of the response itself, which no feature explains.
+
+    Around several places (around zero without an intercept) and from several widths.
+    """
+    places = [0.0]
+    if problem.fit_intercept or np.ptp(problem.X[:, 0]) == 0:
+        places = _quantiles(problem.y, weights, PLACES)
+    y = np.asarray(problem.y)
+    extent = 1 / (ROOM * background.flat)
+    widths = np.tile(extent * np.array(WIDTHS), len(places))
+    residuals = y - np.repeat(places, len(WIDTHS))[:, None]
+    spikes = weigh_spikes(residuals, weights, background, widths, len(places) > 1)
+    return float(spikes.evidence.max())
 
 
 def _fit_spike(

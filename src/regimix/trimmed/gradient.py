@@ -232,7 +232,10 @@ def largest_eigenvalue(start: int, guess: Floats, diagonal: Floats, follower: Fo
     root = np.sqrt(diagonal)
     vector = guess / root
     norm = float(np.linalg.norm(vector))
-    vector = vector / norm if norm > 0 else np.full(guess.size, guess.size**-0.5)
+    # Something irregular beside the guess, which may lie along a smaller eigenvector.
+    irregular = np.sin(np.arange(1.0, guess.size + 1) ** 2)
+    vector = (vector / norm if norm > 0 else 0.0) + irregular / np.linalg.norm(irregular)
+    vector /= np.linalg.norm(vector)
     value = 0.0
     for _ in range(POWER_STEPS):
         image = follower.product(start, vector / root) / root
