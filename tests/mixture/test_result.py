@@ -455,7 +455,7 @@ def test_shares_must_match_the_components_asked_for():
 
 
 def test_shares_are_for_the_net_alone():
-    with pytest.raises(ParameterError, match='search="net".*got search=.auto'):
+    with pytest.raises(ParameterError, match=r'search="net".*got search=.auto'):
         Settings.read(shares=0.3)
 
 

@@ -60,6 +60,8 @@ POWER_STEPS = 20
 SLOWEST_RATE = 1e-3
 # A gain left below this share of what there was is rounding: the rows' fit is solved.
 SOLVED = 1e-12
+# Rounds at which column lengths over the kept rows are measured.
+MEASURED_ROUNDS = frozenset(4**k for k in range(8))
 EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -108,7 +110,7 @@ class GradientSolver:
 
     Columns are brought to equal length over the kept rows first (one pass, a vector): rows of high
     leverage that left the kept set must not make the others look flat. Lengths are measured again
-    after 1, 2, 4, 8, ... rounds, for the kept rows change less and less.
+    a few times, at longer and longer intervals, for the kept rows change less and less.
     """
 
     narrow = False
@@ -148,11 +150,12 @@ class GradientSolver:
         """Make the round's inner steps."""
         pace = self._pace[start]
         pace.rounds += 1
-        if pace.diagonal is None or pace.rounds & (pace.rounds - 1) == 0:
+        if pace.rounds in MEASURED_ROUNDS:
             diagonal = follower.diagonal(start)
             pace.diagonal = np.where(diagonal > 0, diagonal, 1.0)
             pace.size = None
-        gradient = follower.gradients([start], theta[None, :])[0]
+        assert pace.diagonal is not None
+        gradient = follower.gradient(start, theta)
         begin = float(gradient @ (gradient / pace.diagonal))
         walk = self._conjugate if self._inner == "cg" else self._descend
         step, gradient, made = walk(start, gradient, self._count(pace), follower)
@@ -234,7 +237,8 @@ def largest_eigenvalue(start: int, guess: Floats, diagonal: Floats, follower: Fo
     norm = float(np.linalg.norm(vector))
     # Something irregular beside the guess, which may lie along a smaller eigenvector.
     irregular = np.sin(np.arange(1.0, guess.size + 1) ** 2)
-    vector = (vector / norm if norm > 0 else 0.0) + irregular / np.linalg.norm(irregular)
+    vector = vector / norm if norm > 0 else np.zeros_like(guess)
+    vector += 0.5 * irregular / np.linalg.norm(irregular)
     vector /= np.linalg.norm(vector)
     value = 0.0
     for _ in range(POWER_STEPS):
