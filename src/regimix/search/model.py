@@ -42,6 +42,8 @@ LEVERAGE_RATIO = 8.0
 SHARE_FLOOR = 1e-4
 # No leverage is taken to be one: the row would never be judged.
 LARGEST_LEVERAGE = 0.999
+# Neither bulk nor tails are ever ruled out as the place of the background's rows.
+SMALLEST_PART = 0.01
 # A component whose posteriors moved by less than this many tolerances in all is not refitted.
 STILL = 100.0
 # EM stops when a round gains less than this per square root of the rows.
@@ -58,12 +60,15 @@ class Model:
     scale, share : ndarray of shape (m,)
     origin : tuple of str
         The source that proposed each component.
+    bell : float
+        Share of the background's rows that lie in the bulk of the response; others are tails.
     """
 
     coef: Floats
     scale: Floats
     share: Floats
     origin: tuple[str, ...]
+    bell: float = 0.5
 
     @property
     def m(self) -> int:
@@ -79,7 +84,7 @@ class Model:
         """Keep the components that a mask or an index names."""
         index = np.arange(self.m)[which]
         origin = tuple(self.origin[i] for i in index)
-        return Model(self.coef[index], self.scale[index], self.share[index], origin)
+        return Model(self.coef[index], self.scale[index], self.share[index], origin, self.bell)
 
     def with_shares(self, factor: float) -> Model:
         """Return the model with its shares multiplied, as for more or fewer rows around it."""
@@ -119,6 +124,7 @@ def join(first: Model, second: Model) -> Model:
         np.concatenate([first.scale, second.scale]),
         np.concatenate([first.share, second.share]) * shrink,
         first.origin + second.origin,
+        first.bell if first.m else second.bell,
     )
 
 
@@ -152,13 +158,29 @@ def expectation(
     residual -= rows.log_background
     if left_out is not None:
         residual -= 0.5 * np.log(left_out.inflate)
-    log_odds[m] = np.log(model.background)
+    log_odds[m] = np.log(model.background) + _log_background(rows, model.bell)
     top = log_odds.max(axis=0)
     log_odds -= top
     posterior = np.exp(log_odds, out=log_odds)
     total = posterior.sum(axis=0)
     posterior /= total
     return posterior, np.log(total) + top
+
+
+def _log_background(rows: Rows, bell: float) -> Floats:
+    """Log density of the background in the model's proportions, over that without components."""
+    log_density = np.logaddexp(np.log(bell) + rows.log_bell, np.log(1 - bell) + rows.log_tail)
+    return np.asarray(log_density - rows.log_background)
+
+
+def _fit_bell(rows: Rows, bell: float, background: Floats) -> float:
+    """Learn which part of the background's rows lies in the bulk."""
+    held = background * rows.weights
+    if float(held.sum()) < 1.0:
+        return bell
+    odds = np.exp(np.clip(rows.log_bell - rows.log_tail, -50, 50)) * bell / (1 - bell)
+    inside = float(held @ (odds / (1 + odds))) / float(held.sum())
+    return min(max(inside, SMALLEST_PART), 1 - SMALLEST_PART)
 
 
 def score_of(rows: Rows, model: Model, posterior: Floats, log_gain: Floats) -> float:
@@ -253,7 +275,9 @@ def maximise(
     np.maximum(scale, SCALE_FLOOR, out=scale)
     shares = np.maximum(size[alive], 1.0) / rows.mass
     shares *= min(1.0, (1.0 - SHARE_FLOOR) / max(float(shares.sum()), 1e-300))
-    return Step(replace(model.pick(alive), coef=coef, scale=scale, share=shares), left_out)
+    bell = _fit_bell(rows, model.bell, posterior[-1])
+    fitted = replace(model.pick(alive), coef=coef, scale=scale, share=shares, bell=bell)
+    return Step(fitted, left_out)
 
 
 def solve_normal(block: Floats, target: Floats) -> tuple[Floats, Floats]:

@@ -18,13 +18,18 @@ Indices = NDArray[np.intp]
 # The flat background reaches from the 1 % to the 99 % quantile of the response, and a little more.
 TAIL = 0.01
 ROOM = 1.1
-# The background that evidence is weighed against is flat to this part; the rest is a bell over the
-# bulk, as wide as the response between its 10 % and 90 % quantiles (in deviations of a normal law),
-# but no narrower than this part of the whole extent.
-FLAT = 0.25
+# What no component explains is weighed as a mixture of two laws, in proportions that are learnt
+# with the model: tails, and a bell over the bulk, as wide as the response between its 10 % and 90 %
+# quantiles (in deviations of a normal law) but no narrower than this part of the whole extent.
 BULK_LEVEL = 0.1
 BULK_WIDTH = 2.563
 NARROWEST = 1 / 20
+# Tails are bells, each twice as wide as the one before, and flatness, in the proportions that the
+# response suggests. Gross errors have a law of their own: with many rows they would pass for a
+# broad component otherwise.
+WIDER_BELLS = 10
+FLATNESS = 0.1
+TAIL_ROUNDS = 30
 # The extent counts up to this many deviations of the bulk: a few rows that are wrong by many orders
 # of magnitude must not set the scale of the rest.
 LARGEST_EXTENT = 1000.0
@@ -44,8 +49,11 @@ class Rows:
         Response in units of its own spread.
     weights : ndarray of shape (n,)
     intercept : bool
+    log_bell, log_tail : ndarray of shape (n,)
+        Log density of each response if its row belongs to no component: one of the bulk, or a
+        gross error.
     log_background : ndarray of shape (n,)
-        Log density of each response if its row belongs to no component.
+        Both, in the proportions that fit best when there is no component at all.
     log_flat : float
         Log density of a response that may be anything.
     """
@@ -54,6 +62,8 @@ class Rows:
     y: Floats
     weights: Floats
     intercept: bool
+    log_bell: Floats
+    log_tail: Floats
     log_background: Floats
     log_flat: float
 
@@ -90,6 +100,8 @@ class Rows:
             self.y[index],
             self.weights[index],
             self.intercept,
+            self.log_bell[index],
+            self.log_tail[index],
             self.log_background[index],
             self.log_flat,
         )
@@ -100,7 +112,8 @@ class Rows:
 
     def against_flat(self) -> Rows:
         """Return the rows with a flat background alone, as fitted models have it."""
-        return replace(self, log_background=np.full(self.n, self.log_flat))
+        flat = np.full(self.n, self.log_flat)
+        return replace(self, log_bell=flat, log_tail=flat, log_background=flat)
 
 
 @dataclass(frozen=True)
@@ -142,18 +155,18 @@ def whitened_rows(sample: Sample, *, intercept: bool) -> tuple[Rows, Units]:
     scaled = (y - center) / scale
     ones = np.ones((len(y), 1))
     design = np.hstack([ones, features]) if intercept else np.ascontiguousarray(features)
-    background, flat = _background(scaled, weights)
-    rows = Rows(design, scaled, weights, intercept, background, flat)
+    bell, tail, both, flat = _background(scaled, weights)
+    rows = Rows(design, scaled, weights, intercept, bell, tail, both, flat)
     return rows, Units(whitening, center, scale)
 
 
-def _background(y: Floats, weights: Floats) -> tuple[Floats, float]:
-    """Log density of responses that no component explains, and of the flat part of it.
+def _background(y: Floats, weights: Floats) -> tuple[Floats, Floats, Floats, float]:
+    """Log densities of responses that no component explains: bell, tails, both, and flatness.
 
-    Mostly a bell over the bulk, so that a component is credited only for what the features explain:
-    against a flat background a bell-shaped response alone would pay for a broad component. Partly
-    flat over the whole extent, for gross outliers. (The density of the response itself would
-    swallow a regime that ignores the features.)
+    A bell over the bulk, so that a component is credited only for what the features explain:
+    against a flat background a bell-shaped response alone would pay for a broad component. Tails
+    for gross errors. (The density of the response itself would swallow a regime that ignores the
+    features.)
     """
     levels = (TAIL, BULK_LEVEL, 0.5, 1 - BULK_LEVEL, 1 - TAIL)
     low, lower, middle, upper, high = (weighted_quantile(y, weights, level) for level in levels)
@@ -161,6 +174,24 @@ def _background(y: Floats, weights: Floats) -> tuple[Floats, float]:
     # The response has unit spread here, unless most of it is constant.
     width = ROOM * min(extent, LARGEST_EXTENT)
     spread = max((upper - lower) / BULK_WIDTH, NARROWEST * width)
-    scaled = np.minimum(np.abs(y - middle) / spread, 37.0)  # beyond, a normal density is zero
-    bell = np.exp(-0.5 * scaled**2) / (np.sqrt(2 * np.pi) * spread)
-    return np.log((1 - FLAT) * bell + FLAT / width), -float(np.log(width))
+    gap = np.abs(y - middle)
+    laws = [_bell(gap, spread * 2.0**k) for k in range(WIDER_BELLS + 1)]
+    stacked = np.stack([*laws, np.full(y.size, 1 / width)])
+    shares = np.full(len(stacked), 1 / len(stacked))
+    for _ in range(TAIL_ROUNDS):
+        parts = shares[:, None] * stacked
+        shares = (parts / parts.sum(axis=0)) @ weights / weights.sum()
+    tails = np.maximum(shares[1:], 1e-6)
+    # A little flatness in any case: gross errors may be anything.
+    tails = (1 - FLATNESS) * tails / tails.sum()
+    tails[-1] += FLATNESS
+    bell, tail = stacked[0], tails @ stacked[1:]
+    both = shares[0] * bell + (1 - shares[0]) * tail
+    bell = np.maximum(bell, 1e-300)
+    return np.log(bell), np.log(tail), np.log(np.maximum(both, 1e-300)), -float(np.log(width))
+
+
+def _bell(gap: Floats, spread: float) -> Floats:
+    """Return the normal density at a distance from its middle."""
+    scaled = np.minimum(gap / spread, 37.0)  # beyond, it is zero in floating point
+    return np.asarray(np.exp(-0.5 * scaled**2) / (np.sqrt(2 * np.pi) * spread))
