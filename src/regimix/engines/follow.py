@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -24,6 +25,8 @@ Indices = NDArray[np.intp]
 BLOCK_BYTES = 64 << 20
 # With fewer kept rows than this share of a chunk, skipping the others pays for gathering.
 GATHER_SHARE = 0.75
+# Running sums tell an objective that is at least this part of the first one.
+RUNNING_SUMS = 1e-6
 # Up to so many rows, one product with signs is cheaper than two without.
 FEW_ROWS = 1024
 # A sum over raw rows, centred afterwards, loses as many digits as centers exceed scales.
@@ -69,6 +72,7 @@ class _Memory:
     rows: Indices | None = None
     residuals: Floats = field(default_factory=lambda: np.empty(0))
     signs: Floats = field(default_factory=lambda: np.empty(0))
+    first_objective: float = math.inf
 
     def name(self) -> int:
         """Name the kept set, with the row that is kept in part.
@@ -138,18 +142,31 @@ class MemoryFollower:
         if self._weights is None:
             kept, thresholds = smallest_of_each(sizes, int(self.mass), floors, scratch)
             choices = [Choice(k, float(t)) for k, t in zip(kept, thresholds, strict=True)]
-            np.multiply(residuals, kept, out=sizes)
-            objectives = np.einsum("ij,ij->i", sizes, sizes).tolist()
         else:
             choices = [
                 smallest(row, self.mass, self._weights, float(floor))
                 for row, floor in zip(sizes, floors, strict=True)
             ]
-            objectives = [self._objective(c, r) for c, r in zip(choices, residuals, strict=True)]
         return [
-            self._record(start, choices[i], residuals[i], objectives[i])
+            self._record(
+                start, choices[i], residuals[i], self._needed(start, choices[i], residuals[i])
+            )
             for i, start in enumerate(starts)
         ]
+
+    def _needed(self, start: int, choice: Choice, residuals: Floats) -> float | None:
+        """Sum the objective where the caller's running sums do not know it well enough.
+
+        They do as long as it has not fallen to the rounding of what it was at first.
+        """
+        memory = self._memory[start]
+        largest = choice.threshold**2 * self.mass
+        if self.narrow and memory.first_objective * RUNNING_SUMS < largest:
+            return None
+        objective = self._objective(choice, residuals)
+        if not math.isfinite(memory.first_objective):
+            memory.first_objective = objective
+        return objective
 
     def _objective(self, choice: Choice, residuals: Floats) -> float:
         """Sum of squared residuals over the kept rows, by weight."""
@@ -163,12 +180,16 @@ class MemoryFollower:
             total -= float(spare * residuals[choice.boundary] ** 2)
         return total
 
-    def _record(self, start: int, choice: Choice, residuals: Floats, objective: float) -> Selected:
+    def _record(
+        self, start: int, choice: Choice, residuals: Floats, objective: float | None
+    ) -> Selected:
         """Note the new kept rows of a start, and which rows moved."""
         changed = self._kept[start] != choice.kept
         self._kept[start] = choice.kept
         problem = self.engine.problem
         if np.count_nonzero(changed) > AFRESH_SHARE * self.mass * problem.n_rows / problem.mass:
+            if objective is None:
+                objective = self._objective(choice, residuals)
             return self._note_afresh(start, changed, choice, objective)
         rows = np.flatnonzero(changed)
         part = np.array([choice.boundary, self._memory[start].boundary[0]])
