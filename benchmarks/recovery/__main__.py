@@ -34,7 +34,12 @@ def _measure_and_tell(arguments: argparse.Namespace, file: Path, folder: Path | 
     summary = summarise(archive, arguments.seeds)
     lines = [] if arguments.quick else targets.judged(summary)
     pictures = [] if folder is None else plots.draw(summary, folder)
-    about = {"machine": machine.describe(), "jobs": arguments.jobs, "quick": arguments.quick}
+    about = {
+        "machine": machine.describe(),
+        "jobs": arguments.jobs,
+        "quick": arguments.quick,
+        "code": archive.codes(),
+    }
     text = table.markdown(summary, lines, pictures, about)
     if folder is None:
         print(f"\n{text}")

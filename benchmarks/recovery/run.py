@@ -83,6 +83,10 @@ class Archive:
         if self._any or not stale:
             self.lines[line["cell"], line["contestant"], line["seed"]] = line
 
+    def codes(self) -> list[str]:
+        """Name the versions of the library that the runs are of."""
+        return sorted({line["code"] for line in self.lines.values()} - {""})
+
     def add(self, line: Line) -> None:
         """Append a finished run."""
         line["code"] = self._code if line["contestant"] in USES_REGIMIX else ""

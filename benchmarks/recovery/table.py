@@ -46,6 +46,8 @@ def markdown(
         parts += _suite(suite, cells)
     machine = "; ".join(f"{name}: {value}" for name, value in run["machine"].items())
     parts.append(f"Measured with {machine}; each run on one thread, {run['jobs']} side by side.")
+    if len(run["code"]) > 1:
+        parts.append(f"The runs are of {len(run['code'])} versions of the library's code.")
     return "\n\n".join(parts) + "\n"
 
 
@@ -78,11 +80,12 @@ def _targets(lines: Sequence[Line]) -> str:
             f"{line.reached:.4g}",
             str(line.target),
             "yes" if line.met else "**no**",
+            str(line.runs),
             line.remark,
         ]
         for line in lines
     ]
-    return grid(["what", "reached", "target", "met", "remark"], cells, (0, 4))
+    return grid(["what", "reached", "target", "met", "runs", "remark"], cells, (0, 5))
 
 
 def _told(summary: Summary) -> str:

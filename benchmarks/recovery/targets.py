@@ -24,6 +24,7 @@ class Line:
     what: str
     reached: float
     target: Target
+    runs: int  # the fewest that a figure in it rests on
     remark: str = ""
 
     @property
@@ -47,8 +48,11 @@ def judged(summary: Summary) -> list[Line]:
             lines += _eighteen(summary["table18"], name)
     lines += _rates(summary)
     for cell, figures in summary.get("efficiency", {}).items():
+        if UNKNOWN not in figures:
+            continue
         ratio = figures[UNKNOWN].ratio or float("inf")
-        lines.append(Line(f"error over told least squares: {cell}", ratio, at_most(1.25)))
+        what = f"error over told least squares: {cell}"
+        lines.append(Line(what, ratio, at_most(1.25), figures[UNKNOWN].runs))
     lines += _times(summary)
     return lines
 
@@ -58,34 +62,40 @@ def _eighteen(cells: Mapping[str, Mapping[str, Figures]], name: str) -> Iterator
         cell.name: WHERE_PERFECT if rate == 1 else rate
         for cell, rate in zip(SUITES["table18"].cells, PROTOTYPE, strict=True)
     }
-    ran = {cell: figures for cell, figures in cells.items() if name in figures}
+    ran = {cell: figures for cell, figures in cells.items() if {name, "oracle"} <= set(figures)}
+    if not ran:
+        return
     missed = [
         f"{cell}: {figures[name].success:.2f}"
         for cell, figures in ran.items()
         if figures[name].success < asked[cell] - ROUNDING
     ]
+    runs = min(figures[name].runs for figures in ran.values())
     what = f"18 cells, {name}: no less than the prototype (.9 where it has 1)"
-    yield Line(what, len(ran) - len(missed), at_least(18), "; ".join(missed))
+    yield Line(what, len(ran) - len(missed), at_least(18), runs, "; ".join(missed))
     far = [
         f"{cell}: {figures[name].success:.2f} against {figures['oracle'].success:.2f}"
         for cell, figures in ran.items()
         if figures[name].success < figures["oracle"].success - NEAR_ORACLE - ROUNDING
     ]
     what = f"18 cells, {name}: within .1 of the oracle start"
-    yield Line(what, len(ran) - len(far), at_least(CELLS_NEAR_ORACLE), "; ".join(far))
+    yield Line(what, len(ran) - len(far), at_least(CELLS_NEAR_ORACLE), runs, "; ".join(far))
 
 
 def _rates(summary: Summary) -> Iterator[Line]:
     """Success rates: of each cell, or of all cells of a grid together."""
     for suite, bound in (("grid", 0.95), ("grid-intercepts", 0.9)):
-        if suite in summary:
-            rates = {c: f[UNKNOWN].success for c, f in summary[suite].items() if UNKNOWN in f}
+        cells = summary.get(suite, {})
+        rates = {c: f[UNKNOWN].success for c, f in cells.items() if UNKNOWN in f}
+        if rates:
             below = [f"{cell}: {rate:.2f}" for cell, rate in rates.items() if rate < bound]
             mean = sum(rates.values()) / len(rates)
             remark = (
                 f"{len(below)} of {len(rates)} cells below: {'; '.join(below)}" if below else ""
             )
-            yield Line(f"{suite}: right in number and coefficients", mean, at_least(bound), remark)
+            runs = min(figures[UNKNOWN].runs for figures in cells.values() if UNKNOWN in figures)
+            what = f"{suite}: right in number and coefficients"
+            yield Line(what, mean, at_least(bound), runs, remark)
     bounds = {
         "many": (0.95, 0.8, None),
         "adversarial": (0.9,),
@@ -97,7 +107,7 @@ def _rates(summary: Summary) -> Iterator[Line]:
         for cell, bound in zip(SUITES[suite].cells, asked, strict=True):
             figures = summary.get(suite, {}).get(cell.name, {}).get(UNKNOWN)
             if figures is not None and bound is not None:
-                yield Line(cell.name, figures.success, at_least(bound))
+                yield Line(cell.name, figures.success, at_least(bound), figures.runs)
 
 
 def _times(summary: Summary) -> Iterator[Line]:
@@ -105,7 +115,7 @@ def _times(summary: Summary) -> Iterator[Line]:
     first = SUITES["time"].cells[0].name
     if first in cells and UNKNOWN in cells[first]:
         what = f"time of {first} in least squares fits"
-        yield Line(what, cells[first][UNKNOWN].fits, at_most(1500))
+        yield Line(what, cells[first][UNKNOWN].fits, at_most(1500), cells[first][UNKNOWN].runs)
     ratios = {
         cell: figures[GIVEN].seconds / figures["Mix-IRLS"].seconds
         for cell, figures in cells.items()
@@ -123,12 +133,12 @@ def _times(summary: Summary) -> Iterator[Line]:
         if slower:
             remark += f"; slower in {'; '.join(slower)}"
         what = "largest time over that of Mix-IRLS, m given to both"
-        yield Line(what, max(ratios.values()), at_most(SECONDS_EQUAL), remark)
+        runs = min(cells[cell][GIVEN].runs for cell in ratios)
+        yield Line(what, max(ratios.values()), at_most(SECONDS_EQUAL), runs, remark)
     for cell, figures in summary.get("peers", {}).items():
         for peer in IN_R[1:]:
             if peer in figures and GIVEN in figures:
                 times = figures[peer].seconds / figures[GIVEN].seconds
                 remark = f"{peer} found the truth in {figures[peer].success:.0%} of its runs"
-                yield Line(
-                    f"times faster than {peer}: {cell}", times, at_least(TIMES_FASTER), remark
-                )
+                what = f"times faster than {peer}: {cell}"
+                yield Line(what, times, at_least(TIMES_FASTER), figures[peer].runs, remark)

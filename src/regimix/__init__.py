@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from regimix import datasets, errors, metrics, synth
+    from regimix.estimators.meta import TrimmedEstimator
     from regimix.estimators.mixture import MixedLinearRegression
     from regimix.estimators.trimmed import TrimmedRegressor
     from regimix.mixture.global_ilts import global_ilts
@@ -22,6 +23,7 @@ __version__: str
 __all__ = [
     "MixedLinearRegression",
     "Mixture",
+    "TrimmedEstimator",
     "TrimmedFit",
     "TrimmedRegressor",
     "__version__",
@@ -38,6 +40,7 @@ __all__ = [
 _HOME = {
     "MixedLinearRegression": "regimix.estimators.mixture",
     "Mixture": "regimix.mixture.result",
+    "TrimmedEstimator": "regimix.estimators.meta",
     "TrimmedFit": "regimix.trimmed.fit",
     "TrimmedRegressor": "regimix.estimators.trimmed",
     "gd_ilts": "regimix.trimmed.gradient",

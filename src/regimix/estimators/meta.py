@@ -1,0 +1,384 @@
+"""TrimmedEstimator: any scikit-learn regressor or classifier, on the rows that it fits best.
+
+The paper's general principle (``sec:discussion``), of which Algorithm 1 is the simplest instance:
+repeat: keep the samples that the model fits best currently, fit it to them.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.utils import _safe_indexing, assert_all_finite, get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    check_is_fitted,
+    column_or_1d,
+    has_fit_parameter,
+    validate_data,
+)
+
+from regimix.errors import ConvergenceWarning, EvidenceWarning, ParameterError
+from regimix.estimators.rounds import LOSSES, Rows, Run, check_parameters
+from regimix.intake import read_weights
+from regimix.mixture.settings import read_seed
+
+__all__ = ["TrimmedEstimator"]
+
+Floats = NDArray[np.float64]
+
+# A fit costs what the inner estimator costs; few data sets move on after a dozen rounds.
+MAX_ITER = 50
+# Inexact inner fits (boosting, penalties) may lose a little before they gain again.
+PATIENCE = 3
+# Further starts fit this share of the kept mass: few rows, so that some have hardly a wrong one.
+START_SHARE = 0.1
+# Tags that say what kind of estimator the inner one is.
+KIND_TAGS = ("estimator_type", "classifier_tags", "regressor_tags", "transformer_tags")
+
+
+def _delegated(name: str) -> Callable[[Callable[..., Any]], Any]:
+    """Offer a method where the inner estimator has it."""
+    check = available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), name))
+    return lambda method: check(method)
+
+
+class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
+    """Fit any regressor or classifier to the rows that it fits best.
+
+    Repeat: compute the loss of every row, keep the fraction of rows with the smallest, refit.
+    Wrong labels and outliers fit badly as long as the estimator is too rigid to learn them by
+    heart; the more flexible it is, the more regularisation it needs here. Rows that are right but
+    hard to fit are trimmed too, which costs accuracy: keep what you believe to be right.
+
+    Parameters
+    ----------
+    estimator : regressor or classifier
+        Pipelines too. It is cloned, never modified.
+    keep : float, default=0.8
+        Fraction of rows to fit, in (0, 1].
+    loss : str or callable, default="auto"
+        Loss of each row. Regressors: "squared" (the default) or "absolute". Classifiers: "log" if
+        there is ``predict_proba``, otherwise "hinge" if there is ``decision_function``, otherwise
+        "zero-one". Or ``loss(estimator, X, y) -> (n,)``; smaller is better.
+    keep_start : float, optional
+        Fraction kept at first, above or below ``keep``. Default: ``keep``. With wrong labels,
+        trimming gradually from 1 is often better.
+    growth : int, default=5
+        Rounds in which ``keep_start`` becomes ``keep``.
+    class_balance : float, default=0.5
+        Classifiers: each class keeps at least this share of what it would keep if all classes were
+        trimmed alike, and at least five rows. 1 trims them alike, 0 leaves it to the loss.
+    n_starts : int, default=0
+        Random subsets of rows to start from, beside all rows; the smallest trimmed loss wins.
+    max_iter : int, default=50
+        Most refits from a start.
+    tol : float, default=0.0
+        A round that lowers the trimmed loss by less than this fraction is no gain.
+    warm_start : bool, default=False
+        Whether refits go on from the last fit, by the inner estimator's own ``warm_start``.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the subsets; if not None, also of inner estimators whose own is None.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fit of smallest trimmed loss.
+    kept_ : ndarray of shape (n,), bool
+        The rows that it fits best, those of class floors included.
+    losses_ : ndarray of shape (n,)
+        Its loss of each row; NaN for rows of weight zero.
+    loss_ : str or callable
+        The loss used.
+    objective_ : ndarray
+        Mean loss of the kept rows, per round.
+    n_iter_ : int
+        Refits.
+    stopped_ : {"fixed point", "cycle", "no gain", "max_iter", "exact fit"}
+        The kept rows came again, from the round before or an earlier one; three rounds brought no
+        gain; the limit was reached; or the fit to all rows left nothing to trim.
+    start_ : {"all rows", "subset"}
+        Which kind of start led to the answer.
+    classes_ : ndarray
+        If the estimator is a classifier.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,)
+        If X has column names.
+
+    Examples
+    --------
+    >>> from regimix.datasets import load_calls
+    >>> from regimix.estimators.meta import TrimmedEstimator
+    >>> from sklearn.linear_model import LinearRegression
+    >>> calls = load_calls()
+    >>> fit = TrimmedEstimator(LinearRegression(), keep=0.7).fit(calls.X, calls.y)
+    >>> fit.stopped_
+    'fixed point'
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        keep: float = 0.8,
+        loss: Any = "auto",
+        keep_start: float | None = None,
+        growth: int = 5,
+        class_balance: float = 0.5,
+        n_starts: int = 0,
+        max_iter: int = MAX_ITER,
+        tol: float = 0.0,
+        warm_start: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.keep = keep
+        self.loss = loss
+        self.keep_start = keep_start
+        self.growth = growth
+        self.class_balance = class_balance
+        self.n_starts = n_starts
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit, trim, and fit again until the kept rows settle.
+
+        Parameters
+        ----------
+        X : whatever the inner estimator takes, of n rows
+        y : array of shape (n,)
+        sample_weight : array of shape (n,), optional
+            Whole numbers count repetitions of a row, other numbers are relative importances; a row
+            of weight zero is absent. Passed on to the inner estimator, or to each step of a
+            pipeline that takes it; where none does, rows are repeated.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self)
+        validate_data(self, X, y, skip_check_array=True)
+        rows = self._read(X, y, sample_weight)
+        seed = read_seed(self.random_state)
+        first = self._blank(seed)
+        start = rows.fit(first, rows.weights)
+        self.loss_ = self._loss_for(start)
+        run, self.start_ = self._first_run(rows, start), "all rows"
+        generator = np.random.default_rng(seed)
+        for _ in range(0 if run.stopped == "exact fit" else self.n_starts):
+            mass = START_SHARE * self._fraction(0)
+            subset = rows.select(generator.random(rows.weights.size), mass, self.class_balance)
+            other = self._run(rows, rows.fit(clone(first), subset))
+            if other.best < run.best:
+                run, self.start_ = other, "subset"
+        self._store(rows, run)
+        self._warn(rows, run)
+        return self
+
+    @_delegated("predict")
+    def predict(self, X: Any) -> Any:
+        """Predict by the fit found."""
+        return self._fitted().predict(X)
+
+    @_delegated("predict_proba")
+    def predict_proba(self, X: Any) -> Any:
+        """Probability of each class."""
+        return self._fitted().predict_proba(X)
+
+    @_delegated("predict_log_proba")
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithm of the probability of each class."""
+        return self._fitted().predict_log_proba(X)
+
+    @_delegated("decision_function")
+    def decision_function(self, X: Any) -> Any:
+        """Score of each class."""
+        return self._fitted().decision_function(X)
+
+    @_delegated("transform")
+    def transform(self, X: Any) -> Any:
+        """Transform by the fit found."""
+        return self._fitted().transform(X)
+
+    @_delegated("score")
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Score of the inner estimator, on all rows given."""
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return self._fitted().score(X, y, **weights)
+
+    @property
+    def classes_(self) -> Any:
+        """Classes, if the inner estimator is a classifier."""
+        return self._fitted().classes_
+
+    def get_metadata_routing(self) -> Any:
+        """Tell scikit-learn where ``sample_weight`` goes: here, and to the inner fit."""
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        return router.add(estimator=self.estimator, method_mapping=mapping)
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        for name in (*KIND_TAGS, "input_tags", "non_deterministic"):
+            setattr(tags, name, getattr(inner, name))
+        tags.target_tags.required = True
+        return tags
+
+    def _fitted(self) -> Any:
+        check_is_fitted(self)
+        return self.estimator_
+
+    def _blank(self, seed: int) -> Any:
+        """Clone the inner estimator; seed it and let it start warm, if asked for."""
+        model = clone(self.estimator)
+        params = {name: name.rpartition("__")[2] for name in model.get_params()}
+        changes: dict[str, Any] = {}
+        if self.random_state is not None:
+            given = model.get_params()
+            names = [name for name, last in params.items() if last == "random_state"]
+            changes = {name: seed % 2**32 for name in names if given[name] is None}
+        if self.warm_start:
+            names = [name for name, last in params.items() if last == "warm_start"]
+            # Ensembles take it for more members, beside those that were fitted to other rows.
+            if not names or {"n_estimators", "max_leaf_nodes"} & set(params.values()):
+                raise ParameterError(
+                    f"warm_start=True needs an estimator that goes on from its last coefficients; "
+                    f"{self.estimator!r} does not. Leave warm_start=False."
+                )
+            changes |= dict.fromkeys(names, True)
+        return model.set_params(**changes)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Rows:
+        """Check labels and weights, and leave out rows of weight zero."""
+        X, y = indexable(X, column_or_1d(y, warn=True))
+        assert_all_finite(y, input_name="y")
+        n_rows = y.size
+        weights, whole = read_weights(sample_weight, n_rows)
+        names: list[str] = []
+        if weights is not None:
+            names = _weight_names(self.estimator)
+            if get_config()["enable_metadata_routing"]:
+                routed = process_routing(self, "fit", sample_weight=sample_weight)
+                names = list(routed.estimator.fit)
+            if not names and not whole:
+                raise ParameterError(
+                    f"{self.estimator!r} takes no sample_weight, and the weights given are not "
+                    "whole numbers, which could be counted as repeated rows."
+                )
+        present = np.flatnonzero(np.ones(n_rows) if weights is None else weights)
+        if present.size < n_rows:
+            X, y = _safe_indexing(X, present), y[present]
+        codes = None
+        if is_classifier(self.estimator):
+            check_classification_targets(y)
+            codes = np.unique(y, return_inverse=True)[1]
+        values = np.ones(n_rows) if weights is None else weights[present]
+        # Relative weights were scaled; the inner estimator gets those of the user.
+        unit = 1.0 if whole else float(np.mean(sample_weight) * n_rows / values.sum())
+        return Rows(X, y, values, whole, codes, names, unit, present, n_rows)
+
+    def _loss_for(self, model: Any) -> Any:
+        """Name the loss, now that the first fit shows what it can predict."""
+        if callable(self.loss):
+            return self.loss
+        methods = LOSSES[get_tags(self.estimator).estimator_type]
+        fitting = [name for name, method in methods.items() if hasattr(model, method)]
+        if self.loss != "auto" and self.loss not in fitting:
+            raise ParameterError(
+                f"loss={self.loss!r} needs {methods[self.loss]}, which {self.estimator!r} lacks; "
+                f"it can be one of {fitting}."
+            )
+        return fitting[0] if self.loss == "auto" else self.loss
+
+    def _fraction(self, iteration: int) -> float:
+        """Fraction to keep in a round."""
+        if self.keep_start is None or iteration >= self.growth:
+            return self.keep
+        return self.keep_start + (self.keep - self.keep_start) * iteration / self.growth
+
+    def _first_run(self, rows: Rows, model: Any) -> Run:
+        """Start from the fit to all rows, unless it leaves nothing to trim."""
+        losses = rows.losses(model, self.loss_)
+        if losses.max() > rows.rounding(self.loss_):
+            return self._run(rows, model)
+        mean = float(np.average(losses, weights=rows.weights))
+        return Run([mean], "exact fit", mean, model, rows.weights, losses)
+
+    def _run(self, rows: Rows, model: Any) -> Run:
+        """Trim and refit from a first fit; only fits to the final fraction may win."""
+        run, seen = Run(), dict[bytes, int]()
+        final, fruitless = 0 if self.keep_start is None else self.growth, 0
+        for i in range(self.max_iter + 1):
+            losses = rows.losses(model, self.loss_)
+            kept = rows.select(losses, self._fraction(i), self.class_balance)
+            objective = float(kept @ losses / kept.sum())
+            run.objective.append(objective)
+            if i > final:
+                gain = math.isinf(run.best) or objective < run.best - self.tol * abs(run.best)
+                fruitless = 0 if gain else fruitless + 1
+                run.take(objective, model, kept, losses)
+            if i >= final:
+                # Single precision: sums of parts of a weight carry rounding.
+                last = seen.setdefault(kept.astype(np.float32).tobytes(), i)
+                if last < i:
+                    run.stopped = "fixed point" if last == i - 1 else "cycle"
+                    break
+                if fruitless == PATIENCE:
+                    run.stopped = "no gain"
+                    break
+            if i < self.max_iter:
+                model = rows.fit(deepcopy(model) if self.warm_start else clone(model), kept)
+        return run
+
+    def _store(self, rows: Rows, run: Run) -> None:
+        self.estimator_, self.stopped_ = run.model, run.stopped
+        self.kept_ = np.zeros(rows.n_rows, dtype=np.bool_)
+        self.losses_ = np.full(rows.n_rows, np.nan)
+        self.kept_[rows.present], self.losses_[rows.present] = run.kept > 0, run.losses
+        self.objective_ = np.array(run.objective)
+        self.n_iter_ = len(run.objective) - 1
+
+    def _warn(self, rows: Rows, run: Run) -> None:
+        if run.stopped == "max_iter":
+            warnings.warn(
+                f"the kept rows still change after max_iter={self.max_iter} refits; the best fit "
+                "so far is returned. Raise max_iter, or set tol above 0.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        if run.stopped == "exact fit":
+            warnings.warn(
+                "the estimator fits every row exactly, so that no row stands out, and nothing was "
+                "trimmed. If some rows should be wrong, it is too flexible: regularise it.",
+                EvidenceWarning,
+                stacklevel=3,
+            )
+        held = rows.held(run.kept, self.keep, self.class_balance)
+        if held:
+            warnings.warn(
+                f"rows of class(es) {', '.join(held)} fit worse than others, and the class would "
+                f"shrink further if class_balance={self.class_balance} did not hold it. Rare "
+                "classes fit badly without being wrong: raise class_balance or keep; lower it if "
+                "most labels of the class are wrong.",
+                EvidenceWarning,
+                stacklevel=3,
+            )
+
+
+def _weight_names(model: Any) -> list[str]:
+    """Name the fit parameters by which an estimator, or steps of a pipeline, take weights."""
+    if not hasattr(model, "steps"):
+        return ["sample_weight"] * has_fit_parameter(model, "sample_weight")
+    steps = [(name, step) for name, step in model.steps if hasattr(step, "fit")]
+    return [f"{name}__{inner}" for name, step in steps for inner in _weight_names(step)]
