@@ -143,6 +143,8 @@ def _grown(engine: MemoryEngine, starts: Starts) -> Grown:
     weights = unit_weights(engine)
     background = Background.of(problem.y, weights)
     grown = grow(engine, starts.thetas, background)
+    if np.ptp(problem.y) == 0:
+        return grown  # a constant response is what it is: there is nothing to warn of
     if grown.evidence[0] > 0:
         # A spike that needs no features (a response of few values, or of several bumps) is no
         # evidence of a relation.
