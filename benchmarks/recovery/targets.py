@@ -111,13 +111,14 @@ def _rates(summary: Summary) -> Iterator[Line]:
 
 
 def _times(summary: Summary) -> Iterator[Line]:
+    """Compare times in least squares fits of the same moment: the machine's mood cancels."""
     cells = summary.get("time", {})
     first = SUITES["time"].cells[0].name
     if first in cells and UNKNOWN in cells[first]:
         what = f"time of {first} in least squares fits"
         yield Line(what, cells[first][UNKNOWN].fits, at_most(1500), cells[first][UNKNOWN].runs)
     ratios = {
-        cell: figures[GIVEN].seconds / figures["Mix-IRLS"].seconds
+        cell: figures[GIVEN].fits / figures["Mix-IRLS"].fits
         for cell, figures in cells.items()
         if {GIVEN, "Mix-IRLS"} <= set(figures)
         and figures[GIVEN].success >= figures["Mix-IRLS"].success
@@ -138,7 +139,7 @@ def _times(summary: Summary) -> Iterator[Line]:
     for cell, figures in summary.get("peers", {}).items():
         for peer in IN_R[1:]:
             if peer in figures and GIVEN in figures:
-                times = figures[peer].seconds / figures[GIVEN].seconds
+                times = figures[peer].fits / figures[GIVEN].fits
                 remark = f"{peer} found the truth in {figures[peer].success:.0%} of its runs"
                 what = f"times faster than {peer}: {cell}"
                 yield Line(what, times, at_least(TIMES_FASTER), figures[peer].runs, remark)

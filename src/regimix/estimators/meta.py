@@ -108,8 +108,6 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
         gain; the limit was reached; or the fit to all rows left nothing to trim.
     start_ : {"all rows", "subset"}
         Which kind of start led to the answer.
-    classes_ : ndarray
-        If the estimator is a classifier.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
         If X has column names.
