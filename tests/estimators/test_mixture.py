@@ -500,11 +500,11 @@ def test_the_number_of_jobs_does_not_matter(search):
 @pytest.mark.parametrize("make", [lambda: 7, lambda: np.random.RandomState(7)])
 def test_the_same_seed_gives_the_same_answer(make):
     X, y, _ = two_regimes(11)
-    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    state = np.random.get_state()[1].copy()  # noqa: NPY002 - it is looked at, not drawn from
     fits = [MixedLinearRegression(random_state=make()).fit(X, y) for _ in range(2)]
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
     assert fits[0].mixture_.seed == fits[1].mixture_.seed
-    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002 - it is looked at, not drawn from
 
 
 def test_user_arrays_are_not_modified():

@@ -353,9 +353,9 @@ def test_random_states_of_every_kind():
 
 def test_nothing_is_seeded_globally():
     X, y, _ = one_regime(4, n=100, d=2)
-    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    state = np.random.get_state()[1].copy()  # noqa: NPY002 - it is looked at, not drawn from
     TrimmedRegressor(n_starts=4, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002 - it is looked at, not drawn from
 
 
 # --- algebra --------------------------------------------------------------------------------------

@@ -288,7 +288,7 @@ def _run_batch(
     """Run ILTS from a few starts together."""
     thresholds = np.full(len(starts.thetas), math.inf)
 
-    def watch(start: int, run: Run, selected: Selected) -> None:  # noqa: ARG001
+    def watch(start: int, run: Run, selected: Selected) -> None:  # noqa: ARG001 - a watcher's face
         thresholds[start] = selected.threshold
 
     make = options.make_solver
