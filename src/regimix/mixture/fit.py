@@ -107,19 +107,20 @@ def fit_mixture(engine: MemoryEngine, settings: Settings, init: Floats | None = 
     with clock.stage("polish"):
         law = polish(engine, found.law) if rows.n == limit else found.law
         law, labels = _finish(engine, law, settings)
-    order = np.argsort(-law.share, kind="stable")
     return to_mixture(
         engine,
-        law.pick(order),
-        _renamed(labels, order),
+        law,
+        labels,
         settings,
-        origin=tuple(found.origin[i] for i in order),
+        by_component={
+            "origin": found.origin,
+            "component_evidence": found.component_scores,
+            "ranks": found.ranks,
+        },
         evidence=found.score,
-        component_evidence=found.component_scores[order],
         attempts=found.attempts,
         stopped=found.stopped,
         timings=clock.timings,
-        ranks=tuple(found.ranks[i] for i in order),
         spectrum=found.spectrum,
     )
 
@@ -133,13 +134,12 @@ def _fit_net(engine: MemoryEngine, settings: Settings, clock: _Clock) -> Mixture
         with clock.stage("polish"):
             law, labels = _robust_law(engine, settings)
             origin = ("bulk",)
-    order = np.argsort(-law.share, kind="stable")
     return to_mixture(
         engine,
-        law.pick(order),
-        _renamed(labels, order),
+        law,
+        labels,
         settings,
-        origin=origin,
+        by_component={"origin": origin},
         # Algorithm 2 accepts by counting rows; it knows no score.
         evidence=0.0 if found.law.scale.size else -np.inf,
         attempts=found.attempts,
@@ -257,10 +257,19 @@ def to_mixture(
     law: Law,
     labels: NDArray[np.int64],
     settings: Settings,
+    by_component: dict[str, Any],
     **record: Any,
 ) -> Mixture:
-    """Translate a law into the user's units."""
+    """Put components in order of share, and translate them into the user's units.
+
+    ``by_component`` has what else is known of each component: arrays or tuples.
+    """
     problem = engine.problem
+    order = np.argsort(-law.share, kind="stable")
+    law, labels = law.pick(order), _renamed(labels, order)
+    for name, values in by_component.items():
+        many = isinstance(values, tuple)
+        record[name] = tuple(values[i] for i in order) if many else values[order]
     coef, intercept = problem.to_user(law.thetas)
     share = law.share / max(1.0, float(law.share.sum()))
     return Mixture(
