@@ -12,7 +12,7 @@ WORKERS ?= 2
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 # Debian packages that a target needs beyond Python; .ci/apt installs them where it may, and says so.
-TEST_PACKAGES :=
+TEST_PACKAGES := chromium postgresql
 BENCH_PACKAGES := r-base-core r-cran-robustbase
 RECOVERY_PACKAGES := $(BENCH_PACKAGES) r-cran-flexmix r-cran-mixtools
 
