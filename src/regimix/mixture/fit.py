@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,11 @@ from regimix.mixture.refine import (
 )
 from regimix.mixture.result import Attempt, Mixture
 from regimix.mixture.rowlaw import RowLaw
+from regimix.mixture.selection import Selection
 from regimix.mixture.settings import Settings
 from regimix.problem import Problem
 from regimix.search.hunt import bulk_model
-from regimix.search.model import Fitted, Model, evaluate, refit
+from regimix.search.model import MEMBER, Fitted, Model, evaluate, refit
 from regimix.search.propose import Proposer
 from regimix.search.rows import Rows, Units, whitened_rows
 from regimix.search.subspace import Subspace
@@ -48,6 +49,8 @@ SEARCH_ROWS_PER_COEFFICIENT = 800
 # EM on the search's own rows once the moves are over.
 FINAL_ROUNDS = 40
 FINAL_TOLERANCE = 1e-5
+# Where no component is found, this share of the rows is taken to follow the bulk.
+BULK_SHARE = 0.98
 # Directions of a component's whitened rows with less than this share of the largest are open.
 RANK_TOLERANCE = 1e-10
 
@@ -78,6 +81,7 @@ class _Found:
     stopped: str
     ranks: tuple[int, ...]
     spectrum: Subspace | None
+    selection: Selection
 
 
 def fit_mixture(engine: MemoryEngine, settings: Settings, init: Floats | None = None) -> Mixture:
@@ -122,6 +126,7 @@ def fit_mixture(engine: MemoryEngine, settings: Settings, init: Floats | None = 
         stopped=found.stopped,
         timings=clock.timings,
         spectrum=found.spectrum,
+        selection=found.selection,
     )
 
 
@@ -179,7 +184,8 @@ def _search(rows: Rows, units: Units, settings: Settings, given: Model | None) -
     fitted = state.current if state.current.model.m else _one_robust(rows)
     # Evidence was weighed against a bell; the model itself has a flat background.
     flat = rows.against_flat()
-    final = refit(flat, fitted.model, FINAL_ROUNDS, tolerance=FINAL_TOLERANCE)
+    rounds = FINAL_ROUNDS if state.current.model.m else 0
+    final = refit(flat, fitted.model, rounds, tolerance=FINAL_TOLERANCE)
     if final.model.m != fitted.model.m:
         final = evaluate(flat, fitted.model)
     return _Found(
@@ -191,6 +197,12 @@ def _search(rows: Rows, units: Units, settings: Settings, given: Model | None) -
         state.stopped,
         _ranks(rows, fitted),
         proposer.spectrum,
+        # A given number was not chosen, and a search that was stopped must not go on here.
+        state.path.select(
+            rows,
+            fitted,
+            complete=settings.n_components is None and state.stopped == "nothing improves",
+        ),
     )
 
 
@@ -205,10 +217,12 @@ def _law(rows: Rows, units: Units, model: Model) -> Law:
 
 
 def _one_robust(rows: Rows) -> Fitted:
-    """Answer with one component through the bulk where the empty model wins."""
-    model = bulk_model(rows)
-    fitted = refit(rows, model, FINAL_ROUNDS)
-    return fitted if fitted.model.m else evaluate(rows, model)
+    """Answer with one component through the bulk where the empty model wins.
+
+    EM would give the background half of the rows, for nothing sets them apart; here only rows far
+    from the bulk are to be outliers.
+    """
+    return evaluate(rows, replace(bulk_model(rows), share=np.array([BULK_SHARE])))
 
 
 def _component_scores(rows: Rows, fitted: Fitted) -> Floats:
@@ -220,7 +234,9 @@ def _ranks(rows: Rows, fitted: Fitted) -> tuple[int, ...]:
     """Return how many coefficients each component's rows determine."""
     ranks = []
     for posterior in fitted.posterior[:-1]:
-        values = np.linalg.eigvalsh((rows.design * posterior[:, None]).T @ rows.design)
+        members = np.flatnonzero(posterior > MEMBER)
+        block = rows.design[members] * np.sqrt(posterior[members, None])
+        values = np.linalg.eigvalsh(block.T @ block)
         ranks.append(int(np.count_nonzero(values > RANK_TOLERANCE * max(values.max(), 1e-300))))
     return tuple(ranks)
 

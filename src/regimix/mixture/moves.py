@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from regimix.mixture.control import Control, Stopped
 from regimix.mixture.prune import MARGIN, best_delete, best_merge, prune
 from regimix.mixture.result import Attempt
+from regimix.mixture.selection import Path
 from regimix.search.model import (
     Fitted,
     Model,
@@ -69,6 +70,7 @@ class Search:
     stopped: str = "nothing improves"
     attempts: list[Attempt] = field(default_factory=list)
     tried: set[tuple[object, ...]] = field(default_factory=set)
+    path: Path = field(default_factory=Path)
 
     def checkpoint(self, stage: str) -> None:
         """Give the user a look, and the budget a chance to end the search."""
@@ -216,6 +218,7 @@ def _consider(
         state.checkpoint(move)
         return False
     whole = _in_place(state, best, released, pool, scaleup)
+    state.path.see(whole)
     gain = whole.score - current.score
     accepted = gain > _toll(whole.model.m - current.model.m)
     reason = "better" if accepted else "no better in the whole model"
@@ -274,7 +277,7 @@ def _try_add(state: Search) -> bool:
     part = state.rows.take(pool)
     for source in state.proposer.sources(part):
         if _new(state, "add", source, NONE):
-            proposals = state.proposer.propose(part, source)
+            proposals = state.proposer.propose(part, source, known=state.current.model)
             if _consider(state, "add", source, NONE, pool, proposals):
                 return True
     return False

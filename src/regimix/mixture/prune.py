@@ -15,7 +15,7 @@ from regimix.search.model import (
 )
 from regimix.search.rows import Rows
 
-__all__ = ["MARGIN", "best_delete", "best_merge", "prune", "score_without"]
+__all__ = ["MARGIN", "best_delete", "best_merge", "prune", "score_without", "shrink"]
 
 # A component must be worth this much: a doubtful third regime of real data gained 6.
 MARGIN = 12.0
@@ -48,16 +48,30 @@ def best_merge(rows: Rows, fitted: Fitted, rounds: int, *, force: bool = False) 
     for j, k, loss in _cheapest_unions(rows, fitted)[:MERGES_TRIED]:
         if loss > limit:
             break
-        union = fitted.posterior.copy()
-        union[j] += union[k]
-        rest = np.arange(fitted.model.m) != k
-        merged = maximise(rows, fitted.model.pick(rest), union[np.append(rest, True)])
-        trial = refit(rows, merged.model, rounds)
+        trial = _merged(rows, fitted, j, k, rounds)
         if best is None or trial.score > best.score:
             best = trial
         if best.score > fitted.score:
             break
     return best
+
+
+def _merged(rows: Rows, fitted: Fitted, j: int, k: int, rounds: int) -> Fitted:
+    """Refit two components as one."""
+    union = fitted.posterior.copy()
+    union[j] += union[k]
+    rest = np.arange(fitted.model.m) != k
+    merged = maximise(rows, fitted.model.pick(rest), union[np.append(rest, True)])
+    return refit(rows, merged.model, rounds)
+
+
+def shrink(rows: Rows, fitted: Fitted, rounds: int) -> Fitted:
+    """Merge or delete, whichever is estimated to lose less, whatever it loses; refit once."""
+    j, k, loss = _cheapest_unions(rows, fitted)[0]
+    if fitted.score - loss > max(score_without(rows, fitted, i) for i in range(fitted.model.m)):
+        return _merged(rows, fitted, j, k, rounds)
+    smaller = best_delete(rows, fitted, rounds, force=True)
+    return fitted if smaller is None else smaller
 
 
 def _cheapest_unions(rows: Rows, fitted: Fitted) -> list[tuple[int, int, float]]:

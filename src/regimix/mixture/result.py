@@ -16,6 +16,7 @@ from regimix.mixture.settings import Settings, read_count, read_seed
 from regimix.trimmed.evidence import SMALLEST_SCALE
 
 if TYPE_CHECKING:
+    from regimix.mixture.selection import Selection
     from regimix.search.subspace import Subspace
 
 __all__ = ["Attempt", "Mixture"]
@@ -126,6 +127,7 @@ class Mixture:
     attempts: tuple[Attempt, ...] = ()
     timings: dict[str, float] = field(default_factory=dict)
     spectrum: Subspace | None = None
+    selection: Selection | None = None
     rows: RowLaw | None = None
     ranks: tuple[int, ...] | None = None
     n_iter: int = 1

@@ -55,8 +55,19 @@ BELIEF_ROUNDS = 15
 BULK_ROUNDS = 5
 
 
-def hunt_one(rows: Rows, rng: np.random.Generator, kind: SubspaceKind | None) -> Model | None:
-    """Find one component among the rows; None if there seems to be none."""
+def hunt_one(
+    rows: Rows,
+    rng: np.random.Generator,
+    kind: SubspaceKind | None,
+    signal: float | None = None,
+) -> Model | None:
+    """Find one component among the rows; None if there seems to be none.
+
+    Parameters
+    ----------
+    signal : float, optional
+        Variance of a component's predictions, if others have shown what to expect.
+    """
     result = _from_nothing(rows, ZERO_SHARE, ZERO_SPIKE)
     best = _best(rows, result)
     if rows.n > FEW * rows.width:
@@ -65,8 +76,11 @@ def hunt_one(rows: Rows, rng: np.random.Generator, kind: SubspaceKind | None) ->
         return best
     # Few rows per coefficient: a pass may have interpolated, or stopped at a blur of component
     # and outliers.
-    hunt = _Hunt(rows)
+    hunt = _Hunt(rows, signal)
     hunt.offer(best)
+    if signal is not None and not hunt.sharp:
+        result = _from_nothing(rows, ZERO_SHARE[:1], ZERO_SPIKE[:1], signal)
+        hunt.offer(_best(rows, result))
     for stage in (_from_random, _decimations, _subsets):
         if hunt.sharp or result.error.min() > HOPELESS:
             break
@@ -79,6 +93,7 @@ class _Hunt:
     """The best find so far among few rows, every candidate polished on all of them."""
 
     rows: Rows
+    signal: float | None = None
     score: float = 0.0
     best: Model | None = None
 
@@ -99,10 +114,12 @@ class _Hunt:
         return float(self.best.scale.max()) < SHARP * size
 
 
-def _from_nothing(rows: Rows, share: Floats, spike: Floats) -> Passing:
+def _from_nothing(rows: Rows, share: Floats, spike: Floats, signal: float | None = None) -> Passing:
     """Pass from predictions of zero."""
-    count = len(share)
-    return passing(prepare(rows), np.zeros((count, rows.n)), np.ones(count), share, spike)
+    start = np.zeros((len(share), rows.n))
+    # Among many rows no pass interpolates: what has converged is a component.
+    many = rows.n > FEW * rows.width
+    return passing(prepare(rows, signal), start, np.ones(len(share)), share, spike, first_wins=many)
 
 
 def _from_subspace(rows: Rows, rng: np.random.Generator, kind: SubspaceKind) -> Passing:
@@ -121,7 +138,7 @@ def _from_subspace(rows: Rows, rng: np.random.Generator, kind: SubspaceKind) -> 
 def _from_random(hunt: _Hunt, _: Passing, rng: np.random.Generator) -> Passing:
     """Pass from random coefficients."""
     rows = hunt.rows
-    pool = prepare(rows)
+    pool = prepare(rows, hunt.signal)
     coef = rng.standard_normal((RANDOM_STARTS, rows.width))
     coef *= RANDOM_AMPLITUDE * np.sqrt(pool.variance / rows.width)
     ones = np.ones(RANDOM_STARTS)
@@ -142,7 +159,7 @@ def _decimations(hunt: _Hunt, result: Passing, rng: np.random.Generator) -> Pass
             if len(active) < smallest_component(rows.width):
                 break
             part = rows.take(active)
-            again = _from_nothing(part, ZERO_SHARE[:1], ZERO_SPIKE[:1])
+            again = _from_nothing(part, ZERO_SHARE[:1], ZERO_SPIKE[:1], hunt.signal)
             odds = again.log_odds[0]
             hunt.offer(_best(part, again, DEEPER * float(result.error.min())))
             if hunt.sharp:
@@ -158,7 +175,7 @@ def _subsets(hunt: _Hunt, result: Passing, rng: np.random.Generator) -> Passing:
         likely = np.argsort(-(odds + rng.gumbel(size=rows.n)))
         part = rows.take(np.sort(likely[: int(SUBSET * rows.n)]))
         if part.n >= smallest_component(rows.width) and not hunt.sharp:
-            again = _from_nothing(part, ZERO_SHARE[:1], ZERO_SPIKE[:1])
+            again = _from_nothing(part, ZERO_SHARE[:1], ZERO_SPIKE[:1], hunt.signal)
             hunt.offer(_best(part, again, DEEPER * float(result.error.min())))
     return result
 

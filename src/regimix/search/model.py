@@ -146,6 +146,8 @@ def expectation(
 ) -> tuple[Floats, Floats]:
     """Return posteriors (m + 1, n) and the log gain (n,) over the background alone."""
     m = model.m
+    if m == 0:
+        return np.ones((1, rows.n)), np.zeros(rows.n)
     log_odds = np.empty((m + 1, rows.n))
     residual = np.matmul(model.coef, rows.design.T, out=log_odds[:m])
     np.subtract(rows.y, residual, out=residual)

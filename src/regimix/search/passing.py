@@ -27,6 +27,11 @@ DAMPING = 0.7
 BULK_CUT = 4.0
 # Part of the other rows whose response is flat rather than normal.
 TAIL = 0.02
+# The same where the others' law was told from the component's.
+INFORMED_TAIL = 0.1
+# The others are looked for at this many times the component's variance first.
+WIDER = 4.0
+OTHERS_ROUNDS = 30
 MAX_ROUNDS = 250
 # A pass stops when its error estimate and its coefficients move by less than this a round ...
 SETTLED = 1e-3
@@ -85,18 +90,26 @@ class Pool:
         return np.asarray(values @ self.weights / self.weights.sum())
 
 
-def prepare(rows: Rows) -> Pool:
-    """Rotate the pool's rows and describe its response by a normal law with a flat tail."""
-    y, weights = rows.y, rows.weights
-    center = weighted_quantile(y, weights, 0.5) if rows.intercept else 0.0
-    gap = np.abs(y - center)
-    bulk = weighted_quantile(gap, weights, 0.5) * MAD_TO_DEVIATION
-    # Gross outliers must not widen the bulk; the flat tail is theirs.
-    cut = np.minimum(gap**2, (BULK_CUT * bulk) ** 2) if bulk > 0 else gap**2
-    variance = max(float(np.average(cut, weights=weights)), 1e-12)
-    normal = -0.5 * gap**2 / variance - 0.5 * np.log(2 * np.pi * variance)
-    log_density = np.logaddexp(normal + np.log(1 - TAIL), rows.log_flat + np.log(TAIL))
-    design, constant = rows.design, 0.0
+def prepare(rows: Rows, signal: float | None = None) -> Pool:
+    """Rotate the pool's rows and describe the response of those that are not the component's.
+
+    Without more knowledge they look like the pool itself: a normal law with a flat tail. Given the
+    variance of a component's own predictions (``signal``: that of the components found before), the
+    others are what a component of that size does not account for. Gross errors are wider, and rows
+    far out are then known not to be the component's before the first round.
+    """
+    center = weighted_quantile(rows.y, rows.weights, 0.5) if rows.intercept else 0.0
+    gap = np.abs(rows.y - center)
+    if signal is None:
+        variance = others = _bulk_variance(gap, rows.weights)
+        tail = TAIL
+    else:
+        variance, others = signal, _variance_of_others(gap, rows.weights, signal)
+        tail = INFORMED_TAIL
+    log_density = np.logaddexp(
+        _log_normal(gap, others) + np.log(1 - tail), rows.log_flat + np.log(tail)
+    )
+    weights, design, constant = rows.weights, rows.design, 0.0
     if rows.intercept and rows.width > 1:
         # The constant column gets the same prior variance as all the slopes together.
         constant = float(np.sqrt(rows.width - 1))
@@ -107,12 +120,34 @@ def prepare(rows: Rows) -> Pool:
         design @ vectors,
         np.maximum(values, 0.0),
         vectors,
-        y,
+        rows.y,
         weights,
         log_density,
         variance,
         constant,
     )
+
+
+def _bulk_variance(gap: Floats, weights: Floats) -> float:
+    """Variance of the response; gross outliers must not widen it: the flat tail is theirs."""
+    bulk = weighted_quantile(gap, weights, 0.5) * MAD_TO_DEVIATION
+    cut = np.minimum(gap**2, (BULK_CUT * bulk) ** 2) if bulk > 0 else gap**2
+    return max(float(np.average(cut, weights=weights)), 1e-12)
+
+
+def _variance_of_others(gap: Floats, weights: Floats, signal: float) -> float:
+    """Variance of the rows that a normal law of the component's size leaves over, by EM."""
+    others, share = WIDER * signal, 0.5
+    for _ in range(OTHERS_ROUNDS):
+        odds = _log_normal(gap, others) - _log_normal(gap, signal)
+        left = weights / (1.0 + np.exp(np.clip(np.log(share / (1 - share)) - odds, -50, 50)))
+        share = min(max(1.0 - float(left.sum() / weights.sum()), 0.05), 0.95)
+        others = max(float(left @ gap**2) / max(float(left.sum()), 1e-12), signal)
+    return others
+
+
+def _log_normal(gap: Floats, variance: float) -> Floats:
+    return np.asarray(-0.5 * gap**2 / variance - 0.5 * np.log(2 * np.pi * variance))
 
 
 @dataclass(frozen=True)
@@ -146,6 +181,7 @@ def passing(
     spike: Floats,
     *,
     rounds: int = MAX_ROUNDS,
+    first_wins: bool = False,
 ) -> Passing:
     """Run a batch of passes.
 
@@ -159,6 +195,8 @@ def passing(
         Share of rows that each pass takes for its component's at the outset.
     spike : ndarray of shape (B,)
         Noise that each pass assumes; right within a factor of five will do.
+    first_wins : bool
+        Whether all stop as soon as one has found its component.
     """
     n, width = pool.rotated.shape
     batch = len(start)
@@ -180,7 +218,8 @@ def passing(
         before = state
         state, member, odds = _round(pool, squares, before, first=t == 0)
         done = _settled(pool, before, state) & (t > 5)
-        done |= (state.level < CONVERGED) | (t == rounds - 1)
+        converged = state.level < CONVERGED
+        done |= converged | (t == rounds - 1) | (first_wins and bool(converged.any()))
         if t % STALL_ROUNDS == STALL_ROUNDS - 1:
             if t > STALL_ROUNDS:
                 done |= state.level > STALL * landmark

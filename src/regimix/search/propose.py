@@ -76,11 +76,19 @@ class Proposer:
         return ("joint", "passing") if joint_first else ("passing", "joint")
 
     def propose(
-        self, part: Rows, source: str, count: int | None = None, limit: int | None = None
+        self,
+        part: Rows,
+        source: str,
+        count: int | None = None,
+        limit: int | None = None,
+        known: Model | None = None,
     ) -> list[Model]:
-        """Ask one source for models of a pool; ``count`` None lets the spectrum say how many."""
+        """Ask one source for models of a pool.
+
+        ``count`` None lets the spectrum say how many; ``known`` are components found elsewhere.
+        """
         if source == "passing":
-            return self._counted(self._chain(part, limit or MAX_ADDED))
+            return self._counted(self._chain(part, limit or MAX_ADDED, known))
         if source == "single":
             return self._counted([bulk_model(part)])
         return self.joint(part, count)
@@ -151,13 +159,14 @@ class Proposer:
         )
         return self._counted(found, starts)
 
-    def _chain(self, rows: Rows, limit: int) -> list[Model]:
+    def _chain(self, rows: Rows, limit: int, known: Model | None) -> list[Model]:
         """Propose a chain of components, each found among the rows that the others leave."""
         model = empty_model(rows.width)
         active = np.arange(rows.n)
         while model.m < limit and len(active) >= smallest_component(rows.width):
             part = rows.take(active)
-            found = hunt_one(part, self.rng, self.kind)
+            signal = _signal(rows, model if known is None else join(known, model))
+            found = hunt_one(part, self.rng, self.kind, signal)
             if found is None:
                 break
             polished = refit(part, found, CHAIN_ROUNDS)
@@ -188,3 +197,12 @@ class Proposer:
     def _counted(self, models: list[Model], starts: int = 1) -> list[Model]:
         self.n_proposals += starts
         return models
+
+
+def _signal(rows: Rows, model: Model) -> float | None:
+    """Return the variance of a typical component's predictions; features are white."""
+    if model.m == 0:
+        return None
+    slopes = model.coef[:, int(rows.intercept) :]
+    size = float(np.median(np.einsum("md,md->m", slopes, slopes)))
+    return size if size > 0 else None

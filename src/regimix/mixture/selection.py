@@ -1,0 +1,128 @@
+"""How many components: the best model of every number that was looked at, and its criteria."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regimix.mixture.prune import shrink
+from regimix.search.model import Fitted, Model, refit
+from regimix.search.rows import Rows
+
+__all__ = ["Path", "Selection"]
+
+Floats = NDArray[np.float64]
+
+# EM for a model that is on the path only to be compared: a few rounds show its worth.
+PATH_ROUNDS = 5
+# The halves of a split begin this many deviations above and below the component.
+APART = 0.8
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Criteria of the best model found with each number of components.
+
+    All are those of the rows that were searched (a sample, if the table is large). ``evidence``
+    is the score by which the search decides; ``bic`` and ``icl`` (BIC plus twice the entropy of
+    the assignments) are there to compare, and lower is better.
+
+    Attributes
+    ----------
+    n_components : ndarray of shape (k,), int
+    evidence, bic, icl : ndarray of shape (k,)
+    chosen : int
+        The number of components of the answer.
+    """
+
+    n_components: NDArray[np.int64]
+    evidence: Floats
+    bic: Floats
+    icl: Floats
+    chosen: int
+
+    def as_dict(self) -> dict[str, NDArray[np.generic]]:
+        """Return the columns by name, ready for a data frame."""
+        return {
+            "n_components": self.n_components,
+            "evidence": self.evidence,
+            "bic": self.bic,
+            "icl": self.icl,
+        }
+
+
+@dataclass
+class Path:
+    """The best fitted model of each number of components that a search came across."""
+
+    best: dict[int, Fitted] = field(default_factory=dict)
+
+    def see(self, fitted: Fitted) -> None:
+        """Remember a model if it is the best of its size."""
+        known = self.best.get(fitted.model.m)
+        if fitted.model.m and (known is None or fitted.score > known.score):
+            self.best[fitted.model.m] = fitted
+
+    def select(self, rows: Rows, chosen: Fitted, *, complete: bool) -> Selection:
+        """Weigh the models; to be complete, fill in the smaller numbers and the next larger one."""
+        # The answer stands for its number, even if chance saw a better one on the way.
+        self.best[chosen.model.m] = chosen
+        if complete:
+            self._step_up(rows, chosen)
+            self._step_down(rows, chosen)
+        counts = sorted(self.best)
+        weighed = np.array([_criteria(rows, self.best[count]) for count in counts])
+        return Selection(
+            np.array(counts, dtype=np.int64),
+            weighed[:, 0],
+            weighed[:, 1],
+            weighed[:, 2],
+            chosen.model.m,
+        )
+
+    def _step_up(self, rows: Rows, chosen: Fitted) -> None:
+        """Part the broadest component into the rows above it and those below."""
+        broadest = int(np.argmax(chosen.model.scale))
+        larger = refit(rows, _halved(rows, chosen.model, broadest), PATH_ROUNDS)
+        if larger.model.m > chosen.model.m:
+            self.see(larger)
+
+    def _step_down(self, rows: Rows, chosen: Fitted) -> None:
+        """Merge or delete what is missed least, one component at a time."""
+        fitted = chosen
+        while fitted.model.m > 1:
+            smaller = shrink(rows, fitted, PATH_ROUNDS)
+            self.see(smaller)
+            fitted = self.best.get(fitted.model.m - 1, smaller)
+
+
+def _halved(rows: Rows, model: Model, j: int) -> Model:
+    """Return the model with component j twice, once higher and once lower."""
+    twice = np.append(np.arange(model.m), j)
+    halved = model.pick(twice)
+    coef, share, scale = halved.coef.copy(), halved.share.copy(), halved.scale.copy()
+    share[[j, -1]] /= 2
+    scale[[j, -1]] *= np.sqrt(1 - APART**2)
+    step = APART * model.scale[j]
+    if rows.intercept:
+        coef[j, 0] += step
+        coef[-1, 0] -= step
+    else:
+        # Without an intercept the halves lean to either side of the component.
+        direction = coef[j] / max(float(np.linalg.norm(coef[j])), 1e-300)
+        coef[j] += step * direction
+        coef[-1] -= step * direction
+    return Model(coef, scale, share, halved.origin, halved.bell)
+
+
+def _criteria(rows: Rows, fitted: Fitted) -> tuple[float, float, float]:
+    """Return evidence, BIC and ICL of a model on the searched rows."""
+    loglik = float((fitted.log_gain + rows.log_background) @ rows.weights)
+    # Coefficients, scale and share of each component; the background's share is the rest.
+    free = fitted.model.m * (rows.width + 2)
+    bic = free * float(np.log(rows.mass)) - 2 * loglik
+    certain = np.maximum(fitted.posterior, 1e-300)
+    entropy = -float((fitted.posterior * np.log(certain)).sum(axis=0) @ rows.weights)
+    return fitted.score, bic, bic + 2 * entropy
