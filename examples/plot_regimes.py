@@ -9,10 +9,10 @@ to compare.
 """
 
 import matplotlib.pyplot as plt
-import numpy as np
 
 from regimix import MixedLinearRegression
 from regimix.metrics import label_accuracy, match_components, outlier_scores, with_intercept
+from regimix.plots import CoefficientsDisplay, RegimesDisplay
 from regimix.synth import make_mlrc
 
 X, y, truth = make_mlrc(
@@ -48,27 +48,22 @@ print(f"outliers found:  {outliers.recall:.1%}")
 print(f"wrongly accused: {1 - outliers.precision:.1%} of the rows named outliers")
 
 # %%
-# Left, what a plot of one column shows. In the middle, y against what the regime of each row
-# predicts (for outliers, the nearest regime): order appears. Right, coefficients found and true.
+# Left, what a plot of one column shows: the right lines, and a cloud, because the other columns
+# move y too. Right, the same rows once that is taken away, for each row by the coefficients of its
+# own regime: order appears.
 
-colors = np.array(["#1f6fb2", "#c75f00", "#2e8b57", "#8a8a8a"])  # the last is for label -1
-predictions = model.predict_components(X)
-nearest = np.abs(y[:, None] - predictions).argmin(axis=1)
-regime = np.where(model.labels_ < 0, nearest, model.labels_)
-expected = predictions[np.arange(y.size), regime]
+fig, (given, sorted_out) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+RegimesDisplay.from_estimator(model, X, y, adjust=False, bands=False, legend=False, ax=given)
+RegimesDisplay.from_estimator(model, X, y, bands=False, ax=sorted_out)
+plt.show()
 
-fig, (given, sorted_out, compared) = plt.subplots(1, 3, figsize=(11, 3.8), layout="constrained")
-given.scatter(X[:, 0], y, s=6, color="#555555", alpha=0.6)
-given.set(title="given", xlabel="x0", ylabel="y")
-sorted_out.scatter(expected, y, s=6, color=colors[model.labels_], alpha=0.7)
-sorted_out.set(
-    title="found: rows by regime, outliers grey", xlabel="regime's prediction", ylabel="y"
-)
-compared.axline((0, 0), slope=1, color="#cccccc", zorder=0)
+# %%
+# Coefficients with their 95 % intervals, the most separating column first; black rings are the
+# truth.
+
+display = CoefficientsDisplay.from_estimator(model)
+order = display.order_
 for j, k in enumerate(matching.true_of):
-    compared.scatter(true[k], found[j], s=36, color=colors[j], label=f"regime {j}")
-compared.set(title="coefficients", xlabel="true", ylabel="found")
-compared.legend(frameon=False)
-for ax in (given, sorted_out, compared):
-    ax.spines[["top", "right"]].set_visible(False)
+    height = display.points_[j].get_offsets()[:, 1]
+    display.ax_.scatter(truth.coef[k, order], height, s=90, facecolors="none", edgecolors="black")
 plt.show()

@@ -14,6 +14,8 @@ import numpy as np
 
 from regimix import MixedLinearRegression
 from regimix.datasets import load_tone
+from regimix.plots import RegimesDisplay
+from regimix.plots.palette import OUTLIERS, colour
 
 tone = load_tone()
 model = MixedLinearRegression(random_state=0).fit(tone.X, tone.y)
@@ -23,28 +25,20 @@ print(model.mixture_)
 # Regime 1 is the musician who follows the overtones, almost to the third decimal. Regime 0 stays
 # with the octave, ten times less precisely. Rows labelled -1 follow neither.
 
-blue, orange, grey = "#1f6fb2", "#c75f00", "#6b6b6b"
 meanings = ("stays with the octave", "follows the overtones")
-stretch, ends = tone.X[:, 0], np.array([[1.3], [3.08]])
+places = ((3.10, 1.87), (2.45, 2.90))
 
 fig, ax = plt.subplots(figsize=(8, 4.6), layout="constrained")
-for j, color in enumerate((blue, orange)):
-    mine = model.labels_ == j
-    ax.plot(ends[:, 0], model.predict_components(ends)[:, j], color=color, linewidth=1.8, zorder=1)
-    ax.scatter(stretch[mine], tone.y[mine], s=30, color=color, alpha=0.75, edgecolor="white")
-outlier = model.labels_ == -1
-ax.scatter(stretch[outlier], tone.y[outlier], s=42, color=grey, marker="x", linewidth=1.6)
-
-places = ((3.10, 1.87), (2.45, 2.90))
-for j, color in enumerate((blue, orange)):
+RegimesDisplay.from_estimator(model, tone.X, tone.y, bands=False, legend=False, ax=ax)
+for j in range(2):
     line = f"tuned = {model.intercept_[j]:.2f} + {model.coef_[j, 0]:.2f} · stretchratio"
     text = f"{meanings[j]}: {model.weights_[j]:.0%}\n{line}"
-    ax.annotate(text, places[j], color=color, ha="right", va="top")
-ax.annotate(f"{outlier.sum()} outliers", (2.96, 3.49), color=grey, ha="right", va="center")
-ax.set_title("150 trials, nothing else given", loc="left", color=grey, fontsize=11)
+    ax.annotate(text, places[j], color=colour(j), ha="right", va="top")
+outliers = np.sum(model.labels_ == -1)
+ax.annotate(f"{outliers} outliers", (2.96, 3.49), color=OUTLIERS, ha="right", va="center")
+ax.set_title("150 trials, nothing else given", loc="left", color="#6b6b6b", fontsize=11)
 ax.set(xlabel="stretchratio: how far the overtones were stretched", ylabel="tuned")
 ax.set(xlim=(1.27, 3.12), ylim=(1.2, 3.6))
-ax.spines[["top", "right"]].set_visible(False)
 plt.show()
 
 # %%

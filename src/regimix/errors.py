@@ -5,6 +5,7 @@
     RegimixError
     ├── DataError            the table cannot be used as it is        (also a ValueError)
     │   └── DataKindError    a cell or column is not a number         (also a TypeError)
+    ├── ModelFileError       a model file cannot be read or written   (also a ValueError)
     ├── ParameterError       a setting is outside what is allowed     (also a ValueError)
     └── MissingExtraError    an optional dependency is not installed  (also an ImportError)
 
@@ -22,6 +23,7 @@ __all__ = [
     "DataKindError",
     "EvidenceWarning",
     "MissingExtraError",
+    "ModelFileError",
     "ParameterError",
     "RankWarning",
     "RegimixError",
@@ -39,6 +41,10 @@ class DataError(RegimixError, ValueError):
 
 class DataKindError(DataError, TypeError):
     """A cell or a column is not a number."""
+
+
+class ModelFileError(RegimixError, ValueError):
+    """A model file cannot be read, or a model cannot be written to one."""
 
 
 class ParameterError(RegimixError, ValueError):

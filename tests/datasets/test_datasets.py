@@ -1,13 +1,22 @@
 """The bundled data: complete, as published, and fresh at every load."""
 
+import builtins
+
 import numpy as np
 import pytest
 
-from regimix.datasets import Dataset, load_calls, load_tone
+from regimix import MixedLinearRegression
+from regimix.datasets import Dataset, load_calls, load_penguins, load_tone
+from regimix.errors import MissingExtraError, ParameterError
+
+LOADERS = [load_calls, load_penguins, load_tone]
 
 
-@pytest.mark.parametrize(("load", "rows"), [(load_calls, 24), (load_tone, 150)])
-def test_a_dataset_is_complete(load, rows):
+@pytest.mark.parametrize(
+    ("load", "rows", "target"),
+    [(load_calls, 24, "Calls"), (load_penguins, 342, "bill_depth_mm"), (load_tone, 150, "tuned")],
+)
+def test_a_dataset_is_complete(load, rows, target):
     data = load()
     assert isinstance(data, Dataset)
     assert data.X.shape == (rows, 1)
@@ -16,18 +25,50 @@ def test_a_dataset_is_complete(load, rows):
     assert np.isfinite(data.X).all()
     assert np.isfinite(data.y).all()
     assert len(data.feature_names) == 1
-    assert len(set(data.row_names)) == rows
-    assert data.target_name in {"Calls", "tuned"}
+    assert len(set(data.row_names)) == len(data.row_names) == rows
+    assert data.target_name == target
     assert data.description.endswith(".")
+    assert all(column.shape == (rows,) for column in data.others.values())
 
 
-@pytest.mark.parametrize("load", [load_calls, load_tone])
+@pytest.mark.parametrize("load", LOADERS)
 def test_every_load_returns_arrays_of_its_own(load):
     first = load()
     first.X[:] = 0
     first.y[:] = 0
     assert load().X.any()
     assert load().y.any()
+
+
+@pytest.mark.parametrize("load", LOADERS)
+def test_a_frame_holds_every_column_under_its_name(load):
+    data = load()
+    frame = data.frame
+    assert list(frame.columns) == [*data.feature_names, data.target_name, *data.others]
+    assert list(frame.index) == list(data.row_names)
+    np.testing.assert_array_equal(data.features.to_numpy(), data.X)
+    np.testing.assert_array_equal(data.target.to_numpy(), data.y)
+    frame.iloc[:, 0] = 0.0
+    assert data.X.any()
+
+
+def test_a_fit_to_the_frame_prints_the_names():
+    tone = load_tone()
+    fit = MixedLinearRegression(random_state=0).fit(tone.features, tone.target)
+    assert "tuned = 1.925 + 0.03851 stretchratio" in str(fit.mixture_)
+
+
+def test_without_pandas_the_arrays_are_named(monkeypatch):
+    tone, load = load_tone(), builtins.__import__
+
+    def without_pandas(name, *rest):
+        if name == "pandas":
+            raise ImportError(name)
+        return load(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without_pandas)
+    with pytest.raises(MissingExtraError, match="pip install pandas"):
+        _ = tone.frame
 
 
 def test_calls_are_named_by_year_and_jump_where_the_units_change():
@@ -45,3 +86,41 @@ def test_tone_has_the_two_known_regimes():
     stays_at_the_octave = np.abs(tone.y - 2) < 0.1
     assert follows_the_overtones.sum() > 30
     assert stays_at_the_octave.sum() > 60
+
+
+def test_penguins_that_were_not_measured_are_left_out():
+    penguins = load_penguins()
+    missing = {str(number) for number in range(1, 345)} - set(penguins.row_names)
+    assert missing == {"4", "272"}
+    names, counts = np.unique(penguins.others["species"], return_counts=True)
+    assert dict(zip(names.tolist(), counts.tolist(), strict=True)) == {
+        "Adelie": 151,
+        "Chinstrap": 68,
+        "Gentoo": 123,
+    }
+    assert np.count_nonzero(penguins.others["sex"] == "") == 9
+    assert set(penguins.others["year"].tolist()) == {2007, 2008, 2009}
+
+
+def test_bills_get_deeper_with_length_within_every_species_but_not_over_all():
+    penguins = load_penguins()
+
+    def slope(rows):
+        return np.polyfit(penguins.X[rows, 0], penguins.y[rows], 1)[0]
+
+    species = penguins.others["species"]
+    assert all(0.15 < slope(species == name) < 0.25 for name in np.unique(species))
+    assert slope(species != "") < 0
+
+
+def test_penguins_with_other_features():
+    names = ("bill_length_mm", "flipper_length_mm", "body_mass_g")
+    penguins = load_penguins(features=names)
+    assert penguins.X.shape == (342, 3)
+    assert penguins.feature_names == names
+    assert set(penguins.others) == {"species", "island", "sex", "year"}
+    assert penguins.X[0].tolist() == [39.1, 181.0, 3750.0]
+    assert load_penguins(features="body_mass_g").feature_names == ("body_mass_g",)
+    for wrong in ((), ("species",), ("bill_depth_mm",), ("body_mass_g", "body_mass_g")):
+        with pytest.raises(ParameterError, match="features must be one or more of"):
+            load_penguins(features=wrong)

@@ -291,7 +291,9 @@ def test_parameters_are_stored_and_left_alone(standin):
 @parametrize_with_checks(
     [
         MixedLinearRegression(random_state=0),
-        MixedLinearRegression(n_components=1, keep=0.9, solver="cg", random_state=0),
+        MixedLinearRegression(
+            n_components=2, keep=0.9, solver="cg", gating="logistic", random_state=0
+        ),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -399,6 +401,16 @@ def test_pure_noise_is_one_component_without_slopes(seed):
     assert fit.intercept_[0] == pytest.approx(5, abs=0.4)
 
 
+@pytest.mark.filterwarnings("ignore::regimix.errors.RankWarning")  # nothing varies
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_features_that_never_vary_are_no_evidence(value):
+    y = np.random.default_rng(0).standard_normal(50)
+    with pytest.warns(EvidenceWarning, match="no evidence"):
+        fit = MixedLinearRegression(fit_intercept=False).fit(np.full((50, 2), value), y)
+    assert fit.n_components_ == 1
+    assert np.isfinite(fit.coef_).all()
+
+
 @pytest.mark.filterwarnings("ignore::regimix.errors.RankWarning")  # fewer rows than columns
 @settings(max_examples=5)
 @given(seeds, st.integers(2, 8))
@@ -414,7 +426,7 @@ def test_too_few_rows_are_one_robust_component_and_a_warning(seed, n):
 
 @pytest.mark.parametrize("keep", [0.5, 0.9, 1.0])
 def test_a_given_share_of_rows_belongs_to_components(keep):
-    X, y, _ = two_regimes(5)
+    X, y, _ = two_regimes(5, corruption=0.05 if keep < 1 else 0.0)
     fit = MixedLinearRegression(n_components=2, keep=keep, random_state=0).fit(X, y)
     assert int((fit.labels_ >= 0).sum()) == round(keep * len(y))
     if keep == 1.0:

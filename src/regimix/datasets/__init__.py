@@ -1,41 +1,18 @@
 """Small real data sets in which one line is not the whole truth, with their sources."""
 
-import csv
-from dataclasses import dataclass
-from importlib.resources import files
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["Dataset", "load_calls", "load_tone"]
+from regimix.datasets.dataset import Dataset, read_columns, read_numbers
+from regimix.errors import ParameterError
 
+__all__ = ["Dataset", "load_calls", "load_penguins", "load_tone"]
 
-@dataclass(frozen=True, eq=False)
-class Dataset:
-    """A table with a target column.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n, d)
-        The features.
-    y : ndarray of shape (n,)
-        The target.
-    feature_names : tuple of str
-        A name for each column of `X`.
-    target_name : str
-        The name of `y`.
-    description : str
-        What was measured, what is known about it, and where it comes from.
-    row_names : tuple of str
-        A name for each row.
-    """
-
-    X: NDArray[np.float64]
-    y: NDArray[np.float64]
-    feature_names: tuple[str, ...]
-    target_name: str
-    description: str
-    row_names: tuple[str, ...]
+# The measurements of a penguin; its bill depth is what the others explain.
+MEASURES = ("bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g")
+PENGUIN_TARGET = "bill_depth_mm"
+MISSING = "NA"
 
 
 def load_calls() -> Dataset:
@@ -62,7 +39,7 @@ def load_calls() -> Dataset:
     >>> calls.X.shape, calls.row_names[14], float(calls.y[14])
     ((24, 1), '1964', 11.9)
     """
-    header, table = _read("calls.csv")
+    header, table = read_numbers("calls.csv")
     return Dataset(
         X=table[:, :1],
         y=table[:, 1],
@@ -75,6 +52,75 @@ def load_calls() -> Dataset:
         ),
         row_names=tuple(str(1900 + int(year)) for year in table[:, 0]),
     )
+
+
+def load_penguins(features: Sequence[str] = ("bill_length_mm",)) -> Dataset:
+    """Load the Palmer penguins: bill depth on bill length, with the species hidden.
+
+    Within each of three species a longer bill is a deeper one; over all penguins the slope is
+    negative. The species, which a fit is not shown, is in ``others`` with the remaining columns.
+
+    Parameters
+    ----------
+    features : sequence of str
+        Which of "bill_length_mm", "flipper_length_mm" and "body_mass_g" explain the bill depth.
+
+    Returns
+    -------
+    Dataset
+        342 of the 344 penguins, named by their row in the source, from 1: two were not measured.
+        The sex of 9 of them is not known, and empty.
+
+    References
+    ----------
+    K. B. Gorman, T. D. Williams and W. R. Fraser (2014). Ecological sexual dimorphism and
+    environmental variability within a community of Antarctic penguins (genus *Pygoscelis*). *PLoS
+    ONE* 9(3), e90081. The file is the data set ``penguins`` of A. M. Horst, A. P. Hill and K. B.
+    Gorman's R package ``palmerpenguins``, as in the Python package of that name; CC0.
+
+    Examples
+    --------
+    >>> from regimix.datasets import load_penguins
+    >>> penguins = load_penguins()
+    >>> penguins.X.shape, penguins.feature_names, penguins.target_name
+    ((342, 1), ('bill_length_mm',), 'bill_depth_mm')
+    >>> sorted(set(penguins.others["species"].tolist()))
+    ['Adelie', 'Chinstrap', 'Gentoo']
+    """
+    names = _penguin_features(features)
+    columns = read_columns("penguins.csv")
+    measured = [i for i, value in enumerate(columns[PENGUIN_TARGET]) if value != MISSING]
+    text = {name: np.array(values)[measured] for name, values in columns.items()}
+    numbers = {name: text[name].astype(np.float64) for name in MEASURES}
+    others = {name: numbers.get(name, text[name]) for name in text if name not in names}
+    del others[PENGUIN_TARGET]
+    others["sex"] = np.where(others["sex"] == MISSING, "", others["sex"])
+    others["year"] = others["year"].astype(np.int64)
+    return Dataset(
+        X=np.column_stack([numbers[name] for name in names]),
+        y=numbers[PENGUIN_TARGET],
+        feature_names=names,
+        target_name=PENGUIN_TARGET,
+        description=(
+            "Bill depth of 342 penguins of three species by other measurements, Palmer "
+            "Archipelago, 2007-2009; 2 of 344 were not measured. "
+            "Gorman, Williams and Fraser (2014); data set penguins of the package palmerpenguins "
+            "(CC0)."
+        ),
+        row_names=tuple(str(i + 1) for i in measured),
+        others=others,
+    )
+
+
+def _penguin_features(features: Sequence[str]) -> tuple[str, ...]:
+    """Check the names of the features."""
+    names = (features,) if isinstance(features, str) else tuple(features)
+    allowed = [name for name in MEASURES if name != PENGUIN_TARGET]
+    if not names or len(set(names)) < len(names) or not set(names) <= set(allowed):
+        raise ParameterError(
+            f"features must be one or more of {', '.join(allowed)}; got {features!r}."
+        )
+    return names
 
 
 def load_tone() -> Dataset:
@@ -101,7 +147,7 @@ def load_tone() -> Dataset:
     >>> tone.X.shape, tone.feature_names, tone.target_name
     ((150, 1), ('stretchratio',), 'tuned')
     """
-    header, table = _read("tone.csv")
+    header, table = read_numbers("tone.csv")
     return Dataset(
         X=table[:, :1],
         y=table[:, 1],
@@ -114,10 +160,3 @@ def load_tone() -> Dataset:
         ),
         row_names=tuple(str(number) for number in range(1, len(table) + 1)),
     )
-
-
-def _read(name: str) -> tuple[list[str], NDArray[np.float64]]:
-    """Read a bundled file: its header, and its numbers as an (n, columns) array."""
-    text = files("regimix.datasets").joinpath(name).read_text(encoding="utf-8")
-    header, *rows = csv.reader(text.splitlines())
-    return header, np.array(rows, dtype=np.float64)

@@ -45,10 +45,9 @@ def row_keys(problem: Problem, chunks: Iterable[slice], seed: int) -> Words:
 
 
 def draw_distinct(
-    problem: Problem, chunks: Iterable[slice], count: int, seed: int
+    keys: Words, row_weights: NDArray[np.float64] | None, count: int
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Draw up to ``count`` distinct rows; return one copy of each and the weight of all copies."""
-    keys = row_keys(problem, chunks, seed)
     take = count
     while True:
         take = min(take, keys.size)
@@ -58,7 +57,7 @@ def draw_distinct(
         if first.size >= count or take == keys.size:
             break
         take *= 2  # repeated rows took places: look further
-    weights = np.ones(rows.size) if problem.weights is None else problem.weights[rows]
+    weights = np.ones(rows.size) if row_weights is None else row_weights[rows]
     totals = np.zeros(first.size)
     np.add.at(totals, copy_of, weights)
     return rows[first[:count]], totals[:count]

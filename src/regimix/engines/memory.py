@@ -1,8 +1,8 @@
 """Rows in memory or in a memory map, read in bounded chunks.
 
-Extra memory: at most four vectors of length n (residuals, their sizes, a scratch of
-``numpy.partition``, row lengths in single precision) and one chunk. A batch of starts is cut so
-that its blocks of residuals stay within ``BLOCK_BYTES``.
+Extra memory: at most five vectors of length n (residuals, their sizes, a scratch of
+``numpy.partition``, row lengths in single precision, keys of rows) and one chunk. A batch of starts
+is cut so that its blocks of residuals stay within ``BLOCK_BYTES``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.engines.base import RowSums, Sample, Within
-from regimix.engines.draw import draw_distinct
+from regimix.engines.draw import draw_distinct, row_keys
 from regimix.engines.follow import MemoryFollower
 from regimix.intake import chunk_size, chunks
 from regimix.problem import Problem
@@ -33,6 +33,7 @@ class MemoryEngine:
         self.problem = problem
         self.chunk_rows = chunk_rows
         self._inverse_scale = 1.0 / problem.scale
+        self._keys: tuple[int, NDArray[np.uint64]] | None = None
 
     def follow(self, n_starts: int, mass: float, *, narrow: bool = False) -> MemoryFollower:
         """Begin to follow starts that keep rows of total weight ``mass`` each."""
@@ -182,9 +183,15 @@ class MemoryEngine:
         square = float(near @ (near if row_weights is None else near * row_weights))
         return Within(inside, mass, square, self.sums(rows, near, row_weights))
 
+    def row_keys(self, seed: int) -> NDArray[np.uint64]:
+        """Keys of all rows by what they say; those of the last seed are remembered."""
+        if self._keys is None or self._keys[0] != seed:
+            self._keys = seed, row_keys(self.problem, self.chunks(), seed)
+        return self._keys[1]
+
     def sample(self, rows: int, seed: int) -> Sample:
         """Draw distinct rows, whatever their order and repetition in the table."""
-        picked, weights = draw_distinct(self.problem, self.chunks(), rows, seed)
+        picked, weights = draw_distinct(self.row_keys(seed), self.problem.weights, rows)
         return Sample(self.standardised(picked), self.target(picked), weights)
 
 

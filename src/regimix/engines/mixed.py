@@ -20,6 +20,8 @@ Indices = NDArray[np.intp]
 LOG_ROOT_2PI = 0.9189385332046727
 # Rows with a smaller share in a component do not enter its sums.
 MEMBER = 1e-2
+# Rows whose doubt is worth less than this part of a row do not enter its sums.
+CERTAIN = 1e-4
 
 
 @dataclass(frozen=True)
@@ -68,12 +70,16 @@ class MixtureSums:
         Rows (by weight) of each component, and their squared residuals.
     log_gain : float
         Log-likelihood over that of the background alone.
+    doubt : ndarray of shape (m, p, p) or None
+        The part of each Gram matrix that says nothing about the coefficients, because it is not
+        certain that its rows belong to the component (Louis 1982); None if not asked for.
     """
 
     sums: tuple[RowSums, ...]
     size: Floats
     square: Floats
     log_gain: float
+    doubt: Floats | None = None
 
 
 class Rows(Protocol):
@@ -102,12 +108,13 @@ def _log_odds(residuals: Floats, law: Law) -> Floats:
     return np.asarray(height[:, None] - 0.5 * np.square(scaled, out=scaled))
 
 
-def mixture_sums(engine: Rows, law: Law) -> MixtureSums:
+def mixture_sums(engine: Rows, law: Law, *, with_doubt: bool = False) -> MixtureSums:
     """Sum over the rows of each component, every row by its posterior share."""
     problem = engine.problem
     m, first = len(law.scale), int(problem.fit_intercept)
     p = problem.n_features + 1
     gram, moment = np.zeros((m, p, p)), np.zeros((m, p))
+    doubt = np.zeros((m if with_doubt else 0, p, p))
     size, square, gain = np.zeros(m), np.zeros(m), 0.0
     for rows in engine.chunks():
         values, residuals = _residuals(engine, rows, law)
@@ -120,21 +127,32 @@ def mixture_sums(engine: Rows, law: Law) -> MixtureSums:
             if weights is not None:
                 share = share * weights[members]
             near, picked = residuals[j, members], values[members]
-            weighted = picked * share[:, None]
-            gram[j, 1:, 1:] += weighted.T @ picked
+            weighted = _add_products(gram[j], picked, share)
             moment[j, 1:] += near @ weighted
-            gram[j, 0, 1:] += weighted.sum(axis=0)
-            gram[j, 0, 0] += share.sum()
             moment[j, 0] += near @ share
             size[j] += share.sum()
             square[j] += float((near * share) @ near)
-    gram[:, 1:, 0] = gram[:, 0, 1:]
+            if with_doubt:
+                unsure = (1 - posterior[j, members]) * (near / law.scale[j]) ** 2
+                doubtful = np.flatnonzero(unsure > CERTAIN)
+                _add_products(doubt[j], picked[doubtful], (share * unsure)[doubtful])
     inverse = np.concatenate([[1.0], 1.0 / problem.scale])
-    gram *= inverse[:, None] * inverse
-    moment *= inverse
     keep = slice(1 - first, None)
+    for matrix in (gram, doubt):
+        matrix[:, 1:, 0] = matrix[:, 0, 1:]
+        matrix *= inverse[:, None] * inverse
+    moment *= inverse
     sums = tuple(RowSums(gram[j, keep, keep], moment[j, keep]) for j in range(m))
-    return MixtureSums(sums, size, square, gain)
+    return MixtureSums(sums, size, square, gain, doubt[:, keep, keep] if with_doubt else None)
+
+
+def _add_products(gram: Floats, values: Floats, weights: Floats) -> Floats:
+    """Add rows to a Gram matrix with a constant first column; return them weighted."""
+    weighted = np.asarray(values * weights[:, None])
+    gram[1:, 1:] += weighted.T @ values
+    gram[0, 1:] += weighted.sum(axis=0)
+    gram[0, 0] += weights.sum()
+    return weighted
 
 
 def _posterior(log_odds: Floats, law: Law) -> tuple[Floats, Floats]:

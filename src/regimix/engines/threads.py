@@ -1,7 +1,8 @@
-"""BLAS threads: many for large tables, one for small ones.
+"""BLAS threads: many for wide tables, one for all others.
 
-Handing a product of a few thousand rows to several threads costs more than it saves, and far more
-on a machine that is busy with something else.
+Rows are read in chunks that fit the cache, so a product is as large as the table is wide, however
+many rows there are. Handing a small product to several threads costs more than it saves, and far
+more on a machine that is busy with something else: they wait for each other at full speed.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from regimix.problem import Problem
 
 __all__ = ["fitting_threads"]
 
-# Numbers in a table from which a pass over it is worth more than one thread.
-LARGE_TABLE = 4_000_000
+# Columns from which the products of one chunk are worth more than one thread.
+WIDE_TABLE = 256
 
 
 @cache
@@ -28,8 +29,8 @@ def _controller() -> ThreadpoolController:
 
 @contextmanager
 def fitting_threads(problem: Problem) -> Iterator[None]:
-    """Keep BLAS to one thread while a small table is worked on."""
-    if problem.n_rows * problem.n_columns >= LARGE_TABLE:
+    """Keep BLAS to one thread while a table that is not wide is worked on."""
+    if problem.n_columns >= WIDE_TABLE:
         yield
         return
     with _controller().limit(limits=1, user_api="blas"):

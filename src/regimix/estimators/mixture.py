@@ -6,15 +6,15 @@ import warnings
 from dataclasses import replace
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import ConvergenceWarning, EvidenceWarning, RankWarning
-from regimix.intake import Table
+from regimix.estimators.gating import check_gating, learn_gate
+from regimix.estimators.use import MixtureMethods
 from regimix.mixture.given import given_starts
+from regimix.mixture.kregimes import plain_count
 from regimix.mixture.peel import MAX_STARTS
 from regimix.mixture.result import Mixture
 from regimix.mixture.settings import Settings
@@ -23,9 +23,6 @@ from regimix.search.net import GRANULARITY
 from regimix.trimmed.ilts import MAX_ITER
 
 __all__ = ["MixedLinearRegression"]
-
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 # Why a search may have ended before it was done, and what to do about it.
 EARLY = {
@@ -36,7 +33,7 @@ EARLY = {
 }
 
 
-class MixedLinearRegression(RegressorMixin, BaseEstimator):
+class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
     """Find every linear relation that some of the rows follow, and the rows that follow none.
 
     The number of relations (components), their sizes, their noise and the outliers are found from
@@ -49,7 +46,9 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         Number of components; "auto" finds it.
     keep : "auto" or float, default="auto"
         Share of the rows that belong to components, in (0, 1]; the others, those that fit worst,
-        are outliers. "auto" finds it; 1 allows no outliers.
+        are outliers. "auto" finds it; 1 allows no outliers. With ``n_components``, 1 asks for a
+        plain fit of so many regimes: each row belongs to the nearest, and the sum of squares over
+        all rows is the least found from the search and from random starts.
     search : {"auto", "joint", "net"}, default="auto"
         Where starts come from: every source; the joint search in the subspace alone; or Algorithm 2
         as its paper states it, an epsilon-net, one component after the other.
@@ -61,6 +60,12 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         How trimmed fits are solved: normal equations, gradient steps, or conjugate gradients.
     fit_intercept : bool, default=True
         Whether each component has an intercept.
+    gating : None, "logistic" or classifier, default=None
+        What learns, once the components are found, which of them rows belong to, so that
+        ``predict`` averages them by the shares of each row instead of one share for all. None:
+        nothing. "logistic": multinomial logistic regression. Or any scikit-learn classifier with
+        ``predict_proba``; it is cloned. Methods that take ``gating_features`` need them if it was
+        learnt from such columns instead of X.
     init : array of shape (d,), (d + 1,), (starts, d) or (starts, d + 1), optional
         Components to begin with, in user units: coefficients, then the intercept if there is one
         more.
@@ -109,6 +114,11 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         evidence.)
     mixture_ : Mixture
         Everything else about the answer; prints as a table.
+    gate_ : object or None
+        What the gating learnt: its ``shares(Z)`` are those of each row, (n, m).
+    selection_ : dict of str to ndarray, or None
+        Columns ``n_components``, ``evidence``, ``bic`` and ``icl``: the best model of every number
+        of components that was looked at. None with ``search="net"``.
     n_iter_ : int
         Rounds of the last refit.
     n_features_in_ : int
@@ -133,6 +143,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         subspace: str | None = "bounded",
         solver: str = "exact",
         fit_intercept: bool = True,
+        gating: Any = None,
         init: Any = None,
         shares: Any = None,
         granularity: float = GRANULARITY,
@@ -151,6 +162,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         self.subspace = subspace
         self.solver = solver
         self.fit_intercept = fit_intercept
+        self.gating = gating
         self.init = init
         self.shares = shares
         self.granularity = granularity
@@ -163,7 +175,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, gating_features: Any = None) -> Self:
         """Find the relations.
 
         Parameters
@@ -173,6 +185,9 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         sample_weight : array of shape (n,), optional
             Whole numbers count repetitions of a row, other numbers are relative importances; a row
             of weight zero is absent.
+        gating_features : array or data frame of n rows, optional
+            Columns from which the gating learns the component of a row; default: X. They need not
+            be numbers if the classifier of your choice takes them.
 
         Returns
         -------
@@ -182,80 +197,23 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         from regimix.mixture.fit import fit_mixture
 
         given = self.get_params(deep=False)
-        for name in ("fit_intercept", "init"):
+        for name in ("fit_intercept", "gating", "init"):
             del given[name]
         settings = Settings.read(**given)
+        check_gating(self.gating, gating_features)
         problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=self.fit_intercept)
         validate_data(self, X, y, skip_check_array=True)
         init = None if self.init is None else given_starts(problem, self.init)
         mixture = fit_mixture(MemoryEngine(problem), settings, init)
         label = getattr(y, "name", None)
-        self._store(mixture if label is None else replace(mixture, target_name=str(label)))
+        if label is not None:
+            mixture = replace(mixture, target_name=str(label))
+        if self.gating is not None:
+            gate = learn_gate(self.gating, mixture, problem, X, gating_features)
+            mixture = replace(mixture, gate=gate)
+        self._store(mixture)
         self._warn(problem)
         return self
-
-    def predict(self, X: Any) -> Floats:
-        """Predict the mean response: the components averaged by their shares, (n,)."""
-        values = self._features(X)
-        return self.mixture_.predict(values)
-
-    def predict_components(self, X: Any) -> Floats:
-        """Predict the response by each component, (n, m)."""
-        values = self._features(X)
-        return self.mixture_.predict_components(values)
-
-    def assign(self, X: Any, y: Any) -> Labels:
-        """Label rows by their likeliest component, -1 for outliers, (n,)."""
-        values = self._features(X)
-        return self.mixture_.assign(values, y)
-
-    def responsibilities(self, X: Any, y: Any) -> Floats:
-        """Probability that a row belongs to each component or, last, is an outlier, (n, m + 1)."""
-        values = self._features(X)
-        return self.mixture_.responsibilities(values, y)
-
-    def score_samples(self, X: Any, y: Any = None) -> Floats:
-        """Log density of each response given its features, (n,).
-
-        Without y, that of the likeliest among the predictions of the components: how sharply the
-        features determine the response.
-        """
-        values = self._features(X)
-        if y is not None:
-            return self.mixture_.score_samples(values, y)
-        means = self.mixture_.predict_components(values)
-        scores = [self.mixture_.score_samples(values, mean) for mean in means.T]
-        return np.asarray(np.max(scores, axis=0))
-
-    def bic(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Bayesian information criterion on rows; lower is better."""
-        values = self._features(X)
-        return self.mixture_.bic(values, y, sample_weight)
-
-    def sample(
-        self, n_samples: int | None = None, random_state: Any = None, X: Any = None
-    ) -> tuple[NDArray[Any], Floats, Labels]:
-        """Draw rows from the model: features, responses, and labels (-1 for outliers).
-
-        Parameters
-        ----------
-        n_samples : int, optional
-            Rows to draw; default: one for each row of X, or one.
-        random_state : int, RandomState, Generator or None
-        X : array or data frame of shape (n_samples, d), optional
-            Features to draw responses for. Without, features are drawn from the normal law with
-            the mean and covariance of the rows of the fit.
-        """
-        check_is_fitted(self)
-        values = None if X is None else self._features(X)
-        return self.mixture_.sample(n_samples, random_state, values)
-
-    def _features(self, X: Any) -> NDArray[Any]:
-        """Check features of rows that may be new."""
-        check_is_fitted(self)
-        table = Table.read(X, fewest_rows=1)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return table.values
 
     def _store(self, mixture: Mixture) -> None:
         self.mixture_ = mixture
@@ -265,6 +223,8 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         self.n_components_ = mixture.n_components
         self.outlier_share_ = mixture.outlier_share
         self.evidence_ = mixture.evidence
+        self.gate_ = mixture.gate
+        self.selection_ = None if mixture.selection is None else mixture.selection.as_dict()
         # A model that was right at once still took a look.
         self.n_iter_ = max(1, mixture.n_iter)
 
@@ -276,7 +236,14 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
             limits = {"max_starts": starts, "time_limit": self.time_limit or 0.0}
             why = EARLY[mixture.stopped].format(**limits)
             _say(f"the search stopped early: {why}. The best so far is returned.")
-        if mixture.found_nothing:
+        if mixture.found_nothing and plain_count(mixture.settings) is not None:
+            _say(
+                f"with every row in one of the {asked} regimes asked for, they explain y no better "
+                "than its own spread does; those with the least sum of squares are returned. There "
+                'may be outliers (try keep="auto"), or fewer regimes (n_components="auto").',
+                EvidenceWarning,
+            )
+        elif mixture.found_nothing:
             _say(
                 f"the {problem.mass:g} rows give no evidence of a linear relation beyond the "
                 "spread of y itself; a robust fit to the rows is returned. Check the columns, or "

@@ -78,6 +78,8 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         Fraction of rows kept, given or found.
     objective_ : float
         Sum of squared residuals of the kept rows at the raw coefficients.
+    objective_path_ : ndarray of shape (n_iter_ + 1,)
+        The same after each round of the last stage, from the start on.
     n_iter_ : int
         Rounds of the last stage.
     start_ : str
@@ -199,7 +201,8 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         self.raw_scale_, self.scale_ = raw_scale * unit, final.scale * unit
         self.inlier_mask_ = final.inliers
         self.keep_ = single.mass / problem.mass
-        self.objective_ = run.objective[-1] * unit**2
+        self.objective_path_ = np.array(run.objective) * unit**2
+        self.objective_ = float(self.objective_path_[-1])
         self.n_iter_ = run.n_iter
         self.start_ = single.source
         self.__dict__.pop("evidence_", None)

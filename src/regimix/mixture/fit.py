@@ -13,8 +13,12 @@ from numpy.typing import NDArray
 
 from regimix.engines.memory import MemoryEngine
 from regimix.engines.mixed import Law
+from regimix.engines.threads import fitting_threads
 from regimix.errors import ParameterError
 from regimix.mixture.control import Control
+from regimix.mixture.excerpt import Excerpt
+from regimix.mixture.inference import infer
+from regimix.mixture.kregimes import assign_nearest, nearest_regimes, plain_count
 from regimix.mixture.moves import search_model
 from regimix.mixture.net import search_net
 from regimix.mixture.prune import score_without
@@ -49,6 +53,8 @@ SEARCH_ROWS_PER_COEFFICIENT = 800
 # EM on the search's own rows once the moves are over.
 FINAL_ROUNDS = 40
 FINAL_TOLERANCE = 1e-5
+# Who stopped the search by hand waits for the answer: it is what was found so far, unpolished.
+USER_WAITS = ("interrupted", "callback")
 # Where no component is found, this share of the rows is taken to follow the bulk.
 BULK_SHARE = 0.98
 # Directions of a component's whitened rows with less than this share of the largest are open.
@@ -92,14 +98,21 @@ def fit_mixture(engine: MemoryEngine, settings: Settings, init: Floats | None = 
     init : ndarray of shape (k, p), optional
         The user's own starts, standardised.
     """
-    clock = _Clock()
-    if settings.search == "net":
-        if init is not None:
-            raise ParameterError(
-                'init is not used by search="net", whose starts are the points of a net; leave one '
-                "of the two out."
-            )
-        return _fit_net(engine, settings, clock)
+    if settings.search == "net" and init is not None:
+        raise ParameterError(
+            'init is not used by search="net", whose starts are the points of a net; leave one '
+            "of the two out."
+        )
+    with fitting_threads(engine.problem):
+        if settings.search == "net":
+            return _fit_net(engine, settings, _Clock())
+        return _fit_searched(engine, settings, init, _Clock())
+
+
+def _fit_searched(
+    engine: MemoryEngine, settings: Settings, init: Floats | None, clock: _Clock
+) -> Mixture:
+    """Search for the whole model on a sample, and polish it on all rows."""
     problem = engine.problem
     with clock.stage("sample"):
         limit = max(SEARCH_ROWS, SEARCH_ROWS_PER_COEFFICIENT * problem.n_columns)
@@ -109,7 +122,9 @@ def fit_mixture(engine: MemoryEngine, settings: Settings, init: Floats | None = 
     with clock.stage("search"):
         found = _search(rows, units, settings, given)
     with clock.stage("polish"):
-        law = polish(engine, found.law) if rows.n == limit else found.law
+        partial = rows.n == limit and plain_count(settings) is None
+        waiting = found.stopped in USER_WAITS
+        law = polish(engine, found.law) if partial and not waiting else found.law
         law, labels = _finish(engine, law, settings)
     return to_mixture(
         engine,
@@ -182,9 +197,13 @@ def _search(rows: Rows, units: Units, settings: Settings, given: Model | None) -
         rows, proposer, Control(settings), n_components=settings.n_components, given=given
     )
     fitted = state.current if state.current.model.m else _one_robust(rows)
+    count = plain_count(settings)
+    if count is not None:
+        fitted = nearest_regimes(rows, fitted.model, count, settings.seed)
     # Evidence was weighed against a bell; the model itself has a flat background.
     flat = rows.against_flat()
-    rounds = FINAL_ROUNDS if state.current.model.m else 0
+    settled = count is not None or not state.current.model.m or state.stopped in USER_WAITS
+    rounds = 0 if settled else FINAL_ROUNDS
     final = refit(flat, fitted.model, rounds, tolerance=FINAL_TOLERANCE)
     if final.model.m != fitted.model.m:
         final = evaluate(flat, fitted.model)
@@ -237,7 +256,7 @@ def _ranks(rows: Rows, fitted: Fitted) -> tuple[int, ...]:
         members = np.flatnonzero(posterior > MEMBER)
         block = rows.design[members] * np.sqrt(posterior[members, None])
         values = np.linalg.eigvalsh(block.T @ block)
-        ranks.append(int(np.count_nonzero(values > RANK_TOLERANCE * max(values.max(), 1e-300))))
+        ranks.append(int(np.count_nonzero(values > RANK_TOLERANCE * values.max(initial=1e-300))))
     return tuple(ranks)
 
 
@@ -251,6 +270,8 @@ def _given(rows: Rows, coef: Floats) -> Model:
 
 def _finish(engine: MemoryEngine, law: Law, settings: Settings) -> tuple[Law, NDArray[np.int64]]:
     """Label all rows; trim to a given share, or make noiseless components exact."""
+    if plain_count(settings) is not None:
+        return assign_nearest(engine, law)
     if settings.keep is not None:
         return assign_and_trim(engine, law, settings.keep)
     labels = label_rows(engine, law)
@@ -288,6 +309,9 @@ def to_mixture(
         record[name] = tuple(values[i] for i in order) if many else values[order]
     coef, intercept = problem.to_user(law.thetas)
     share = law.share / max(1.0, float(law.share.sum()))
+    # EM counts rows by their responsibilities; trimming and Algorithm 2 by their labels.
+    by_label = settings.keep is not None or settings.search == "net"
+    inference = infer(engine, law, labels if by_label else None)
     return Mixture(
         coef=coef,
         intercept=intercept,
@@ -304,5 +328,7 @@ def to_mixture(
         n_rows=problem.n_rows,
         mass=problem.mass,
         rows=RowLaw.of(engine, settings.seed),
+        inference=inference,
+        excerpt=Excerpt.of(engine, labels, settings.seed),
         **record,
     )

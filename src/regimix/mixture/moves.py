@@ -210,6 +210,8 @@ def _consider(
     scaleup = state.rows.mass / max(part.mass, 1e-300)
     before = evaluate(part, current.model.pick(released).with_shares(scaleup)).score
     best = _local_best(part, proposals, before)
+    if best is not None and part.n == state.rows.n:
+        state.path.see(best)  # it is a model of all rows, whatever is decided of it
     toll = 0.0 if best is None else _toll(best.model.m - released.size)
     if best is None or best.model.m == 0 or best.score < before + toll:
         gain = -np.inf if best is None else best.score - before
@@ -256,7 +258,7 @@ def _first(state: Search) -> None:
     rows = state.rows
     order = state.proposer.sources(rows)
     # Where rows are many, the moves find what a joint search left sooner than passing over all.
-    order = (*order[:1], "single") if order[0] == "joint" else (*order, "single")
+    order = (*order[:1], "single") if order[:1] == ("joint",) else (*order, "single")
     for source in order:
         if _clear(state) or _mostly_sharp(state):
             break

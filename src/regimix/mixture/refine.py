@@ -46,10 +46,11 @@ SolverMaker = Callable[[Problem, int, float], Solver]
 
 def polish(engine: MemoryEngine, law: Law, rounds: int = POLISH_ROUNDS) -> Law:
     """Run EM on all rows until a round gains next to nothing."""
-    mass, last = engine.problem.mass, -np.inf
+    mass, last, gained = engine.problem.mass, -np.inf, np.inf
     for _ in range(rounds):
         found = mixture_sums(engine, law)
-        if found.log_gain - last < POLISH_GAIN * np.sqrt(mass):
+        before, gained = gained, found.log_gain - last
+        if _left_to_gain(before, gained) < POLISH_GAIN * np.sqrt(mass):
             break
         last = found.log_gain
         fits = [
@@ -63,6 +64,13 @@ def polish(engine: MemoryEngine, law: Law, rounds: int = POLISH_ROUNDS) -> Law:
             share=np.minimum(found.size / mass, 1 - 1e-9),
         )
     return law
+
+
+def _left_to_gain(before: float, gained: float) -> float:
+    """Foresee what further rounds gain: EM closes in by the same factor every round."""
+    if not np.isfinite(before) or gained >= before:
+        return gained
+    return gained**2 / (before - gained)
 
 
 def _refit(

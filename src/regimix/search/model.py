@@ -206,7 +206,7 @@ def _charges(
     width = rows.width
     size = np.maximum(size, width + 1.0)
     density = -np.log(scale) - LOG_ROOT_2PI - reference - 0.5 * (1.0 - width / size)
-    volume = 0.5 * width * np.log(size / width) + 1.5 * np.log(size)
+    volume = 0.5 * width * np.log(size / max(width, 1)) + 1.5 * np.log(size)
     return width * np.maximum(density, 0.0), volume, density
 
 
@@ -286,7 +286,9 @@ def solve_normal(block: Floats, target: Floats) -> tuple[Floats, Floats]:
     """Solve least squares by Cholesky factors, with a tiny ridge against loss of rank."""
     gram = block.T @ block
     size = len(gram)
-    mean = float(np.trace(gram)) / max(size, 1)
+    if size == 0:
+        return gram, np.empty(0)  # nothing to solve for, and LAPACK refuses to
+    mean = float(np.trace(gram)) / size
     gram.flat[:: size + 1] += 1e-10 * mean + 1e-300
     factor, info = lapack.dpotrf(gram, lower=1, clean=1)
     if info:

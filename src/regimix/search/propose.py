@@ -70,6 +70,8 @@ class Proposer:
 
     def sources(self, rows: Rows) -> tuple[str, ...]:
         """Order the sources: the stronger at this many rows per coefficient goes first."""
+        if rows.width == 0:
+            return ()  # no intercept, and no feature that varies: nothing to search for
         if self.joint_only:
             return ("joint",)
         joint_first = rows.width <= RAW_WIDTH or rows.n > JOINT_FIRST * rows.width

@@ -1,0 +1,79 @@
+"""Write a file whole or not at all: a crash leaves the old file."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+__all__ = ["open_atomically", "write_bytes"]
+
+# Names are drawn until one is free; more failures than this are not chance.
+MOST_TRIES = 100
+
+
+@contextmanager
+def open_atomically(
+    path: str | os.PathLike[str], mode: str = "wb", **options: Any
+) -> Iterator[IO[Any]]:
+    """Open a file that takes its place only when everything is written.
+
+    The bytes go to a temporary file beside the target, reach the disk, and replace the target in
+    one step. If the body raises, the temporary file is removed and the target is as it was. The
+    new file has the permissions of the old one, or those that any new file gets.
+
+    Parameters
+    ----------
+    path : path
+        The target. A symbolic link is followed: the file it points to is replaced. What is no
+        file (a device, a pipe) cannot be replaced and is written to as it is.
+    mode : {"wb", "w"}, default="wb"
+    **options
+        For ``open``: encoding, newline.
+
+    Yields
+    ------
+    file
+        Open for writing; it is closed here.
+    """
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        with target.open(mode, **options) as file:
+            yield file
+        return
+    temporary, descriptor = _create_beside(target)
+    try:
+        with os.fdopen(descriptor, mode, **options) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            temporary.chmod(target.stat().st_mode & 0o7777)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file whole or not at all."""
+    with open_atomically(path) as file:
+        file.write(data)
+
+
+def _create_beside(target: Path) -> tuple[Path, int]:
+    """Create an empty file in the folder of the target: replacing works within a file system."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    for _ in range(MOST_TRIES):
+        temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
+        try:
+            return temporary, os.open(temporary, flags, 0o666)
+        except FileExistsError:
+            continue
+        except FileNotFoundError as error:
+            # The name of the temporary file would only puzzle.
+            raise FileNotFoundError(error.errno, error.strerror, str(target)) from None
+    raise FileExistsError(f"no free temporary name beside {target}")

@@ -1,0 +1,233 @@
+"""The plain fit of K regimes, no row left out: each row belongs to the regime that is nearest.
+
+With ``keep=1`` and a given number of components nothing is left to be found but the regimes: those
+from which the rows are least far, by the sum of squares. Assigning rows and refitting in turns only
+goes downhill, into one of many valleys. So it is done from the answer of the search, from random
+starts, and from the best of those with some of the rows reassigned at random.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regimix.engines.memory import MemoryEngine
+from regimix.engines.mixed import Law, best_components
+from regimix.mixture.settings import Settings
+from regimix.search.model import SCALE_FLOOR, Fitted, Model, evaluate
+from regimix.search.rows import Rows
+from regimix.trimmed.gram import NormalEquations
+
+__all__ = ["assign_nearest", "nearest_regimes", "plain_count"]
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.intp]
+
+# Random starts of each kind, for each regime after the first, up to a limit; then rounds of as many
+# near the best so far, until so many bring nothing.
+STARTS, MOST_STARTS = 30, 150
+FRUITLESS_ROUNDS = 5
+MOST_ROUNDS = 20
+# Of the best so far, this many are shaken, and up to this share of the rows reassigned.
+ELITE = 5
+LARGEST_SHAKE = 0.4
+# Starts see at most so many rows (and so many for each coefficient); their best sees all.
+START_ROWS = 2000
+START_ROWS_PER_COEFFICIENT = 5
+# Products in a turn of all starts: with hundreds of columns only the search's answer is pursued.
+LARGEST_TURN = 100_000_000
+# Squared residuals of a kind of starts that are held at a time.
+MOST_SQUARES = 4_000_000
+# Sums of squares that agree so far are those of the same regimes.
+SAME = 1e-9
+# Turns of assigning and refitting; few starts need as many as fifty.
+TURNS = 200
+# On all rows, this share of them may still move: one of 100,000.
+SETTLED = 1e-5
+# Numbers of the weighted copies of the rows that are held at a time.
+BATCH_NUMBERS = 1_000_000
+# Of the mean diagonal: keeps the equations of a regime without rows solvable.
+RIDGE = 1e-10
+
+
+def plain_count(settings: Settings) -> int | None:
+    """Return how many regimes are to hold every row; None where that was not asked for."""
+    plain = settings.keep == 1 and settings.search != "net"  # Algorithm 2 says itself what it keeps
+    return settings.n_components if plain else None
+
+
+def nearest_regimes(rows: Rows, model: Model, count: int, seed: int) -> Fitted:
+    """Find the regimes with the least sum of squares over each row's nearest one.
+
+    Parameters
+    ----------
+    model : Model
+        What the search found: one of the starts, if it has as many components.
+    count : int
+        Number of regimes.
+    """
+    rng = np.random.default_rng(seed)
+    most = max(START_ROWS, START_ROWS_PER_COEFFICIENT * count * rows.width)
+    part = rows if rows.n <= most else rows.take(rng.choice(rows.n, most, replace=False))
+    n_starts = max(_affordable(part, count), int(model.m != count))
+    labels = [start(part, count, n_starts, rng) for start in (_partitions, _few_rows, _slices)]
+    starts = _fits(part, np.concatenate(labels), count)
+    if model.m == count:
+        starts = np.concatenate([starts, model.coef[None]])
+    coef, total = _best(*_descend(part, starts))
+    fruitless = 0
+    for _ in range(MOST_ROUNDS if n_starts else 0):
+        before = float(total[0])
+        shaken = _fits(part, _shaken(part, coef, n_starts, rng), count)
+        tried = _descend(part, shaken)
+        coef, total = _best(np.concatenate([coef, tried[0]]), np.append(total, tried[1]))
+        fruitless = 0 if float(total[0]) < before * (1 - SAME) else fruitless + 1
+        if fruitless == FRUITLESS_ROUNDS:
+            break
+    if part is not rows:
+        coef = _best(*_descend(rows, coef))[0]
+    return _fitted(rows, coef[0])
+
+
+def _affordable(rows: Rows, count: int) -> int:
+    """Return how many starts of each kind are worth their while."""
+    wanted = min(STARTS * max(1, count - 1), MOST_STARTS)
+    squares = count * rows.n
+    return min(wanted, LARGEST_TURN // (squares * rows.width**2), MOST_SQUARES // squares)
+
+
+def _partitions(rows: Rows, count: int, n: int, rng: np.random.Generator) -> Labels:
+    """Label all rows at random: regimes that start alike, and part where rows tell them to."""
+    return rng.integers(count, size=(n, rows.n))
+
+
+def _few_rows(rows: Rows, count: int, n: int, rng: np.random.Generator) -> Labels:
+    """Label just enough rows to fix each regime, leaving out the rest: regimes far apart."""
+    labels = np.full((n, rows.n), -1, dtype=np.intp)
+    most = rows.n // count
+    for start in labels:
+        drawn = rng.permutation(rows.n)[: count * min(rows.width, most)]
+        start[drawn] = np.arange(drawn.size) % count
+    return labels
+
+
+def _slices(rows: Rows, count: int, n: int, rng: np.random.Generator) -> Labels:
+    """Label rows by where they lie in a random direction: regimes of different regions."""
+    cloud = np.column_stack([rows.features, rows.y])
+    along = rng.standard_normal((n, cloud.shape[1])) @ cloud.T
+    rank = along.argsort(axis=1).argsort(axis=1) / rows.n
+    cuts = np.sort(rng.uniform(size=(n, count - 1)), axis=1)
+    return np.asarray((rank[:, None, :] >= cuts[:, :, None]).sum(axis=1), dtype=np.intp)
+
+
+def _descend(rows: Rows, coef: Floats) -> tuple[Floats, Floats]:
+    """Assign and refit (starts, count, width) until no row moves; return sums of squares too."""
+    coef, total = coef.copy(), np.empty(len(coef))
+    labels = np.full((len(coef), rows.n), -1, dtype=np.intp)
+    moving = np.arange(len(coef))
+    for _ in range(TURNS):
+        squares = _squares(rows, coef[moving])
+        now = squares.argmin(axis=1)
+        total[moving] = squares.min(axis=1) @ rows.weights
+        moved = (now != labels[moving]).any(axis=1)
+        labels[moving], moving = now, moving[moved]
+        if not moving.size:
+            break
+        coef[moving] = _fits(rows, labels[moving], coef.shape[1])
+    return coef, total
+
+
+def _squares(rows: Rows, coef: Floats) -> Floats:
+    """Squared residuals of every row at every regime of every start, (starts, count, n)."""
+    residuals = rows.y - coef @ rows.design.T
+    return np.square(residuals, out=residuals)
+
+
+def _fits(rows: Rows, labels: Labels, count: int) -> Floats:
+    """Fit each regime of each start to the rows that carry its label, (starts, count, width)."""
+    design, width = rows.design, rows.width
+    coef = np.empty((len(labels), count, width))
+    ridge = RIDGE * np.eye(width) * float(rows.weights @ np.square(design).mean(axis=1))
+    step = max(1, BATCH_NUMBERS // (count * design.size))
+    for first in range(0, len(labels), step):
+        some = labels[first : first + step]
+        member = (some[:, None, :] == np.arange(count)[:, None]) * rows.weights
+        weighted = member[:, :, None, :] * design.T
+        moment = weighted @ rows.y
+        coef[first : first + step] = np.linalg.solve(weighted @ design + ridge, moment[..., None])[
+            ..., 0
+        ]
+    return coef
+
+
+def _shaken(rows: Rows, coef: Floats, n: int, rng: np.random.Generator) -> Labels:
+    """Label rows by some of the best regimes, then reassign some rows at random."""
+    count = coef.shape[1]
+    elite = coef[:ELITE]
+    nearest = _squares(rows, elite).argmin(axis=1)[np.arange(n) % len(elite)]
+    share = rng.uniform(0, LARGEST_SHAKE, (n, 1))
+    anywhere = rng.integers(count, size=nearest.shape)
+    return np.asarray(np.where(rng.random(nearest.shape) < share, anywhere, nearest))
+
+
+def _best(coef: Floats, total: Floats) -> tuple[Floats, Floats]:
+    """Keep the best answers, each once, in order."""
+    order = np.argsort(total, kind="stable")
+    new = np.append(True, np.diff(total[order]) > SAME * total[order[:-1]])
+    chosen = order[new][:ELITE]
+    return coef[chosen], total[chosen]
+
+
+def _fitted(rows: Rows, coef: Floats) -> Fitted:
+    """Make a model of regimes: noise and shares are those of the rows nearest to each."""
+    squares = _squares(rows, coef[None])[0]
+    member = (squares.argmin(axis=0) == np.arange(len(coef))[:, None]) * rows.weights
+    size = member.sum(axis=1)
+    spare = np.maximum(size - rows.width, 1.0)
+    scale = np.sqrt(np.einsum("jn,jn->j", member, squares) / spare)
+    share = np.maximum(size, 1.0) / rows.mass
+    origin = ("nearest",) * len(coef)
+    model = Model(coef, np.maximum(scale, SCALE_FLOOR), share / share.sum(), origin)
+    return evaluate(rows, model)
+
+
+def assign_nearest(engine: MemoryEngine, law: Law) -> tuple[Law, NDArray[np.int64]]:
+    """Assign all rows to their nearest regimes and refit, until hardly a row moves."""
+    problem, m = engine.problem, len(law.scale)
+    # Of equal noise and size, the likeliest regime is the nearest.
+    alike = replace(law, scale=np.ones(m), share=np.full(m, 1 / m))
+    labels = np.full(problem.n_rows, -1, dtype=np.int64)
+    for _ in range(TURNS):
+        now, _ = best_components(engine, alike)
+        moved, labels = int(np.count_nonzero(now != labels)), now
+        if moved <= SETTLED * problem.n_rows:
+            break
+        thetas = [_refit(engine, theta, labels == j) for j, theta in enumerate(alike.thetas)]
+        alike = replace(alike, thetas=np.stack(thetas))
+    spread = [_size_and_scale(engine, theta, labels == j) for j, theta in enumerate(alike.thetas)]
+    size, scale = np.array(spread).T
+    final = replace(alike, scale=scale, share=size / problem.mass, log_background=-np.inf)
+    return final, labels
+
+
+def _refit(engine: MemoryEngine, theta: Floats, mine: NDArray[np.bool_]) -> Floats:
+    """Fit a regime to its rows; one without rows stays as it is."""
+    rows = np.flatnonzero(mine)
+    weights = None if engine.problem.weights is None else engine.problem.weights[rows]
+    normal = NormalEquations(theta.size)
+    normal.refresh(engine.sums(rows, engine.residuals_of(rows, theta), weights))
+    return normal.solve(theta)[0]
+
+
+def _size_and_scale(
+    engine: MemoryEngine, theta: Floats, mine: NDArray[np.bool_]
+) -> tuple[float, float]:
+    """Return the weight of a regime's rows and their deviation from it."""
+    rows = np.flatnonzero(mine)
+    squares = np.square(engine.residuals_of(rows, theta))
+    weights = np.ones(rows.size) if engine.problem.weights is None else engine.problem.weights[rows]
+    size = float(weights.sum())
+    scale = np.sqrt(float(squares @ weights) / max(size - theta.size, 1.0))
+    return size, max(scale, SCALE_FLOOR)

@@ -1,0 +1,199 @@
+"""How every plot looks: axes, points, outliers, legends, names. matplotlib is loaded here only."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regimix.errors import MissingExtraError, ParameterError
+from regimix.plots.palette import EDGE, NEUTRAL, OUTLIERS, PALE, colour, dashes, marker
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
+    from matplotlib.lines import Line2D
+
+__all__ = [
+    "MOST_POINTS",
+    "ROOM",
+    "Frame",
+    "add_legend",
+    "begin",
+    "draw_line",
+    "draw_outliers",
+    "draw_points",
+    "label_axes",
+    "outline",
+    "share_label",
+    "short",
+    "tell_rows",
+]
+
+Floats = NDArray[np.float64]
+Span = tuple[float, float]
+
+# More points than this only make a plot slow and its clouds solid.
+MOST_POINTS = 5000
+# Names of columns longer than this are cut in the middle.
+LONGEST_NAME = 40
+# By default outliers stretch a plot by at most this many times the range of the other rows, on each
+# side: near ones are where they are, far ones do not flatten everything else.
+ROOM = 0.75
+# White space between the data and the frame, as a share of the range.
+MARGIN = 0.05
+# Area of a mark in the legend: points may be too small there to tell them apart.
+LEGEND_SIZE = 28
+# A cross is this much larger than a point, an arrow at the edge again.
+CROSS, ARROW = 1.6, 3.0
+# The ways out of a frame: above, below, right, left.
+ARROWS = {2: r"$\uparrow$", -2: r"$\downarrow$", 1: r"$\rightarrow$", -1: r"$\leftarrow$"}
+
+
+def begin(ax: Axes | None, figsize: Span = (7.0, 4.5)) -> Axes:
+    """Return the axes to draw on: those given, or new ones in a figure of their own."""
+    if ax is None:
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            raise MissingExtraError(
+                "plots need matplotlib, which is not installed: run pip install 'regimix[plot]'."
+            ) from error
+        _, ax = plt.subplots(figsize=figsize, layout="constrained")
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+class Frame:
+    """What part of the plane is shown: all kept rows, and outliers unless they are far away."""
+
+    def __init__(
+        self, kept: tuple[Floats, Floats], others: tuple[Floats, Floats], room: Any = ROOM
+    ) -> None:
+        if isinstance(room, bool) or not isinstance(room, Real) or not float(room) >= 0:
+            raise ParameterError(f"room must be a number from 0; got {room!r}.")
+        self.x = _span(kept[0], others[0], float(room))
+        self.y = _span(kept[1], others[1], float(room))
+
+    def apply(self, ax: Axes) -> None:
+        """Set the limits of the axes."""
+        for span, set_limits in ((self.x, ax.set_xlim), (self.y, ax.set_ylim)):
+            space = MARGIN * (span[1] - span[0])
+            set_limits(span[0] - space, span[1] + space)
+
+
+def _span(kept: Floats, others: Floats, room: float) -> Span:
+    """Range of the kept values, stretched towards the others, but not without end."""
+    inner = kept if kept.size else others
+    if not inner.size:
+        return 0.0, 1.0
+    low, high = float(inner.min()), float(inner.max())
+    unit = (high - low) or abs(high) or 1.0
+    if others.size:
+        low = min(low, max(float(others.min()), low - room * unit))
+        high = max(high, min(float(others.max()), high + room * unit))
+    return (low, high) if high > low else (low - unit, high + unit)
+
+
+def point_size(n_points: int) -> float:
+    """Area of a point: large where points are few."""
+    return float(np.clip(2500 / max(n_points, 1) ** 0.75, 7, 34))
+
+
+def draw_points(ax: Axes, regime: int, x: Floats, y: Floats, n_points: int, label: str) -> Any:
+    """Draw the rows of a regime; size and opacity depend on how many points there are in all."""
+    many = n_points > 1000
+    edge = EDGE if colour(regime) in PALE else "white"
+    return ax.scatter(
+        x,
+        y,
+        s=point_size(n_points),
+        color=colour(regime),
+        marker=marker(regime),
+        alpha=0.55 if many else 0.8,
+        edgecolors=edge if not many or colour(regime) in PALE else "none",
+        linewidths=0.25 if many else 0.4,
+        label=label,
+        zorder=2,
+    )
+
+
+def draw_outliers(
+    ax: Axes, x: Floats, y: Floats, frame: Frame, n_points: int, label: str
+) -> list[PathCollection]:
+    """Draw outliers as grey crosses; those beyond the frame as arrows at its edge."""
+    size = point_size(n_points)
+    side = np.where(x > frame.x[1], 1, np.where(x < frame.x[0], -1, 0))
+    height = np.where(y > frame.y[1], 1, np.where(y < frame.y[0], -1, 0))
+    way = np.where(height != 0, 2 * height, side)
+    style: dict[str, Any] = {"color": OUTLIERS, "zorder": 1.5}
+    crosses = {**style, "marker": "x", "s": CROSS * size, "linewidths": 1.2}
+    drawn = [ax.scatter(x[way == 0], y[way == 0], label=label, **crosses)]
+    arrows = {**style, "s": max(ARROW * size, 40), "linewidths": 0.3}
+    beyond = f"{np.count_nonzero(way):,} beyond the edge"
+    for out in [out for out in ARROWS if (way == out).any()]:
+        at = np.clip(x[way == out], *frame.x), np.clip(y[way == out], *frame.y)
+        drawn.append(ax.scatter(*at, marker=ARROWS[out], label=beyond, **arrows))
+        beyond = "_nolegend_"  # one entry for all of them
+    return drawn
+
+
+def draw_line(ax: Axes, regime: int, x: Any, y: Any, **style: Any) -> Line2D:
+    """Draw the line of a regime."""
+    given = {"linewidth": 1.8, "linestyle": dashes(regime), "zorder": 3, **style}
+    (line,) = ax.plot(x, y, color=colour(regime), **given)
+    outline(line, regime, float(given["linewidth"]))
+    return line
+
+
+def outline(artist: Artist, regime: int, width: float) -> None:
+    """Give lines of a pale colour a dark edge."""
+    from matplotlib.patheffects import Normal, Stroke
+
+    if colour(regime) in PALE:
+        artist.set_path_effects([Stroke(linewidth=width + 1.4, foreground=EDGE), Normal()])
+
+
+def share_label(labels: NDArray[np.int64], regime: int) -> str:
+    """Name a regime, or the outliers, with its share of the rows."""
+    name = "outliers" if regime < 0 else f"regime {regime}"
+    share = np.mean(labels == regime) if labels.size else 0.0
+    return f"{name} ({share:.1%})" if 0 < share < 0.1 else f"{name} ({share:.0%})"
+
+
+def short(name: str, longest: int = LONGEST_NAME) -> str:
+    """Cut a long name in the middle."""
+    half = (longest - 1) // 2
+    return name if len(name) <= longest else f"{name[:half]}…{name[-half:]}"
+
+
+def label_axes(ax: Axes, x: str, y: str) -> None:
+    """Name the axes; a name may hold a dollar sign, which is no formula."""
+    ax.set_xlabel(x, parse_math=False)
+    ax.set_ylabel(y, parse_math=False)
+
+
+def tell_rows(ax: Axes, shown: int, n_rows: int) -> None:
+    """Say so if not every row is shown."""
+    if shown < n_rows:
+        text = f"{shown:,} of {n_rows:,} rows shown"
+        ax.set_title(text, loc="right", fontsize="small", color=NEUTRAL)
+
+
+def add_legend(ax: Axes, wanted: bool) -> None:
+    """Put the legend beside the axes if the figure makes room for it, else where it fits."""
+    handles, labels = ax.get_legend_handles_labels()
+    if not wanted or not handles:
+        return
+    place: dict[str, Any] = {"loc": "best"}
+    if ax.figure.get_layout_engine() is not None:
+        place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
+    box = ax.legend(handles, labels, frameon=False, fontsize="small", **place)
+    marks: list[Any] = box.legend_handles
+    for handle in marks:
+        if hasattr(handle, "set_sizes"):
+            handle.set_sizes([LEGEND_SIZE])
+            handle.set_alpha(1)

@@ -1,0 +1,218 @@
+"""Tables as analysts have them: units, 0/1 and skewed columns, ties, and the bundled data."""
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.preprocessing import StandardScaler
+
+from regimix.datasets import load_calls, load_penguins, load_tone
+from regimix.errors import EvidenceWarning, RankWarning
+from regimix.estimators.mixture import MixedLinearRegression
+from regimix.estimators.trimmed import TrimmedRegressor
+from regimix.metrics import label_accuracy
+
+seeds = st.integers(0, 2**32 - 1)
+N, WRONG = 400, 12
+SLOPES = np.array([[1.0, 0.5, 2.0, -0.6], [-1.0, -0.4, -1.0, 0.8]])
+
+
+def table(seed):
+    """Two rules over a normal, a skewed, a rare 0/1 and a counting column; a few rows are wrong."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "size": rng.standard_normal(N),
+            "wealth": np.exp(1.2 * rng.standard_normal(N)),
+            "member": (rng.random(N) < 0.2).astype(float),
+            "rooms": rng.integers(1, 6, N).astype(float),
+        }
+    )
+    rule = (rng.random(N) < 0.4).astype(int)
+    y = np.einsum("ij,ij->i", frame.to_numpy(), SLOPES[rule]) + np.array([1.0, 4.0])[rule]
+    y += 0.1 * rng.standard_normal(N)
+    wrong = rng.choice(N, WRONG, replace=False)
+    y[wrong] += 20 * rng.standard_normal(WRONG)
+    rule[wrong] = -1
+    return frame, y, rule
+
+
+def fitted(X, y, **options):
+    return MixedLinearRegression(random_state=0).fit(X, y, **options)
+
+
+def same_labels(one, other):
+    return np.mean(one == other) >= 0.99
+
+
+# --- columns --------------------------------------------------------------------------------------
+
+
+@settings(max_examples=3)
+@given(seeds)
+def test_skewed_counting_and_rare_columns_are_no_obstacle(seed):
+    X, y, rule = table(seed)
+    fit = fitted(X, y)
+    assert fit.n_components_ == 2
+    assert label_accuracy(rule, fit.labels_) >= 0.97
+    np.testing.assert_allclose(fit.coef_, SLOPES, atol=0.15)
+
+
+@settings(max_examples=3)
+@given(seeds)
+def test_units_do_not_matter(seed):
+    X, y, _ = table(seed)
+    units, origin = np.array([1e-6, 1e6, 1.0, 1e3]), np.array([0.0, 5e6, 0.0, -3e3])
+    plain = fitted(X, y)
+    odd = fitted(X.to_numpy() * units + origin, y)
+    assert same_labels(plain.labels_, odd.labels_)
+    np.testing.assert_allclose(odd.coef_ * units, plain.coef_, atol=1e-2)
+    standard = fitted(StandardScaler().fit_transform(X), y)
+    assert same_labels(plain.labels_, standard.labels_)
+
+
+@settings(max_examples=3)
+@given(seeds, st.floats(-6, 6), st.floats(-100, 100))
+def test_a_response_in_other_units_has_the_same_regimes(seed, power, shift):
+    X, y, _ = table(seed)
+    unit = 10.0**power
+    plain, other = fitted(X, y), fitted(X, unit * (y + shift))
+    assert same_labels(plain.labels_, other.labels_)
+    np.testing.assert_allclose(other.coef_ / unit, plain.coef_, atol=1e-2)
+    np.testing.assert_allclose(other.intercept_ / unit - shift, plain.intercept_, atol=2e-2)
+    np.testing.assert_allclose(other.scale_ / unit, plain.scale_, rtol=0.05)
+
+
+@settings(max_examples=3)
+@given(seeds)
+def test_the_order_of_rows_and_columns_does_not_matter(seed):
+    X, y, _ = table(seed)
+    rng = np.random.default_rng(seed)
+    rows, columns = rng.permutation(N), rng.permutation(4)
+    plain, mixed = fitted(X, y), fitted(X.iloc[rows, columns], y[rows])
+    assert same_labels(plain.labels_[rows], mixed.labels_)
+    np.testing.assert_allclose(mixed.coef_, plain.coef_[:, columns], atol=1e-2)
+
+
+@settings(max_examples=3)
+@given(seeds)
+def test_one_column_for_each_value_leaves_one_too_many(seed):
+    """The columns of a one-hot code sum to the constant: predictions are those without one."""
+    X, y, rule = table(seed)
+    city = np.random.default_rng(seed).choice(["a", "b", "c"], N)
+    y = y + pd.Series(city).map({"a": 0.0, "b": 3.0, "c": -2.0}).to_numpy()
+    full = pd.concat([X, pd.get_dummies(city)], axis=1)
+    with pytest.warns(RankWarning, match="7 of its 8 coefficients"):
+        fit = fitted(full, y)
+    assert fit.n_components_ == 2
+    assert label_accuracy(rule, fit.labels_) >= 0.97
+    dropped = full.drop(columns="a")
+    fewer = fitted(dropped, y)
+    np.testing.assert_allclose(
+        fit.predict_components(full), fewer.predict_components(dropped), atol=1e-2
+    )
+
+
+def test_a_constant_column_counts_for_nothing():
+    X, y, _ = table(0)
+    plain = fitted(X, y)
+    with pytest.warns(RankWarning):
+        fit = fitted(X.assign(constant=5.0), y)
+    np.testing.assert_allclose(fit.coef_[:, -1], 0.0, atol=1e-9)
+    assert same_labels(plain.labels_, fit.labels_)
+
+
+def test_columns_may_all_be_zero_or_one():
+    rng = np.random.default_rng(1)
+    X = rng.random((N, 5)) < rng.uniform(0.1, 0.6, 5)
+    rule = rng.integers(2, size=N)
+    slopes = np.array([[1.0, 2.0, -1.0, 0.0, 3.0], [-2.0, 0.0, 1.0, 2.0, -1.0]])
+    y = np.einsum("ij,ij->i", X, slopes[rule]) + np.array([0.0, 5.0])[rule]
+    y += 0.05 * rng.standard_normal(N)
+    fit = fitted(X, y)
+    assert fit.n_components_ == 2
+    assert label_accuracy(rule, fit.labels_) >= 0.97
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+@settings(max_examples=3)
+@given(seeds)
+def test_single_precision_in_sensible_answers_out(seed):
+    X, y, _ = table(seed)
+    double, single = fitted(X, y), fitted(X.astype(np.float32), y.astype(np.float32))
+    assert single.coef_.dtype == single.predict(X.astype(np.float32)).dtype == np.float64
+    assert same_labels(double.labels_, single.labels_)
+    np.testing.assert_allclose(single.coef_, double.coef_, atol=1e-2)
+
+
+def test_whole_numbers_are_numbers():
+    X, y, _ = table(2)
+    X, y = (10 * X).round().astype(int), (10 * y).round().astype(int)
+    whole, real = fitted(X, y), fitted(X.astype(float), y.astype(float))
+    np.testing.assert_array_equal(whole.labels_, real.labels_)
+    np.testing.assert_allclose(whole.coef_, real.coef_)
+
+
+@settings(max_examples=3)
+@given(seeds, st.integers(2, 4))
+def test_ties_and_repeated_rows_are_harmless(seed, times):
+    """Rounded to a few values, every row several times: as good as weights."""
+    X, y, _ = table(seed)
+    X, y = X.round(), y.round(1)
+    repeated = fitted(pd.concat([X] * times, ignore_index=True), np.tile(y, times))
+    weighted = fitted(X, y, sample_weight=np.full(N, times))
+    np.testing.assert_array_equal(repeated.labels_[:N], weighted.labels_)
+    np.testing.assert_allclose(repeated.coef_, weighted.coef_, atol=1e-9)
+    assert repeated.n_components_ >= 2
+
+
+# --- bundled data ---------------------------------------------------------------------------------
+
+
+@cache
+def twenty_fits(load):
+    """The default fit to a bundled table, from 20 seeds."""
+    data = load()
+    with warnings.catch_warnings():
+        # The penguins give no evidence of regimes: the page about them says why.
+        warnings.simplefilter("ignore", EvidenceWarning)
+        models = [MixedLinearRegression(random_state=seed) for seed in range(20)]
+        return [model.fit(data.X, data.y) for model in models]
+
+
+@pytest.mark.parametrize("load", [load_calls, load_penguins, load_tone])
+def test_twenty_seeds_tell_the_same_story(load):
+    first, *others = twenty_fits(load)
+    assert all(same_labels(first.labels_, fit.labels_) for fit in others)
+
+
+def test_tone_shows_the_octave_and_the_overtones():
+    for fit in twenty_fits(load_tone):
+        assert fit.n_components_ == 2
+        np.testing.assert_allclose(fit.coef_[:, 0], [0.0, 1.0], atol=0.05)
+        np.testing.assert_allclose(fit.intercept_, [2.0, 0.0], atol=0.1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_calls_recorded_in_minutes_are_flagged(seed):
+    calls = load_calls()
+    fit = TrimmedRegressor(random_state=seed).fit(calls.X, calls.y)
+    assert not fit.inlier_mask_[14:20].any()  # 1964 to 1969
+    assert fit.inlier_mask_[:13].all()
+    assert fit.coef_[0] == pytest.approx(0.11, abs=0.01)
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.EvidenceWarning")
+def test_penguins_split_into_deep_and_shallow_bills():
+    """Two regimes and no outliers, as asked: one species apart, the other two together."""
+    penguins = load_penguins(("bill_length_mm", "flipper_length_mm", "body_mass_g"))
+    fit = MixedLinearRegression(n_components=2, keep=1.0, random_state=0)
+    fit.fit(penguins.X, penguins.y)
+    gentoo = (penguins.others["species"] == "Gentoo").astype(int)
+    assert label_accuracy(gentoo, fit.labels_) >= 0.97

@@ -1,0 +1,97 @@
+"""ConvergenceDisplay: rounds of trimmed fits, moves of a search."""
+
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from regimix import TrimmedEstimator, ilts
+from regimix.errors import ParameterError
+from regimix.mixture.result import Attempt
+from regimix.plots import ConvergenceDisplay
+
+
+def offsets(artist):
+    return np.asarray(artist.get_offsets())
+
+
+def test_the_rounds_of_a_fit(three):
+    _, X, y = three
+    fit = ilts(X, y, keep=0.4)
+    display = ConvergenceDisplay.from_fits(fit)
+    np.testing.assert_array_equal(display.lines_[0].get_ydata(), fit.objective)
+    np.testing.assert_array_equal(display.lines_[0].get_xdata(), np.arange(fit.n_iter + 1))
+    assert display.ax_.get_legend() is None
+    assert display.ax_.get_ylabel() == "trimmed sum of squares"
+
+
+def test_of_several_starts_the_best_stands_out(three):
+    _, X, y = three
+    fits = ilts(X, y, keep=0.4, start=np.random.default_rng(0).normal(size=(6, 4)))
+    display = ConvergenceDisplay.from_fits(fits)
+    widths = [line.get_linewidth() for line in display.lines_]
+    assert np.argmax(widths) == np.argmin([fit.objective[-1] for fit in fits])
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert sorted(texts) == ["best start", "other starts"]
+
+
+def test_a_wide_range_is_logarithmic_but_zero_is_not():
+    wide = ConvergenceDisplay(traces=[np.array([1e4, 10.0, 1.0])]).plot()
+    assert wide.ax_.get_yscale() == "log"
+    exact = ConvergenceDisplay(traces=[np.array([1e4, 10.0, 0.0])]).plot()
+    assert exact.ax_.get_yscale() == "linear"
+
+
+def test_the_moves_of_a_search(three):
+    mixture = three[0].mixture_
+    display = ConvergenceDisplay.from_estimator(three[0])
+    gains = [attempt.gain if attempt.accepted else 0.0 for attempt in mixture.attempts]
+    score = np.cumsum([0.0, *gains])
+    np.testing.assert_allclose(display.lines_[0].get_ydata(), score)
+    taken = np.flatnonzero([attempt.accepted for attempt in mixture.attempts])
+    np.testing.assert_allclose(
+        offsets(display.accepted_[0]), np.column_stack([taken + 1, score[taken + 1]])
+    )
+    left = sum(len(offsets(artist)) for artist in display.rejected_)
+    assert left == len(mixture.attempts) - taken.size
+
+
+def test_moves_that_proposed_nothing_are_arrows(three):
+    attempts = (
+        Attempt("first", "joint", 100.0, True, "better"),
+        Attempt("add", "joint", -np.inf, False, "nothing proposed"),
+        Attempt("add", "passing", -3.0, False, "no better on its own rows"),
+    )
+    mixture = replace(three[0].mixture_, attempts=attempts)
+    display = ConvergenceDisplay.from_mixture(mixture)
+    crosses, arrows = display.rejected_
+    np.testing.assert_allclose(offsets(crosses), [[3, 97]])
+    assert np.isfinite(offsets(arrows)).all()
+    assert [text.get_text() for text in display.ax_.texts] == ["first: joint"]
+    with pytest.raises(ParameterError, match="remembers no moves"):
+        ConvergenceDisplay.from_mixture(replace(mixture, attempts=()))
+
+
+def test_the_rounds_of_a_trimmed_estimator(calls):
+    _, X, y = calls
+    fit = TrimmedEstimator(LinearRegression(), keep=0.7).fit(X, y)
+    display = ConvergenceDisplay.from_estimator(fit)
+    np.testing.assert_array_equal(display.lines_[0].get_ydata(), fit.objective_)
+    assert display.ax_.get_ylabel() == "mean loss of the kept rows"
+
+
+def test_the_rounds_of_a_trimmed_regressor(calls):
+    fit = copy(calls[0])
+    fit.objective_path_ = np.array([9.0, 4.0, 3.0])
+    display = ConvergenceDisplay.from_estimator(fit)
+    np.testing.assert_array_equal(display.lines_[0].get_ydata(), fit.objective_path_)
+    assert display.ax_.get_ylabel() == "trimmed sum of squares"
+
+
+def test_what_has_no_rounds_is_refused(calls):
+    with pytest.raises(ParameterError, match="has recorded no rounds"):
+        ConvergenceDisplay.from_estimator(LinearRegression().fit(*calls[1:]))
+    with pytest.raises(ParameterError, match="one TrimmedFit or several"):
+        ConvergenceDisplay.from_fits([])

@@ -1,0 +1,118 @@
+"""Rows as a model sees them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from regimix import MixedLinearRegression, TrimmedRegressor
+from regimix.errors import DataError, ParameterError
+from regimix.plots import rows as module
+from regimix.plots.rows import rows_of_estimator, rows_of_mixture
+
+
+def test_labels_means_and_residuals_are_those_of_the_mixture(three):
+    fit, X, y = three
+    rows = rows_of_estimator(fit, X, y)
+    np.testing.assert_array_equal(rows.labels, fit.labels_)
+    inlier = rows.labels >= 0
+    np.testing.assert_array_equal(rows.nearest[inlier], rows.labels[inlier])
+    means = X @ fit.coef_.T + fit.intercept_
+    own = means[np.arange(y.size), rows.nearest]
+    np.testing.assert_allclose(rows.residuals, y - own)
+    np.testing.assert_allclose(rows.standardised, (y - own) / fit.scale_[rows.nearest])
+
+
+def test_outliers_go_to_the_likeliest_regime(three):
+    fit, X, y = three
+    rows = rows_of_estimator(fit, X, y)
+    distance = (y[:, None] - X @ fit.coef_.T - fit.intercept_) / fit.scale_
+    density = np.log(fit.weights_ / fit.scale_) - distance**2 / 2
+    outlier = rows.labels < 0
+    assert outlier.any()
+    np.testing.assert_array_equal(rows.nearest[outlier], density.argmax(axis=1)[outlier])
+
+
+def test_the_cut_parts_kept_rows_from_outliers(three):
+    rows = rows_of_estimator(*three)
+    size = np.abs(rows.standardised)
+    for j in range(3):
+        mine = rows.nearest == j
+        assert size[mine & (rows.labels >= 0)].max() <= rows.cut[j] + 1e-9
+        assert size[mine & (rows.labels < 0)].min() >= rows.cut[j] - 1e-9
+
+
+def test_without_rows_the_excerpt_is_seen(three):
+    fit, X, y = three
+    given, kept = rows_of_mixture(fit.mixture_, X, y), rows_of_mixture(fit.mixture_)
+    for name in ("X", "y", "labels", "nearest", "means", "cut"):
+        np.testing.assert_allclose(getattr(kept, name), getattr(given, name))
+    assert kept.n_rows == y.size
+
+
+def test_an_excerpt_of_some_rows_knows_how_many_there_were(three):
+    fit, _, y = three
+    excerpt = fit.mixture_.excerpt
+    part = replace(
+        excerpt, X=excerpt.X[:50], y=excerpt.y[:50], labels=excerpt.labels[:50], complete=False
+    )
+    rows = rows_of_mixture(replace(fit.mixture_, excerpt=part))
+    assert (rows.y.size, rows.n_rows) == (50, y.size)
+
+
+def test_no_rows_at_all_are_refused(three):
+    fit, X, _ = three
+    with pytest.raises(DataError, match="Pass X and y"):
+        rows_of_mixture(replace(fit.mixture_, excerpt=None))
+    with pytest.raises(DataError, match="Pass X and y"):
+        rows_of_mixture(fit.mixture_, X)
+
+
+def test_other_columns_are_refused(three, tone):
+    fit, X, y = three
+    with pytest.raises(DataError, match="3 column"):
+        rows_of_estimator(fit, X[:, :3], y)
+    fit, X, y = tone
+    with pytest.raises(DataError, match="'ratio'"):
+        rows_of_estimator(fit, X.rename(columns={"stretchratio": "ratio"}), y)
+
+
+def test_of_many_rows_some_are_seen_and_all_counted(three, monkeypatch):
+    monkeypatch.setattr(module, "MOST_ROWS", 100)
+    monkeypatch.setattr(module, "FEWEST_ROWS", 1)
+    fit, X, y = three
+    rows, again = rows_of_estimator(fit, X, y), rows_of_estimator(fit, X, y)
+    assert (rows.y.size, rows.n_rows) == (100, y.size)
+    np.testing.assert_array_equal(rows.y, again.y)
+    assert set(rows.y) <= set(y)
+
+
+def test_a_trimmed_regressor_is_one_regime(calls):
+    fit, X, y = calls
+    rows = rows_of_estimator(fit, X, y)
+    np.testing.assert_array_equal(rows.labels == 0, fit.inlier_mask_)
+    np.testing.assert_allclose(rows.residuals, y - fit.predict(X))
+
+
+def test_names_of_a_frame_are_kept(tone):
+    _, X, y = tone
+    rows = rows_of_estimator(TrimmedRegressor(random_state=0).fit(X, y), X, y)
+    assert (rows.feature_names, rows.target_name) == (("stretchratio",), "tuned")
+    assert rows_of_estimator(*tone).target_name == "tuned"
+
+
+def test_of_a_pipeline_the_last_step_is_meant(tone):
+    _, X, y = tone
+    pipeline = make_pipeline(StandardScaler(), MixedLinearRegression(random_state=0)).fit(X, y)
+    rows = rows_of_estimator(pipeline, X, y)
+    np.testing.assert_allclose(rows.X, StandardScaler().fit_transform(X))
+    np.testing.assert_array_equal(rows.labels, pipeline[-1].labels_)
+
+
+@pytest.mark.parametrize("estimator", [MixedLinearRegression(), StandardScaler()])
+def test_what_is_not_fitted_is_refused(estimator):
+    with pytest.raises(ParameterError, match=f"{type(estimator).__name__}. Call fit"):
+        rows_of_estimator(estimator, pd.DataFrame({"a": [1.0, 2.0]}), [1.0, 2.0])

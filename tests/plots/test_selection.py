@@ -1,0 +1,47 @@
+"""SelectionDisplay: three criteria on one scale."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from regimix import TrimmedRegressor
+from regimix.errors import ParameterError
+from regimix.plots import SelectionDisplay
+
+
+def test_lines_are_losses_against_the_best_in_units_of_log_likelihood(three):
+    fit, _, _ = three
+    path = fit.mixture_.selection
+    display = SelectionDisplay.from_estimator(fit)
+    values = {"evidence": path.evidence, "BIC": -path.bic / 2, "ICL": -path.icl / 2}
+    for name, value in values.items():
+        line = display.lines_[name]
+        np.testing.assert_array_equal(line.get_xdata(), path.n_components)
+        np.testing.assert_allclose(line.get_ydata(), value - value.max())
+    assert display.chosen == fit.n_components_
+    assert set(display.chosen_.get_xdata()) == {fit.n_components_}
+    np.testing.assert_array_equal(display.ax_.get_xticks(), path.n_components)
+
+
+def test_what_is_not_known_is_left_out():
+    display = SelectionDisplay(
+        n_components=np.array([1, 2, 3]),
+        evidence=np.array([1.0, 5.0, np.nan]),
+        bic=np.full(3, np.nan),
+        icl=np.array([np.inf, 4.0, 2.0]),
+        chosen=2,
+    ).plot()
+    np.testing.assert_array_equal(display.lines_["evidence"].get_ydata(), [-4, 0, np.nan])
+    np.testing.assert_array_equal(display.lines_["ICL"].get_ydata(), [np.nan, -1, 0])
+    assert np.isnan(display.lines_["BIC"].get_ydata()).all()
+
+
+def test_a_mixture_without_a_path_is_refused(three):
+    with pytest.raises(ParameterError, match="kept no selection path"):
+        SelectionDisplay.from_mixture(replace(three[0].mixture_, selection=None))
+
+
+def test_one_line_has_nothing_to_select(calls):
+    with pytest.raises(ParameterError, match=TrimmedRegressor.__name__):
+        SelectionDisplay.from_estimator(*calls)
