@@ -1,0 +1,39 @@
+"""The command line: ``regimix fit | predict | report | synth | demo | lab``."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+# What the commands are made of; without it there is no command line to speak of.
+EXTRA = ("typer", "rich")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command and return its exit code.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        What follows ``regimix``; default: what the shell passed.
+
+    Returns
+    -------
+    int
+        0: done. 2: bad usage or bad data. 3: nothing found, or a limit ended the search before it
+        settled. 130: interrupted. 1: a fault of regimix itself.
+    """
+    try:
+        from regimix.cli.app import run
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in EXTRA:
+            raise
+        sys.stderr.write(
+            f"regimix: the command line needs {error.name}, which is not installed: "
+            "pip install 'regimix[cli]'\n"
+        )
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return run(arguments)

@@ -1,0 +1,99 @@
+"""Every failure as one sentence and an exit code."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from regimix.cli.console import Code
+from regimix.errors import RegimixError
+
+__all__ = ["Aborted", "CommandError", "explain", "sentence"]
+
+# Packages of extras that a command may miss, and the extra that brings them.
+EXTRAS = {
+    "jinja2": "cli",
+    "matplotlib": "plot",
+    "polars": "cli",
+    "psycopg": "sql",
+    "rich": "cli",
+    "typer": "cli",
+}
+
+
+# Parameters as the library calls them, and as the command line does.
+OPTIONS = {
+    "corruption_kind": "--corruption-kind",
+    "fit_intercept": "--no-intercept",
+    "n_components": "--components",
+    "n_features": "--features",
+    "n_jobs": "--jobs",
+    "n_samples": "--rows",
+    "random_state": "--seed",
+    "time_limit": "--time-limit",
+}
+
+
+class CommandError(RegimixError):
+    """What was asked on the command line cannot be done."""
+
+
+class Aborted(Exception):  # noqa: N818 - not an error: someone pressed Ctrl-C
+    """The user does not want to wait."""
+
+
+def explain(error: BaseException, command: str = "regimix") -> tuple[str, Code]:
+    """Say what went wrong, and how the command ends.
+
+    Parameters
+    ----------
+    error : exception
+    command : str
+        As typed, for example "regimix fit": where to look for help.
+    """
+    if isinstance(error, RegimixError):
+        return sentence(str(error)), Code.REFUSED
+    # typer calls an interrupt Abort.
+    if isinstance(error, Aborted | KeyboardInterrupt) or type(error).__name__ == "Abort":
+        return str(error) or "interrupted.", Code.INTERRUPTED
+    # typer's own errors about options and arguments; older ones are click's.
+    usage = getattr(error, "format_message", None)
+    if usage is not None:
+        return _usage(usage(), command), Code.REFUSED
+    if isinstance(error, ModuleNotFoundError) and _package(error) in EXTRAS:
+        package = _package(error)
+        return (
+            f"this needs {package}, which is not installed: "
+            f"pip install 'regimix[{EXTRAS[package]}]'"
+        ), Code.REFUSED
+    if isinstance(error, OSError):
+        return _system(error), Code.REFUSED
+    if isinstance(error, MemoryError):
+        return "not enough memory for all rows; --rows N fits a sample of them.", Code.REFUSED
+    return (
+        f"an error that should not happen ({type(error).__name__}: {error}); please report it, "
+        f"with what '{command.replace('regimix', 'regimix --debug', 1)} ...' prints."
+    ), Code.FAULT
+
+
+def sentence(message: str) -> str:
+    """Say a message of the library in the words of the command line."""
+    pattern = rf"\b({'|'.join(OPTIONS)})\b"
+    return re.sub(pattern, lambda found: OPTIONS[found[1]], message)
+
+
+def _usage(message: str, command: str) -> str:
+    words = message.strip()
+    if words and words[-1] not in ".?!":
+        words += "."
+    return f"{words} See '{command} --help'."
+
+
+def _package(error: ModuleNotFoundError) -> str:
+    return (error.name or "").partition(".")[0]
+
+
+def _system(error: OSError) -> str:
+    reason = (error.strerror or str(error) or type(error).__name__).rstrip(".")
+    names: list[Any] = [name for name in (error.filename, error.filename2) if name is not None]
+    return f"{', '.join(map(str, names))}: {reason}." if names else f"{reason}."

@@ -1,0 +1,228 @@
+"""``regimix fit``: from a table to its regimes."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regimix.cli.console import Voice
+from regimix.cli.failures import CommandError
+from regimix.cli.options import (
+    DATA,
+    OUTPUT,
+    SEARCH,
+    Data,
+    Json,
+    Key,
+    Missing,
+    MissingRows,
+    Query,
+    Quiet,
+    Rows,
+    count_or_auto,
+    names,
+    share_or_auto,
+)
+from regimix.cli.outputs import MODEL, REPORT, TABLE, check_outputs
+from regimix.cli.work import Files, Look, fit_and_tell
+
+if TYPE_CHECKING:
+    from regimix.tables import DataSet
+
+__all__ = ["fit"]
+
+
+class Search(StrEnum):
+    """Where starts come from."""
+
+    AUTO = "auto"
+    JOINT = "joint"
+    NET = "net"
+
+
+def fit(
+    data: Data,
+    target: Annotated[
+        str,
+        typer.Option(
+            "--target", "-y", metavar="COLUMN", help="The column to explain.", rich_help_panel=DATA
+        ),
+    ],
+    features: Annotated[
+        str | None,
+        typer.Option(
+            "--features",
+            "-x",
+            metavar="A,B,...",
+            help="The columns that explain it; a comma in a name is doubled.",
+            show_default="all that can be used",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    drop: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,...",
+            help="Columns to leave out.",
+            show_default=False,
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="How often, or how much, each row counts.",
+            show_default=False,
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    key: Key = None,
+    missing: MissingRows = Missing.DROP,
+    rows: Rows = None,
+    query: Query = None,
+    components: Annotated[
+        str,
+        typer.Option(
+            "--components", "-m", metavar="N|auto", help="How many regimes.", rich_help_panel=SEARCH
+        ),
+    ] = "auto",
+    keep: Annotated[
+        str,
+        typer.Option(
+            metavar="SHARE|auto",
+            help="Share of the rows that belong to regimes; 1 allows no outliers.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = "auto",
+    search: Annotated[
+        Search,
+        typer.Option(
+            metavar="auto|joint|net",
+            help="Every source of starts, the joint one alone, or the paper's Algorithm 2.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = Search.AUTO,
+    no_intercept: Annotated[
+        bool,
+        typer.Option(
+            "--no-intercept",
+            metavar="",
+            help="Let every regime pass through the origin.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = False,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Stop the search with the best so far.",
+            show_default=False,
+            rich_help_panel=SEARCH,
+        ),
+    ] = None,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            "--jobs",
+            "-j",
+            metavar="N",
+            help="Processors to use, -1: all; the answer is the same.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = 1,
+    seed: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="The same seed gives the same answer.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = 0,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.regimix",
+            help="Write the model, for predict and report.",
+            show_default=False,
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the regime of each row: .csv, .tsv, .parquet, ...",
+            show_default=False,
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.html",
+            help="Write a report, one page that needs no network.",
+            show_default=False,
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    terms: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Most coefficients to print.", rich_help_panel=OUTPUT
+        ),
+    ] = 10,
+    outliers: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, help="Most outliers to print.", rich_help_panel=OUTPUT),
+    ] = 5,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Find the regimes of a table: how many, what each one's equation is, which rows are wrong."""
+    if jobs == 0:
+        raise CommandError("--jobs must be a whole number from 1, or -1 for all; got 0.")
+    if time_limit is not None and not time_limit > 0:
+        raise CommandError(f"--time-limit must be above 0 seconds; got {time_limit:g}.")
+    settings = {
+        "n_components": count_or_auto("--components", components),
+        "keep": share_or_auto("--keep", keep),
+        "search": search.value,
+        "fit_intercept": not no_intercept,
+        "time_limit": time_limit,
+        "n_jobs": jobs,
+        "random_state": seed,
+    }
+    files = Files(model, labels, report)
+    check_outputs(
+        [("--model", model, MODEL), ("--labels", labels, TABLE), ("--report", report, REPORT)],
+        sources=[data],
+    )
+    read = partial(
+        _read,
+        data,
+        target=target,
+        features=names(features),
+        drop=names(drop) or (),
+        weights=weights,
+        key=key,
+        missing=missing.value,
+        rows=rows,
+        seed=seed,
+        query=query,
+    )
+    look = Look(terms=terms, outliers=outliers, as_json=as_json)
+    voice = Voice(quiet=quiet, machine=as_json)
+    raise typer.Exit(fit_and_tell(read, settings, files, look, voice))
+
+
+def _read(source: str, **how: object) -> DataSet:
+    # polars is loaded when a table is read, not when help is asked for.
+    from regimix import tables
+
+    return tables.read(source, **how)  # type: ignore[arg-type]

@@ -1,0 +1,138 @@
+"""``regimix synth``: data whose truth is known."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regimix.cli.console import Voice
+from regimix.cli.options import Quiet, Seed, each
+from regimix.cli.outputs import TABLE, TRUTH, check_outputs
+
+if TYPE_CHECKING:
+    from regimix.synth import MLRCData
+
+__all__ = ["synth"]
+
+
+class Kind(StrEnum):
+    """What corruption does to a response."""
+
+    GROSS = "gross"
+    SAME_SCALE = "same-scale"
+    ADVERSARIAL = "adversarial"
+
+
+def synth(
+    out: Annotated[
+        Path,
+        typer.Argument(metavar="OUT", help="Where the rows go: .csv, .tsv, .parquet, ..."),
+    ],
+    rows: Annotated[int, typer.Option("--rows", "-n", metavar="N", min=1, help="Rows.")] = 1000,
+    features: Annotated[
+        int, typer.Option("--features", "-d", metavar="D", min=1, help="Columns x0, x1, ...")
+    ] = 5,
+    components: Annotated[
+        int, typer.Option("--components", "-m", metavar="M", min=1, help="Regimes.")
+    ] = 2,
+    shares: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="Their relative sizes.", show_default="equal"),
+    ] = None,
+    corruption: Annotated[
+        float, typer.Option(metavar="SHARE", help="Share of the rows whose response is wrong.")
+    ] = 0.0,
+    kind: Annotated[
+        Kind,
+        typer.Option(
+            "--corruption-kind",
+            metavar="gross|same-scale|adversarial",
+            help="Errors added, responses redrawn, or one wrong regime that wrong rows agree on.",
+        ),
+    ] = Kind.GROSS,
+    noise: Annotated[
+        str,
+        typer.Option(metavar="SD", help="Standard deviation of the noise, for all or each: A,B."),
+    ] = "0.1",
+    separation: Annotated[
+        float | None,
+        typer.Option(
+            metavar="Q",
+            help="Smallest distance of two regimes over the largest length.",
+            show_default="drawn",
+        ),
+    ] = None,
+    intercepts: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="Intercepts of the regimes.", show_default="none"),
+    ] = None,
+    seed: Seed = 0,
+    truth: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.json", help="Where the truth goes.", show_default="OUT.truth.json"
+        ),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Make data with known regimes and corrupted rows, and write down the truth."""
+    answers = truth if truth is not None else out.with_name(f"{out.name}.truth.json")
+    check_outputs([("OUT", out, TABLE), ("--truth", answers, TRUTH)])
+    from regimix.synth import make_mlrc
+
+    data = make_mlrc(
+        rows,
+        features,
+        components,
+        weights=each("--shares", shares, components),
+        corruption=corruption,
+        corruption_kind=kind.value,
+        noise=each("--noise", noise, components) or 0.0,
+        separation=separation,
+        intercepts=each("--intercepts", intercepts, components),
+        random_state=seed,
+    )
+    _write(out, answers, data, seed)
+    wrong = int(data.truth.corrupted.sum())
+    voice = Voice(quiet=quiet)
+    voice.answer(
+        f"{out}: {rows} rows, {features} features x0, x1, ..., target y; {wrong} wrong.", whole=True
+    )
+    voice.answer(f"{answers}: the {components} regimes, and where each row belongs.", whole=True)
+
+
+def _write(out: Path, answers: Path, data: MLRCData, seed: int) -> None:
+    from regimix.atomic import write_bytes
+    from regimix.tables import write_table
+
+    columns: dict[str, Any] = {f"x{i}": column for i, column in enumerate(data.X.T)}
+    write_table(out, {**columns, "y": data.y})
+    text = json.dumps(_truth(data, seed), indent=1)
+    write_bytes(answers, f"{text}\n".encode())
+
+
+def _truth(data: MLRCData, seed: int) -> dict[str, Any]:
+    """Put the truth into dictionaries and lists; labels are in the order of the rows."""
+    truth = data.truth
+    return {
+        "seed": seed,
+        "target": "y",
+        "features": [f"x{i}" for i in range(data.X.shape[1])],
+        "regimes": [
+            {
+                "label": j,
+                "share": float(truth.clean_fraction[j]),
+                "intercept": float(truth.intercept[j]),
+                "coef": truth.coef[j].tolist(),
+                "noise": float(truth.noise[j]),
+            }
+            for j in range(len(truth.coef))
+        ],
+        "corrupted": int(truth.corrupted.sum()),
+        "wrong_coef": None if truth.wrong_coef is None else truth.wrong_coef.tolist(),
+        "labels": truth.labels.tolist(),
+    }

@@ -1,0 +1,197 @@
+"""A fit with everything around it: watched, written to files, told."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regimix.cli.console import Code
+from regimix.cli.failures import Aborted, sentence
+from regimix.cli.watch import Bar, Interrupts, progress_bar
+from regimix.errors import ConvergenceWarning, RankWarning, RegimixWarning
+
+if TYPE_CHECKING:
+    from regimix.cli.console import Voice
+    from regimix.mixture.result import Mixture
+    from regimix.tables import DataSet
+
+__all__ = ["Files", "Look", "fit_and_tell"]
+
+# Reasons to stop that leave the search unfinished.
+LIMITS = ("max_starts", "time_limit")
+INTERRUPTED = ("callback", "interrupted")
+
+
+@dataclass(frozen=True)
+class Files:
+    """What is to be written; None: not asked for."""
+
+    model: Path | None = None
+    labels: Path | None = None
+    report: Path | None = None
+
+
+@dataclass(frozen=True)
+class Look:
+    """How the answer is told: how many terms and outliers, whether as JSON, with what files."""
+
+    terms: int = 10
+    outliers: int = 5
+    as_json: bool = False
+    name_files: bool = True
+
+
+@dataclass
+class Told:
+    """What a fit came to."""
+
+    mixture: Mixture
+    warnings: list[str] = field(default_factory=list)
+    code: Code = Code.DONE
+
+
+@dataclass
+class Written:
+    """Files that were written, by what they are; and why one was not."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    failure: Exception | None = None
+
+
+def fit_and_tell(
+    read: Callable[[], DataSet],
+    settings: dict[str, Any],
+    files: Files,
+    look: Look,
+    voice: Voice,
+) -> Code:
+    """Read a table, fit it, write the files that were asked for, and tell what was found.
+
+    Parameters
+    ----------
+    read : callable
+        Returns the table.
+    settings : dict
+        Parameters of ``MixedLinearRegression``.
+    """
+    with Interrupts() as interrupts:
+        with progress_bar(voice, settings.get("time_limit")) as bar:
+            data = read()
+            bar.stage("first look")
+            told = _fit(data, settings, interrupts, bar)
+            if told.mixture.stopped in INTERRUPTED and told.mixture.found_nothing:
+                raise Aborted("interrupted before a regime was found; nothing was written.")
+            bar.stage("writing")
+            written = _write(files, told.mixture, data)
+        told.code = Code.INTERRUPTED if interrupts.count else told.code
+    if look.as_json:
+        _print_json(told, data, written.files)
+    _tell(told, data, look, voice)
+    if look.name_files:
+        for what, path in written.files.items():
+            voice.note(f"Wrote the {what}: {path}", whole=True)
+    if written.failure is not None:
+        raise written.failure
+    return told.code
+
+
+def _fit(data: DataSet, settings: dict[str, Any], interrupts: Interrupts, bar: Bar) -> Told:
+    from regimix.estimators.mixture import MixedLinearRegression
+
+    def callback(step: Any) -> bool:
+        bar.step(step)
+        return interrupts.look()
+
+    model = MixedLinearRegression(**settings, callback=callback)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(data.frame(), data.target(), data.weights)
+    return _judged(model.mixture_, caught)
+
+
+def _judged(mixture: Mixture, caught: list[warnings.WarningMessage]) -> Told:
+    """Say how a fit ended, and what of it must be read."""
+    told = Told(mixture)
+    cut_short = mixture.stopped in INTERRUPTED
+    if cut_short:
+        told.warnings.append("the search was interrupted; this is the best it had found.")
+    elif mixture.found_nothing or mixture.stopped in LIMITS:
+        told.code = Code.INCOMPLETE
+    for warning in caught:
+        said = cut_short and issubclass(warning.category, ConvergenceWarning)
+        if issubclass(warning.category, RegimixWarning) and not said:
+            told.warnings.append(sentence(str(warning.message)))
+    # A lack of rank, the usual reason for missing errors, has a warning of its own.
+    if mixture.inference is not None and not any(w.category is RankWarning for w in caught):
+        notes = enumerate(mixture.inference.notes)
+        told.warnings += [f"regime {j}: {note}." for j, note in notes if note]
+    return told
+
+
+def _write(files: Files, mixture: Mixture, data: DataSet) -> Written:
+    """Write what was asked for, each file whole or not at all.
+
+    A file that cannot be written keeps neither the others nor the answer from the user.
+    """
+    written = Written()
+    for what, path, write in (
+        ("model", files.model, _write_model),
+        ("labels", files.labels, _write_labels),
+        ("report", files.report, _write_report),
+    ):
+        if path is None:
+            continue
+        try:
+            write(path, mixture, data)
+        except Exception as error:
+            written.failure = written.failure or error
+        else:
+            written.files[what] = str(path)
+    return written
+
+
+def _write_model(path: Path, mixture: Mixture, data: DataSet) -> None:
+    from regimix.store import save
+
+    save(mixture, path, recipe=data.recipe.to_json())
+
+
+def _write_labels(path: Path, mixture: Mixture, data: DataSet) -> None:
+    from regimix.tables import write_labels
+
+    write_labels(path, data, mixture, labels=mixture.labels)
+
+
+def _write_report(path: Path, mixture: Mixture, data: DataSet) -> None:
+    from regimix import report
+
+    report.write(path, mixture, data.X, data.y, keys=data.keys)
+
+
+def _print_json(told: Told, data: DataSet, written: dict[str, str]) -> None:
+    from regimix.cli.summary import summary
+
+    plain = summary(
+        told.mixture, data, warnings=told.warnings, files=written, exit_code=int(told.code)
+    )
+    sys.stdout.write(json.dumps(plain, indent=1, allow_nan=False) + "\n")
+    sys.stdout.flush()
+
+
+def _tell(told: Told, data: DataSet, look: Look, voice: Voice) -> None:
+    """Print what was found, for people."""
+    for note in data.notes:
+        voice.note(note)
+    for warning in told.warnings:
+        voice.warn(warning)
+    if (data.notes or told.warnings) and voice.err.is_terminal:
+        voice.note()
+    if not voice.quiet:
+        from regimix.cli.show import tell_mixture
+
+        tell_mixture(told.mixture, data, look.terms, look.outliers, voice)

@@ -1,0 +1,267 @@
+"""The answer in words: how many regimes, what each one says, which rows are wrong, how sure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from regimix.mixture.result import Mixture
+from regimix.report.rows import SURE, Rows
+from regimix.report.terms import Terms
+from regimix.report.words import (
+    clean,
+    count,
+    interval,
+    listing,
+    named,
+    number,
+    percent,
+    regime,
+    several,
+    spelled,
+)
+
+__all__ = ["Headline", "RegimeWords", "headline"]
+
+# Features that a sentence can hold, and rows.
+MOST_NAMED, MOST_ROWS = 3, 8
+# Digits of a number in a sentence.
+SENTENCE = 3
+# Widest equation on the page, in characters.
+EQUATION = 96
+# How much likelier the data are, as a logarithm: exp(3) = 20 to one, exp(10) = 22,000 to one.
+THIN, FAIR, STRONG = 3.0, 10.0, 50.0
+EARLY = {
+    "max_starts": "it had used up the starts it was allowed",
+    "time_limit": "its time was over",
+    "callback": "it was told to stop",
+    "interrupted": "it was interrupted",
+}
+
+
+@dataclass(frozen=True)
+class RegimeWords:
+    """One regime in words."""
+
+    index: int
+    name: str
+    share: str
+    equation: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The top of the page.
+
+    Attributes
+    ----------
+    title, lead : str
+        The answer in a line, and in a few.
+    regimes : list of RegimeWords
+    wrong, sure : str
+        Which rows fit no regime, and how sure all this is.
+    notices : list of str
+        What must be known before anything is believed.
+    """
+
+    title: str
+    lead: str
+    regimes: list[RegimeWords]
+    wrong: str
+    sure: str
+    notices: list[str]
+
+
+def headline(mixture: Mixture, rows: Rows | None, terms: Terms) -> Headline:
+    """Put the answer into words."""
+    return Headline(
+        title=_title(mixture, terms),
+        lead=_lead(mixture, rows, terms),
+        regimes=[_regime(mixture, terms, j) for j in range(mixture.n_components)],
+        wrong=_wrong(mixture, rows),
+        sure=_sure(mixture, rows),
+        notices=_notices(mixture),
+    )
+
+
+def _title(mixture: Mixture, terms: Terms) -> str:
+    target, m = named(terms.target), mixture.n_components
+    if mixture.found_nothing:
+        return f"No linear relation explains {target}"
+    if m == 1:
+        return f"One linear relation explains {target}"
+    return f"{spelled(m).capitalize()} linear regimes explain {target}"
+
+
+def _lead(mixture: Mixture, rows: Rows | None, terms: Terms) -> str:
+    d, n = mixture.coef.shape[1], count(mixture.n_rows, "row")
+    by = named(terms.name(0)) if d == 1 else several(d, "feature")
+    if mixture.found_nothing:
+        return (
+            f"The {n} give no evidence that {named(terms.target)} depends on {by} beyond its own "
+            "spread. What follows is a robust line through all rows: a description, not a finding."
+        )
+    share = _outlying(mixture, rows)
+    explained = f"{percent(1 - share)} of the {n}" if share else f"all {n}"
+    if mixture.n_components == 1:
+        return f"One equation in {by} accounts for {explained}. {_rest(share, 'do not fit it')}"
+    each = f"{spelled(mixture.n_components).capitalize()} different equations in {by}"
+    return f"{each} account for {explained}, each for its own. {_rest(share, 'fit none of them')}"
+
+
+def _rest(share: float, verb: str) -> str:
+    if not share:
+        return "No row is an outlier."
+    return f"The other {percent(share)} {verb} and are set aside as outliers."
+
+
+def _outlying(mixture: Mixture, rows: Rows | None) -> float:
+    """Share of rows that fit no regime, by their labels where they are known."""
+    labels = mixture.labels if mixture.labels.size else None if rows is None else rows.labels
+    return mixture.outlier_share if labels is None else float(np.mean(labels < 0))
+
+
+def _regime(mixture: Mixture, terms: Terms, index: int) -> RegimeWords:
+    return RegimeWords(
+        index=index,
+        name=regime(index).capitalize(),
+        share=percent(float(mixture.weights[index])),
+        equation=clean(mixture.equation(index, EQUATION), 2 * EQUATION),
+        sentence=f"{_effects(mixture, terms, index)} {_spread(mixture, index)}",
+    )
+
+
+def _effects(mixture: Mixture, terms: Terms, index: int) -> str:
+    """Say what moves the response in a regime."""
+    order, target = terms.order_in(index), named(terms.target)
+    if not order:
+        level = number(float(mixture.intercept[index]))
+        return f"Whatever the features, {target} is about {level}."
+    if len(order) > 1:
+        moving = [f"{named(terms.name(i))} ({_signed(mixture.coef[index, i])})" for i in order]
+        others = "other feature" if len(order) == MOST_NAMED + 1 else "other features"
+        return f"Per unit, {target} moves most with {listing(moving, MOST_NAMED, others)}."
+    feature, slope = order[0], float(mixture.coef[index, order[0]])
+    name, bounds = named(terms.name(feature)), terms.bounds
+    if bounds is None or not np.isfinite(bounds[index, feature]).all():
+        return f"With each unit of {name}, {target} {_moves(slope)}."
+    low, high = (float(end) for end in bounds[index, feature])
+    known = f"{terms.percent} interval {interval(low, high)}"
+    if low <= 0 <= high:
+        return f"It hardly depends on {name}: {_signed(slope)} a unit ({known})."
+    return f"With each unit of {name}, {target} {_moves(slope)} ({known})."
+
+
+def _moves(slope: float) -> str:
+    return f"{'rises' if slope > 0 else 'falls'} by {number(abs(slope), SENTENCE)}"
+
+
+def _signed(value: float) -> str:
+    return ("+" if value > 0 else "") + number(float(value), SENTENCE)
+
+
+def _spread(mixture: Mixture, index: int) -> str:
+    noise = float(mixture.scale[index])
+    if not noise:
+        return "Its rows lie exactly on it."
+    spread = f"Its rows scatter around it by {number(noise, SENTENCE)}, one standard deviation"
+    if mixture.inference is None or not np.isfinite(mixture.inference.r_squared[index]):
+        return f"{spread}."
+    explained = percent(max(0.0, float(mixture.inference.r_squared[index])))
+    return f"{spread}; it explains {explained} of their variation."
+
+
+def _wrong(mixture: Mixture, rows: Rows | None) -> str:
+    """Say which rows fit no regime."""
+    share = _outlying(mixture, rows)
+    known = f"{count(round(share * mixture.n_rows), 'row')} ({percent(share)}) fit no regime"
+    if rows is None:
+        return f"{known}." if share else "None: every row lies within reach of a regime."
+    outliers = rows.outliers
+    if not outliers.size and rows.of > rows.n and share:
+        return f"{known}; none of them is in the excerpt of {rows.n:,} that is shown here."
+    if not outliers.size:
+        return "None: every row lies within reach of a regime."
+    said = f"{count(int(outliers.size), 'row')} ({percent(outliers.size / rows.n)})"
+    if rows.of > rows.n:
+        said += f" of the {rows.n:,} kept as an excerpt"
+    keys = listing([clean(rows.keys[i], 24) for i in outliers], MOST_ROWS)
+    worst = float(np.abs(rows.distance[outliers[0]]))
+    order = f", farthest first (the first by {number(worst, 2)} deviations)"
+    many = f": {keys}{order if np.isfinite(worst) and outliers.size > 1 else ''}"
+    return f"{said} {'fits' if outliers.size == 1 else 'fit'} no regime{many}."
+
+
+def _sure(mixture: Mixture, rows: Rows | None) -> str:
+    said = []
+    if mixture.found_nothing:
+        return "The data do not support any relation; more rows or other columns might."
+    if mixture.settings.search != "net":
+        said.append(_evidence(mixture))
+    closest = _closest(mixture)
+    if closest:
+        said.append(closest)
+    if rows is not None and mixture.n_components > 1:
+        doubtful = int(rows.doubtful.size)
+        said.append(
+            f"{count(doubtful, 'row')} ({percent(doubtful / rows.n)}) could belong to more than "
+            f"one regime, or to none: their likeliest home is less than {percent(SURE)} likely."
+            if doubtful
+            else "Every row has one home that is far likelier than the others."
+        )
+    return " ".join(said)
+
+
+def _evidence(mixture: Mixture) -> str:
+    each = mixture.component_evidence
+    weakest = mixture.evidence if each is None else float(np.min(each))
+    least = min(weakest, mixture.evidence)
+    grade = "thin" if least < THIN else "fair" if least < FAIR else "strong"
+    grade = "overwhelming" if least > STRONG else grade
+    whole = number(mixture.evidence, SENTENCE)
+    score = f"The evidence is {grade}: {whole} for the model as a whole"
+    if each is None or mixture.n_components == 1:
+        return f"{score} (a logarithm; 10 is already 22,000 to one)."
+    which = regime(int(np.argmin(each)))
+    return (
+        f"{score}, and {number(weakest, SENTENCE)} for {which}, the least certain "
+        "(logarithms; 10 is already 22,000 to one)."
+    )
+
+
+def _closest(mixture: Mixture) -> str:
+    """Name the two regimes that are hardest to tell apart."""
+    if mixture.n_components < 2 or mixture.inference is None:
+        return ""
+    apart = np.array(mixture.separation(), dtype=np.float64)
+    np.fill_diagonal(apart, np.inf)
+    if not np.isfinite(apart).any():
+        return ""
+    i, j = sorted(int(k) for k in np.unravel_index(np.nanargmin(apart), apart.shape))
+    words = f"{number(float(apart[i, j]), 2)} times what chance explains"
+    if mixture.n_components == 2:
+        return f"The two equations differ by {words}."
+    return f"The most similar equations, of regimes {i} and {j}, differ by {words}."
+
+
+def _notices(mixture: Mixture) -> list[str]:
+    said = []
+    if mixture.stopped in EARLY:
+        said.append(
+            f"The search ended early: {EARLY[mixture.stopped]}. There may be more to find; this is "
+            "the best so far."
+        )
+    asked = mixture.settings.n_components
+    if asked is not None and mixture.n_components < asked and not mixture.found_nothing:
+        said.append(f"{asked} regimes were asked for; the rows support {mixture.n_components}.")
+    columns = mixture.coef.shape[1] + mixture.fit_intercept
+    if mixture.ranks and min(mixture.ranks) < columns:
+        said.append(
+            f"The rows of a regime determine {min(mixture.ranks)} of its {columns} coefficients: "
+            "columns depend on each other, or rows are few. Read single coefficients with care."
+        )
+    if mixture.gate is not None:
+        said.append("Shares depend on the features here; those shown are averages over the rows.")
+    return said

@@ -1,0 +1,71 @@
+"""A mixture at the end of a notebook's cell: the answer, a table and a picture, no script."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from regimix.mixture.result import Mixture
+from regimix.report.headline import Headline, headline
+from regimix.report.rows import read_rows
+from regimix.report.scatter import Cloud
+from regimix.report.svg import Html, prose, swatch, tag
+from regimix.report.terms import Terms
+from regimix.report.words import aligned, clean, percent
+
+__all__ = ["mixture_html"]
+
+LEVEL = 0.95
+# A notebook keeps every output: its pictures are small.
+MOST_POINTS = 600
+SIZE = (560.0, 320.0)
+EQUATION = 72
+
+
+def mixture_html(mixture: Mixture) -> str:
+    """Show a mixture in a notebook; jinja2 is not needed.
+
+    Parameters
+    ----------
+    mixture : Mixture
+
+    Returns
+    -------
+    str
+        HTML that stands alone, with its style and without a script.
+    """
+    rows = read_rows(mixture, None, None, None)
+    terms = Terms.of(mixture, None if rows is None else rows.X, LEVEL)
+    answer = headline(mixture, rows, terms)
+    parts = [
+        tag("style", Html(files("regimix.report").joinpath("notebook.css").read_text("utf-8"))),
+        tag("div", prose(answer.title), class_="regimix-title"),
+        tag("p", prose(answer.lead)),
+        *(tag("p", notice) for notice in answer.notices),
+        _table(mixture, answer),
+    ]
+    if rows is not None:
+        cloud = Cloud.of(rows, terms, MOST_POINTS)
+        parts += [cloud.draw(*SIZE), tag("p", _below(cloud), class_="regimix-soft")]
+    return tag("div", *parts, class_="regimix")
+
+
+def _table(mixture: Mixture, answer: Headline) -> Html:
+    head = [tag("th", name, scope="col") for name in ("", "share", "noise")]
+    head.append(tag("th", "equation", scope="col", class_="words"))
+    lines = []
+    for regime, noise in zip(answer.regimes, aligned(mixture.scale.tolist()), strict=True):
+        name = tag("th", swatch(regime.index), str(regime.index), scope="row")
+        equation = clean(mixture.equation(regime.index, EQUATION), 2 * EQUATION)
+        cells = tag("td", regime.share), tag("td", noise), tag("td", equation, class_="words")
+        lines.append(tag("tr", name, *cells))
+    if mixture.outlier_share > 0:
+        name = tag("th", swatch(-1), "-1", scope="row")
+        share = tag("td", percent(mixture.outlier_share))
+        lines.append(tag("tr", name, share, tag("td"), tag("td", "outliers", class_="words")))
+    return tag("table", tag("thead", tag("tr", *head)), tag("tbody", *lines))
+
+
+def _below(cloud: Cloud) -> str:
+    others = "Other features are held at their means, by each row's own regime. "
+    said = others if cloud.terms.order.size > 1 else ""
+    return f"{said}{cloud.sampled} report(path) writes the whole story.".replace("  ", " ").strip()

@@ -1,0 +1,68 @@
+"""What it takes to get the same answer again."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+
+from regimix.mixture.result import Mixture
+from regimix.mixture.settings import Settings
+from regimix.report.words import clean, number
+
+__all__ = ["facts", "snippet"]
+
+# Settings that the estimator knows by the same name. The seed and the shares have other names;
+# n_jobs changes nothing.
+SAME_NAME = (
+    *("n_components", "keep", "search", "subspace", "solver", "max_iter", "tol"),
+    *("max_starts", "time_limit", "granularity", "tolerance"),
+)
+MOST_NAMES, MOST_CHARACTERS = 12, 400
+
+
+def snippet(mixture: Mixture) -> str:
+    """Write the Python that fits the same model to the same rows."""
+    given, usual = mixture.settings, Settings()
+    options = [
+        f"{name}={getattr(given, name)!r}"
+        for name in SAME_NAME
+        if getattr(given, name) != getattr(usual, name)
+    ]
+    if given.taus is not None:
+        options.append(f"shares={list(given.taus)!r}")
+    if not mixture.fit_intercept:
+        options.append("fit_intercept=False")
+    options.append(f"random_state={mixture.seed}")
+    inside = ", ".join(options)
+    if len(inside) > 60:
+        inside = "\n    " + ",\n    ".join(options) + ",\n"
+    lines = ["from regimix import MixedLinearRegression", "", *_columns(mixture)]
+    lines += [f"fit = MixedLinearRegression({inside}).fit(X, y)", "print(fit.mixture_)"]
+    return "\n".join(lines)
+
+
+def _columns(mixture: Mixture) -> list[str]:
+    """Name the columns, if the table had names."""
+    names = mixture.feature_names
+    unnamed = names == tuple(f"x{i}" for i in range(len(names)))
+    # ascii() spells out what is invisible or could turn the direction of the text.
+    listed = ascii(list(names))
+    if unnamed or len(names) > MOST_NAMES or len(listed) > MOST_CHARACTERS:
+        return []
+    return [f"X, y = table[{listed}], table[{mixture.target_name!a}]"]
+
+
+def facts(mixture: Mixture, date: str) -> list[tuple[str, str]]:
+    """List what else belongs to the record."""
+    seconds = [f"{stage} {number(took, 2)}" for stage, took in mixture.timings.items()]
+    listed = [
+        ("Written", date),
+        ("With", f"regimix {version('regimix')}, Python {platform.python_version()}"),
+        ("Rows", f"{mixture.n_rows:,}"),
+        ("Features", f"{mixture.coef.shape[1]:,}"),
+        ("Seed", str(mixture.seed)),
+        ("Search ended", clean(mixture.stopped)),
+        ("Components from", ", ".join(dict.fromkeys(map(clean, mixture.origin)))),
+        ("Seconds", ", ".join(map(clean, seconds))),
+    ]
+    return [(name, value) for name, value in listed if value]

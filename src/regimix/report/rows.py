@@ -1,0 +1,147 @@
+"""The rows that a report shows: what each one is, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regimix.errors import DataError
+from regimix.intake import Table, read_target
+from regimix.mixture.result import Mixture
+
+__all__ = ["Rows", "read_rows", "sample"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# A row is doubtful if its likeliest home is less likely than this.
+SURE = 0.8
+# Of a table of any size, the same rows are drawn again.
+SAMPLE_SEED = 20211
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows beside a mixture.
+
+    Attributes
+    ----------
+    X, y : ndarray of shape (n, d), (n,)
+    labels : ndarray of shape (n,)
+        The regime of each row, -1 for outliers.
+    keys : sequence of str or int
+        What the reader calls the rows.
+    numbered : bool
+        Whether the keys are row numbers that count from 0.
+    home : ndarray of shape (n,)
+        The regime, or for outliers the nearest one in deviations.
+    expected, residual, distance : ndarray of shape (n,)
+        Response expected there, how much the row is off, and the same in deviations of the noise.
+    outlying, sure : ndarray of shape (n,)
+        Probability of being an outlier, and of the likeliest home.
+    of : int
+        Rows of the whole table; more than n if these are an excerpt.
+    """
+
+    X: NDArray[Any]
+    y: Floats
+    labels: Ints
+    keys: Sequence[Any]
+    numbered: bool
+    home: Ints
+    expected: Floats
+    residual: Floats
+    distance: Floats
+    outlying: Floats
+    sure: Floats
+    of: int
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.y.size)
+
+    @property
+    def outliers(self) -> Ints:
+        """Positions of the outliers, the farthest first."""
+        found = np.flatnonzero(self.labels < 0)
+        return found[np.argsort(-np.abs(self.distance[found]), kind="stable")]
+
+    @property
+    def doubtful(self) -> Ints:
+        """Positions of rows that more than one home fits, the least sure first."""
+        found = np.flatnonzero(self.sure < SURE)
+        return found[np.argsort(self.sure[found], kind="stable")]
+
+    def of_regime(self, index: int) -> Ints:
+        """Positions of the rows of a regime."""
+        return np.flatnonzero(self.labels == index)
+
+
+def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -> Rows | None:
+    """Put rows beside the mixture; without X, those that the mixture remembers, if any."""
+    if X is None and y is None:
+        excerpt = mixture.excerpt
+        if excerpt is None:
+            return None
+        names = None if keys is None else _keys(keys, mixture.n_rows, "rows of the fit")
+        chosen = excerpt.numbers if names is None else [names[i] for i in excerpt.numbers]
+        of = len(excerpt.y) if excerpt.complete else mixture.n_rows
+        return _beside(mixture, excerpt.X, excerpt.y, excerpt.labels, chosen, of, shares)
+    if X is None or y is None:
+        raise DataError(
+            f"a report on rows needs X and y; got only {'X' if y is None else 'y'}. Pass both, or "
+            "neither: then the rows that the mixture remembers are shown."
+        )
+    values = Table.read(X, fewest_rows=1).values
+    target = read_target(y, values.shape[0])
+    named = np.arange(target.size) if keys is None else _keys(keys, target.size, "rows of X")
+    labels = mixture.assign(X, y, shares)
+    return _beside(mixture, values, target, labels, named, target.size, shares)
+
+
+def _keys(keys: Any, n: int, what: str) -> list[Any]:
+    names = keys.tolist() if hasattr(keys, "tolist") else list(keys)
+    if len(names) != n:
+        raise DataError(f"keys must name each of the {n} {what}; got {len(names)} keys.")
+    return names
+
+
+def _beside(
+    mixture: Mixture, X: NDArray[Any], y: Floats, labels: Ints, keys: Any, of: int, shares: Any
+) -> Rows:
+    means = mixture.predict_components(X)
+    # An exact fit has no noise: any row off it is infinitely far.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distances = np.nan_to_num((y[:, None] - means) / mixture.scale, nan=0.0)
+    nearest = np.argmin(np.abs(distances), axis=1)
+    home = np.where(labels < 0, nearest, labels).astype(np.int64)
+    place = np.arange(y.size)
+    belongs = mixture.responsibilities(X, y, shares)
+    return Rows(
+        X=X,
+        y=y,
+        labels=np.asarray(labels, dtype=np.int64),
+        keys=keys,
+        numbered=isinstance(keys, np.ndarray),
+        home=home,
+        expected=means[place, home],
+        residual=y - means[place, home],
+        distance=distances[place, home],
+        outlying=belongs[:, -1],
+        sure=belongs.max(axis=1),
+        of=of,
+    )
+
+
+def sample(positions: Ints, most: int) -> Ints:
+    """Draw at most so many, uniformly and always the same, in their order."""
+    if positions.size <= most:
+        return positions
+    rng = np.random.default_rng(SAMPLE_SEED)
+    chosen = np.sort(rng.choice(positions.size, size=most, replace=False))
+    return positions[chosen]

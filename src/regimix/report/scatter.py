@@ -1,0 +1,248 @@
+"""The scatter plot: its data, drawn once here and again by the page for another feature."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regimix.report.axes import axes, frame
+from regimix.report.rows import Rows, sample
+from regimix.report.svg import Html, Scale, marks, shape, tag
+from regimix.report.terms import Terms
+from regimix.report.words import clean, count, regime
+
+__all__ = ["Cloud", "compact"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MOST_POINTS, MOST_OUTLIERS, FEWEST_OUTLIERS = 3000, 2000, 200
+# All numbers of the plot together: they are most of the page, which must stay below a megabyte.
+MOST_NUMBERS = 30_000
+# Longest keys to try, and what all of them may weigh.
+LONGEST_KEYS, MOST_KEY_BYTES = (24, 12, 6), 80_000
+# The width that the page gives it on a large screen: the script then moves nothing.
+WIDTH, HEIGHT = 944.0, 440.0
+# Rows that scatter by this many radii of a mark hide the line among them.
+BROAD = 2.5
+
+
+def compact(values: Floats, span: float) -> list[float | int | None]:
+    """Round to what a plot of this span shows, so that a page of numbers stays small."""
+    digits = 4 - int(np.floor(np.log10(span))) if span > 0 else 6
+    rounded = np.round(np.asarray(values, dtype=np.float64), min(max(digits, -300), 300))
+    return [
+        None if not np.isfinite(value) else int(value) if value == int(value) else value
+        for value in rounded.tolist()
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class Cloud:
+    """The rows of the scatter plot: those of the regimes, then the outliers.
+
+    Attributes
+    ----------
+    rows, terms : Rows, Terms
+    points : ndarray of shape (k,)
+        Positions of the rows shown.
+    inside : int
+        How many of them belong to a regime.
+    radius : float
+        Of the marks.
+    """
+
+    rows: Rows
+    terms: Terms
+    points: Ints
+    inside: int
+    radius: float
+
+    @classmethod
+    def of(cls, rows: Rows, terms: Terms, most: int | None = None) -> Cloud:
+        """Draw a sample of at most so many rows, by default what a page can hold."""
+        most = most or MOST_NUMBERS // (terms.order.size + 3)
+        homes, outliers = np.flatnonzero(rows.labels >= 0), np.flatnonzero(rows.labels < 0)
+        # Outliers in proportion, but never so few that they are missed.
+        part = max(min(FEWEST_OUTLIERS, most // 5), round(most * outliers.size / rows.n))
+        outliers = sample(outliers, min(MOST_OUTLIERS, max(part, most - homes.size)))
+        homes = sample(homes, min(MOST_POINTS, most - outliers.size))
+        homes = homes[np.argsort(rows.labels[homes], kind="stable")]
+        k = homes.size + outliers.size
+        radius = 3.8 if k < 400 else 3.0 if k < 1500 else 2.2
+        return cls(rows, terms, np.concatenate([homes, outliers]), int(homes.size), radius)
+
+    @property
+    def sampled(self) -> str:
+        """Say what is left out; nothing if nothing is."""
+        rows, shown = self.rows, int(self.points.size)
+        if shown == rows.of:
+            return ""
+        kept = f", which kept an excerpt of {rows.n:,}" if rows.of > rows.n else ""
+        said = f"A random sample of {shown:,} of {count(rows.of, 'row')} of the fit{kept}"
+        if not kept:
+            said = said.removesuffix(" of the fit")
+        total = int(np.count_nonzero(rows.labels < 0))
+        if shown < rows.n and total:
+            said += f"; {shown - self.inside:,} of {count(total, 'outlier')} are among them"
+        return f"{said}."
+
+    @property
+    def hides_some(self) -> bool:
+        """Whether an outlier lies beyond the frame of some view."""
+        return any(
+            bool(((values < low) | (values > high)).any())
+            for feature in self.terms.order
+            for values, (low, high) in self._axes(int(feature))
+        )
+
+    def _axes(self, feature: int) -> list[tuple[Floats, tuple[float, float]]]:
+        """Values and frame of each axis: the feature, the adjusted response, the response."""
+        columns = (self._x(feature), self.adjusted(feature), self.rows.y[self.points])
+        return [(v, frame(v[: self.inside], v[self.inside :])) for v in columns]
+
+    def _x(self, feature: int) -> Floats:
+        return np.asarray(self.rows.X[self.points, feature], dtype=np.float64)
+
+    def line(self, index: int, feature: int) -> tuple[float, float]:
+        """Intercept and slope of a regime's line, the other features at their means."""
+        mixture = self.terms.mixture
+        slope = float(mixture.coef[index, feature])
+        middle = float(mixture.intercept[index] + mixture.coef[index] @ self.terms.mean)
+        return middle - slope * float(self.terms.mean[feature]), slope
+
+    def adjusted(self, feature: int) -> Floats:
+        """Responses as if the other features were at their means, by the row's own regime."""
+        lines = np.array([self.line(j, feature) for j in range(self.terms.mixture.n_components)])
+        base, slope = lines[self.rows.home[self.points]].T
+        values = base + slope * self._x(feature) + self.rows.residual[self.points]
+        return np.asarray(values)
+
+    def reach(self, index: int, feature: int) -> tuple[float, float] | None:
+        """Where the rows of a regime are, along a feature."""
+        values = self._x(feature)[: self.inside]
+        values = values[self.rows.labels[self.points[: self.inside]] == index]
+        return (float(values.min()), float(values.max())) if values.size else None
+
+    def data(self) -> dict[str, Any]:
+        """Gather what the page needs to draw any view."""
+        rows, points = self.rows, self.points
+        _, _, (y, y_frame) = self._axes(0)
+        span = y_frame[1] - y_frame[0]
+        residual = rows.residual[points]
+        indices = range(self.terms.mixture.n_components)
+        return {
+            "target": self.terms.target,
+            "inside": self.inside,
+            "radius": self.radius,
+            "shapes": [shape(j, self.radius) for j in (-1, *indices)],
+            "scales": [float(scale) for scale in self.terms.mixture.scale],
+            "home": rows.home[points].tolist(),
+            "keys": _keys([rows.keys[i] for i in points], numbered=rows.numbered),
+            "y": compact(y, span),
+            "residual": compact(residual, span / 10),
+            "frame": y_frame,
+            "features": [self._feature(int(i)) for i in self.terms.order],
+        }
+
+    def _feature(self, feature: int) -> dict[str, Any]:
+        (x, x_frame), (_, adjusted_frame), _ = self._axes(feature)
+        indices = range(self.terms.mixture.n_components)
+        return {
+            "name": self.terms.name(feature),
+            "x": compact(x, x_frame[1] - x_frame[0]),
+            "frame": x_frame,
+            "adjusted": adjusted_frame,
+            "lines": [self.line(j, feature) for j in indices],
+            "reach": [self.reach(j, feature) for j in indices],
+        }
+
+    def draw(self, width: float = WIDTH, height: float = HEIGHT) -> Html:
+        """Draw the first view: against the feature that matters most."""
+        feature = int(self.terms.order[0])
+        (x, x_frame), (y, y_frame), _ = self._axes(feature)
+        names = self.terms.name(feature), self.terms.target
+        across, up, grid = axes(x_frame, y_frame, names, (width, height))
+        return tag(
+            "svg",
+            tag("title", f"{names[1]} against {names[0]}, with each regime's line"),
+            grid,
+            tag("g", *self._marks(x, y, across, up), class_="points"),
+            tag("g", *self._lines(feature, across, up), class_="lines"),
+            class_="chart",
+            viewbox=f"0 0 {width:g} {height:g}",
+            role="img",
+        )
+
+    def _marks(self, x: Floats, y: Floats, across: Scale, up: Scale) -> list[Html]:
+        labels = self.rows.labels[self.points]
+        beyond = (x < across.low) | (x > across.high) | (y < up.low) | (y > up.high)
+        drawn = []
+        for j in (-1, *range(self.terms.mixture.n_components)):
+            own = (labels == j) & ~beyond
+            if own.any():
+                places = across.many(x[own]), up.many(y[own])
+                drawn.append(marks(*places, j, self.radius))
+        if beyond.any():
+            drawn.append(_arrows(x[beyond], y[beyond], across, up))
+        return drawn
+
+    def _is_broad(self, index: int, up: Scale) -> bool:
+        """Whether a line runs through a cloud: it then needs a halo to be seen."""
+        pixels = (up.start - up.end) / (up.high - up.low)
+        return float(self.terms.mixture.scale[index]) * pixels > BROAD * self.radius
+
+    def _lines(self, feature: int, across: Scale, up: Scale) -> list[Html]:
+        drawn = []
+        for j in range(self.terms.mixture.n_components):
+            reach = self.reach(j, feature)
+            if reach is not None:
+                base, slope = self.line(j, feature)
+                (x1, x2), (y1, y2) = across.many(reach), up.many([base + slope * v for v in reach])
+                ends = {"x1": float(x1), "y1": float(y1), "x2": float(x2), "y2": float(y2)}
+                title = tag("title", regime(j).capitalize())
+                if self._is_broad(j, up):
+                    drawn.append(tag("line", class_="halo", **ends))
+                drawn.append(tag("line", title, class_=f"line r{j % 8}", **ends))
+        return drawn
+
+
+def _keys(keys: list[Any], *, numbered: bool) -> list[int] | list[str]:
+    """Shorten keys until all of them are small beside the page."""
+    if numbered:
+        return [int(key) for key in keys]
+    short: list[str] = []
+    for longest in LONGEST_KEYS:
+        short = [clean(key, longest) for key in keys]
+        if len(json.dumps(short)) <= MOST_KEY_BYTES:
+            break
+    return short
+
+
+ARROWS = {
+    "up": "m0-5l4 7h-8z",
+    "down": "m0 5l4-7h-8z",
+    "left": "m-5 0l7-4v8z",
+    "right": "m5 0l-7-4v8z",
+}
+
+
+def _arrows(x: Floats, y: Floats, across: Scale, up: Scale) -> Html:
+    """Point from the edge to what lies beyond it."""
+    path = []
+    for a, b in zip(x.tolist(), y.tolist(), strict=True):
+        side = (
+            "up"
+            if b > up.high
+            else "down"
+            if b < up.low
+            else "right"
+            if a > across.high
+            else "left"
+        )
+        path.append(f"M{across(a):.1f} {up(b):.1f}{ARROWS[side]}")
+    return tag("path", d="".join(path), class_="mark out")

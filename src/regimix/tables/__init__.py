@@ -1,0 +1,29 @@
+"""Tables: from files and databases to arrays, and back.
+
+>>> from regimix import tables
+>>> data = tables.read("rows.csv", target="price")            # doctest: +SKIP
+>>> data.X, data.y, data.feature_names, data.notes            # doctest: +SKIP
+>>> fit = MixedLinearRegression().fit(data.frame(), data.target())  # doctest: +SKIP
+>>> tables.write_labels("labels.csv", data, fit.mixture_)     # doctest: +SKIP
+>>> new = tables.read_like("new.csv", data.recipe)            # doctest: +SKIP
+
+What a source may be, what happens to each kind of column and what is written are told in
+``docs/files.rst``. Needs the extra ``cli``; PostgreSQL needs ``sql``.
+"""
+
+from regimix.tables.data import DataSet
+from regimix.tables.read import from_frame, read, read_like
+from regimix.tables.recipe import Column, Recipe
+from regimix.tables.write import label_columns, write_labels, write_table
+
+__all__ = [
+    "Column",
+    "DataSet",
+    "Recipe",
+    "from_frame",
+    "label_columns",
+    "read",
+    "read_like",
+    "write_labels",
+    "write_table",
+]

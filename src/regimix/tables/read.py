@@ -1,0 +1,181 @@
+"""The doors: read a table for a fit, read another one the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from regimix.errors import ParameterError
+from regimix.tables.data import DataSet
+from regimix.tables.extra import need_polars
+from regimix.tables.recipe import Recipe
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from regimix.tables.files import Loaded
+
+__all__ = ["from_frame", "read", "read_like"]
+
+
+def read(
+    source: str | Path,
+    *,
+    target: str,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    weights: str | None = None,
+    key: str | None = None,
+    missing: Literal["drop", "error"] = "drop",
+    rows: int | None = None,
+    seed: int = 0,
+    query: str | None = None,
+    password_variable: str | None = None,
+    file_format: str | None = None,
+    encoding: str = "utf-8",
+) -> DataSet:
+    """Read a table and make it numbers.
+
+    Parameters
+    ----------
+    source : str or Path
+        A file, a folder of Parquet files, a glob, "-" for standard input, or the address of a
+        database ("sqlite:///path", "postgresql://user@host/name").
+    target : str
+        The column to explain.
+    features : sequence of str, optional
+        The columns that explain it. Default: all other columns that can be read as numbers, and
+        text columns of few values, one 0/1 column for each value but the commonest.
+    drop : sequence of str
+        Columns to leave out.
+    weights, key : str, optional
+        Columns of row weights, and of what identifies a row (default: its number, from 1).
+    missing : {"drop", "error"}
+        Whether rows in which a needed value is missing are dropped and counted, or refused.
+    rows : int, optional
+        Keep a uniform random sample of so many rows, in their order; ``seed`` decides which.
+    query : str, optional
+        What to select from a database.
+    password_variable : str, optional
+        Environment variable that holds the password of a database; default: PGPASSWORD.
+    file_format : {"csv", "tsv", "parquet", "arrow", "jsonl"}, optional
+        Default: told by the name, or else by the content.
+    encoding : str
+        Of text files.
+
+    Raises
+    ------
+    DataError
+        The table cannot be read or used as it is; the message says why, and what to do.
+    MissingExtraError
+        polars or psycopg is not installed.
+    """
+    loaded = _load(source, query, password_variable, file_format, encoding)
+    roles = (target, features, drop, weights, key)
+    return _chosen(loaded, roles, missing=missing, rows=rows, seed=seed)
+
+
+def read_like(
+    source: str | Path,
+    recipe: Recipe,
+    *,
+    target: Literal["required", "optional"] = "required",
+    key: str | None = None,
+    unknown: Literal["note", "error"] = "note",
+    missing: Literal["drop", "error"] = "drop",
+    rows: int | None = None,
+    seed: int = 0,
+    query: str | None = None,
+    password_variable: str | None = None,
+    file_format: str | None = None,
+    encoding: str = "utf-8",
+) -> DataSet:
+    """Read a table as another one was read: the same columns, the same levels.
+
+    Parameters that are not listed are those of ``read``.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        ``DataSet.recipe``, or ``Recipe.from_json`` of what a model file holds.
+    target : {"required", "optional"}
+        Whether rows need a response; "optional" gives ``y=None`` where the column is absent.
+    key : str, optional
+        Another key column than that of the recipe.
+    unknown : {"note", "error"}
+        Whether a level that the recipe does not know is all zeros, with a note, or refused.
+    """
+    loaded = _load(source, query, password_variable, file_format, encoding)
+    from regimix.tables.arrays import Terms, to_dataset
+    from regimix.tables.columns import locate
+
+    names = loaded.frame.columns
+    if key is not None:
+        locate(names, key, loaded.source, "the key")
+    elif recipe.key in names:
+        key = recipe.key
+    terms = Terms(missing=missing, unknown=unknown, target=target, rows=rows, seed=seed)
+    return to_dataset(loaded, replace(recipe, key=key), terms, [])
+
+
+def from_frame(
+    frame: pl.DataFrame | Any,
+    *,
+    target: str,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    weights: str | None = None,
+    key: str | None = None,
+    missing: Literal["drop", "error"] = "drop",
+    rows: int | None = None,
+    seed: int = 0,
+) -> DataSet:
+    """Make a polars (or pandas) frame numbers, as ``read`` does with a file."""
+    need_polars()
+    import polars as pl
+
+    from regimix.tables.files import Loaded
+
+    if not isinstance(frame, pl.DataFrame):
+        frame = pl.from_pandas(frame) if hasattr(frame, "iloc") else pl.DataFrame(frame)
+    loaded = Loaded(frame, "the frame")
+    roles = (target, features, drop, weights, key)
+    return _chosen(loaded, roles, missing=missing, rows=rows, seed=seed)
+
+
+def _load(
+    source: str | Path,
+    query: str | None,
+    password_variable: str | None,
+    file_format: str | None,
+    encoding: str,
+) -> Loaded:
+    """Read a source of any kind into a frame."""
+    need_polars()
+    from regimix.tables.databases import is_address, load_query
+    from regimix.tables.files import load_file
+
+    if is_address(source):
+        return load_query(str(source), query, password_variable)
+    if query is not None:
+        raise ParameterError(
+            f"query is for databases, and {str(source)!r} is a file; leave query out, or pass an "
+            "address such as sqlite:///path."
+        )
+    return load_file(source, file_format, encoding)
+
+
+def _chosen(loaded: Loaded, roles: tuple[Any, ...], **terms: Any) -> DataSet:
+    """Choose a recipe for a frame, and apply it."""
+    from regimix.tables.arrays import Terms, to_dataset
+    from regimix.tables.choose import Roles, choose
+
+    target, features, drop, weights, key = roles
+    for name, value in (("features", features), ("drop", drop)):
+        if isinstance(value, str):
+            raise ParameterError(f"{name} must be a list of column names; got {value!r}.")
+    listed = None if features is None else tuple(features)
+    recipe, notes = choose(loaded, Roles(target, listed, tuple(drop), weights, key))
+    return to_dataset(loaded, recipe, Terms(**terms), notes)

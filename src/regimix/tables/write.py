@@ -1,0 +1,137 @@
+"""Writing tables: labelled rows, whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from regimix.atomic import write_bytes
+from regimix.errors import ParameterError
+from regimix.tables.data import DataSet
+from regimix.tables.extra import need_polars
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from regimix.mixture.result import Mixture
+
+__all__ = ["label_columns", "write_labels", "write_table"]
+
+# A spreadsheet takes a cell that begins so for a formula, and runs it.
+FORMULA = r"^[=+\-@\t\r\n]"
+
+
+def write_table(path: str | Path, columns: Mapping[str, Any]) -> None:
+    """Write columns to a CSV, TSV, Parquet, Arrow or JSON lines file; the name says which.
+
+    The file appears whole or not at all. Text formats are compressed if the name ends in ".gz". In
+    CSV and TSV, text that a spreadsheet would run as a formula (it begins with = + - @, a tab or a
+    line break) gets an apostrophe in front; numbers never do.
+
+    Parameters
+    ----------
+    path : str or Path
+    columns : mapping of str to array
+    """
+    need_polars()
+    import polars as pl
+
+    from regimix.tables.files import told_by_name
+
+    path = Path(path)
+    file_format = told_by_name(path)
+    compressed = path.suffix.lower() == ".gz"
+    if file_format is None or (compressed and file_format in ("parquet", "arrow")):
+        raise ParameterError(
+            f"the name of a table must end in .csv, .tsv, .jsonl (or these and .gz), .parquet or "
+            f".arrow; got {path.name!r}."
+        )
+    frame = pl.DataFrame({name: _plain(values) for name, values in columns.items()})
+    data = _encoded(frame, file_format)
+    write_bytes(path, gzip.compress(data, mtime=0) if compressed else data)
+
+
+def write_labels(path: str | Path, data: DataSet, mixture: Mixture, **options: Any) -> None:
+    """Write each row's key, regime and prediction to a table; options as of ``label_columns``."""
+    write_table(path, label_columns(data, mixture, **options))
+
+
+def label_columns(
+    data: DataSet, mixture: Mixture, *, labels: Any = None, shares: Any = None
+) -> dict[str, Any]:
+    """Say of each row what the mixture makes of it, as columns.
+
+    The key comes first. With a target: the target, ``regime`` (-1: outlier), ``prediction``,
+    ``probability_0``, ... of each component, ``probability_outlier`` and ``outlier_score``.
+    Without: ``prediction`` and ``prediction_0``, ... of each component.
+
+    Parameters
+    ----------
+    labels : array of shape (n,), optional
+        The regimes, if they are known (``mixture.labels`` for the rows of the fit); default:
+        ``mixture.assign``.
+    shares : array of shape (n, m), optional
+        Shares of the regimes for each row, where a gate knows them; default: what a gate that was
+        learnt from the features says.
+    """
+    X, y, each = data.X, data.y, range(mixture.n_components)
+    if shares is None and mixture.gate is not None and mixture.gate.from_features:
+        shares = mixture.gate.shares(X)
+    columns: dict[str, Any] = {data.key_name: data.keys}
+    if y is None:
+        own = {"prediction": mixture.predict(X, shares)}
+        means = mixture.predict_components(X)
+        return _joined(columns, own | {f"prediction_{j}": means[:, j] for j in each})
+    columns = _joined(columns, {data.target_name: y})
+    probabilities = mixture.responsibilities(X, y, shares)
+    own = {
+        "regime": np.asarray(mixture.assign(X, y, shares) if labels is None else labels),
+        "prediction": mixture.predict(X, shares),
+        **{f"probability_{j}": probabilities[:, j] for j in each},
+        "probability_outlier": probabilities[:, -1],
+        "outlier_score": mixture.outlier_score(X, y, shares),
+    }
+    return _joined(columns, own)
+
+
+def _joined(columns: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """Add columns under names that are still free: a user's column may be called "regime"."""
+    joined = dict(columns)
+    for name, values in more.items():
+        free = name
+        while free in joined:
+            free += "_"
+        joined[free] = values
+    return joined
+
+
+def _plain(values: Any) -> Any:
+    array = np.asarray(values)
+    return array.tolist() if array.dtype == object else np.ascontiguousarray(array)
+
+
+def _encoded(frame: pl.DataFrame, file_format: str) -> bytes:
+    buffer = io.BytesIO()
+    if file_format == "parquet":
+        frame.write_parquet(buffer)
+    elif file_format == "arrow":
+        frame.write_ipc(buffer)
+    elif file_format == "jsonl":
+        frame.write_ndjson(buffer)
+    else:
+        _harmless(frame).write_csv(buffer, separator="\t" if file_format == "tsv" else ",")
+    return buffer.getvalue()
+
+
+def _harmless(frame: pl.DataFrame) -> pl.DataFrame:
+    """Put an apostrophe before text, also in the header, that would run as a formula."""
+    import polars as pl
+
+    frame = frame.with_columns(pl.col(pl.String).str.replace(FORMULA, "'${0}"))
+    names = pl.Series(frame.columns, dtype=pl.String).str.replace(FORMULA, "'${0}")
+    return frame.rename(dict(zip(frame.columns, names, strict=True)))

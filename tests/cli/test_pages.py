@@ -1,0 +1,61 @@
+"""What the pages show of the command line is what it prints."""
+
+import doctest
+import re
+import shlex
+from pathlib import Path
+from textwrap import dedent
+
+ROOT = Path(__file__).parents[2]
+CONSOLE = re.compile(r"\.\. code-block:: console\n\n((?:   .*\n|\n)+)")
+README_CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def commands(text):
+    """Split a console session into commands and what they print."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, printed = part.partition("\n")
+        yield shlex.split(command)[1:], printed.strip()
+
+
+def told(text):
+    """Leave out how long it took, which no two runs agree on."""
+    return re.sub(r"[\d.e-]+ s, seed", "… s, seed", text)
+
+
+def check(regimix, session):
+    for arguments, printed in commands(session):
+        ran = regimix(*arguments)
+        assert ran.code == 0, ran.err
+        shown = told(ran.out.strip() + "\n" + ran.err.strip()).strip()
+        same = doctest.OutputChecker().check_output(told(printed), shown, SAME)
+        assert same, f"{' '.join(arguments)} prints\n{shown}"
+
+
+def test_the_page_of_the_command_line_is_true(regimix, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    sessions = CONSOLE.findall((ROOT / "docs" / "cli.rst").read_text(encoding="utf-8"))
+    assert len(sessions) >= 6
+    for session in sessions:
+        check(regimix, dedent(session))
+    shown = {arguments[0] for session in sessions for arguments, _ in commands(dedent(session))}
+    assert shown == {"demo", "fit", "lab", "predict", "report", "synth"}
+
+
+def test_the_readme_is_true(regimix, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    sessions = README_CONSOLE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert sessions
+    for session in sessions:
+        check(regimix, session)
+
+
+def test_every_option_of_fit_is_told(regimix, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    page = (ROOT / "docs" / "cli.rst").read_text(encoding="utf-8")
+    told, offered = (
+        set(re.findall(r"--[a-z-]+", text)) for text in (page, regimix("fit", "--help").out)
+    )
+    assert "--target" in offered
+    assert offered - told == set()

@@ -1,0 +1,127 @@
+"""Whatever is wrong is said in one sentence, with the exit code that belongs to it."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from regimix.cli import main
+from regimix.cli.console import Code
+from regimix.cli.failures import Aborted, explain
+from regimix.errors import DataError
+
+
+def refused(ran, *words, code=2):
+    """Check that a command was refused in one sentence, and wrote nothing to standard output."""
+    assert ran.code == code
+    assert ran.out == ""
+    assert ran.err.startswith("regimix: ")
+    assert len(ran.err.splitlines()) == 1
+    for word in words:
+        assert word in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["fot"], ["fot", "fit", "regimix --help"]),
+        (["fit"], ["DATA", "regimix fit --help"]),
+        (["fit", "rows.csv"], ["--target"]),
+        (["fit", "rows.csv", "-y", "y", "--nonsense"], ["--nonsense"]),
+        (["fit", "rows.csv", "-y", "z"], ["'z'", "'y'"]),
+        (["fit", "nix.csv", "-y", "y"], ["nix.csv"]),
+        (["fit", "rows.csv", "-y", "y", "-m", "0"], ["--components", "'0'"]),
+        (["fit", "rows.csv", "-y", "y", "-m", "two"], ["--components", "'two'"]),
+        (["fit", "rows.csv", "-y", "y", "--keep", "1.5"], ["--keep", "'1.5'"]),
+        (["fit", "rows.csv", "-y", "y", "--keep", "most"], ["--keep", "'most'"]),
+        (["fit", "rows.csv", "-y", "y", "--search", "deep"], ["--search"]),
+        (["fit", "rows.csv", "-y", "y", "--jobs", "0"], ["--jobs"]),
+        (["fit", "rows.csv", "-y", "y", "--jobs", "many"], ["--jobs"]),
+        (["fit", "rows.csv", "-y", "y", "--time-limit", "0"], ["--time-limit"]),
+        (["fit", "rows.csv", "-y", "y", "--rows", "0"], ["--rows"]),
+        (["fit", "rows.csv", "-y", "y", "--model", "m.pkl"], ["--model", ".regimix"]),
+        (["fit", "rows.csv", "-y", "y", "--labels", "l.xlsx"], ["--labels", ".parquet"]),
+        (["fit", "rows.csv", "-y", "y", "--report", "r.pdf"], ["--report", ".html"]),
+        (["fit", "rows.csv", "-y", "y", "--model", "no/m.regimix"], ["no/m.regimix", "folder"]),
+        (["fit", "rows.csv", "-y", "y", "--labels", "rows.csv"], ["overwrite"]),
+        (["fit", "r*.csv", "-y", "y", "--labels", "rows.csv"], ["overwrite"]),
+        (["fit", ".", "-y", "y", "--labels", "l.parquet"], ["part of"]),
+        (["fit", "rows.csv", "-y", "y", "--labels", "folder.csv"], ["folder.csv", "is a folder"]),
+        (["predict", "no.regimix", "rows.csv", "-o", "p.csv"], ["no.regimix"]),
+        (["predict", "rows.csv", "rows.csv", "-o", "p.csv"], ["rows.csv", "model"]),
+        (["report", "rows.csv", "rows.csv", "-o", "p.csv"], [".html"]),
+        (["synth", "s.csv", "--shares", "1,x"], ["--shares", "'1,x'"]),
+        (["synth", "s.csv", "-m", "3", "--noise", "1,2"], ["--noise", "3"]),
+        (["synth", "s.csv", "--corruption", "1.5"], ["corruption"]),
+        (["synth", "s.csv", "--truth", "s.csv"], ["--truth", ".json"]),
+        (["lab", "run", "nix"], ["nix"]),
+    ],
+)
+def test_bad_usage_and_bad_data(regimix, table, arguments, words):
+    (table.parent / "folder.csv").mkdir()
+    refused(regimix(*arguments), *words)
+
+
+def test_outputs_are_looked_at_before_anything_is_read(regimix):
+    refused(regimix("fit", "nix.csv", "-y", "y", "--model", "no/m.regimix"), "folder")
+
+
+def test_a_folder_that_may_not_be_written_is_refused(regimix, table, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    refused(regimix("fit", table, "-y", "y", "--model", "m.regimix"), "does not allow")
+
+
+def test_no_command_shows_help_and_is_refused(regimix):
+    ran = regimix()
+    assert ran.code == 2
+    assert "Usage: regimix" in ran.out
+    assert ran.err == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "code"),
+    [
+        (DataError("no."), "no.", 2),
+        (ModuleNotFoundError("No module", name="polars"), "pip install 'regimix[cli]'", 2),
+        (ModuleNotFoundError("No module", name="psycopg.pq"), "pip install 'regimix[sql]'", 2),
+        (FileNotFoundError(2, "No such file", "a.csv"), "a.csv: No such file.", 2),
+        (MemoryError(), "--rows", 2),
+        (KeyboardInterrupt(), "interrupted", 130),
+        (Aborted("interrupted twice."), "interrupted twice.", 130),
+        (ZeroDivisionError("x"), "regimix --debug fit", 1),
+        (ModuleNotFoundError("No module", name="itself"), "report it", 1),
+    ],
+)
+def test_every_failure_has_a_sentence_and_a_code(error, words, code):
+    sentence, ended = explain(error, "regimix fit")
+    assert words in sentence
+    assert "\n" not in sentence
+    assert ended == code
+
+
+def test_a_fault_of_our_own_is_one_sentence_too_unless_asked(regimix, table, monkeypatch, capsys):
+    def broken(*_, **__):
+        raise ZeroDivisionError("x")
+
+    monkeypatch.setattr("regimix.tables.read", broken)
+    refused(regimix("fit", table, "-y", "y"), "ZeroDivisionError", "--debug", code=1)
+    assert main(["--debug", "fit", str(table), "-y", "y"]) == Code.FAULT
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("module", ["typer", "rich"])
+def test_without_the_extra_one_sentence_says_how_to_get_it(module):
+    code = (
+        f"import sys; sys.modules[{module!r}] = None; import regimix.cli as c; sys.exit(c.main())"
+    )
+    command = [sys.executable, "-c", code, "--help"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "pip install 'regimix[cli]'" in run.stderr
+    assert len(run.stderr.splitlines()) == 1
+
+
+def test_without_jinja2_a_report_is_refused_before_the_fit(regimix, table, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    refused(regimix("fit", table, "-y", "y", "--report", "r.html"), "jinja2", "regimix[cli]")

@@ -1,0 +1,116 @@
+"""What is shown, whatever the columns are called, however wide the terminal is."""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+
+from regimix.cli.console import Voice
+from regimix.cli.digits import measured, number, percent
+from regimix.cli.options import names
+from regimix.tables import write_table
+
+HOSTILE = [
+    "[red]a[/red]",
+    "b\x1b[31mb",
+    "[/]",
+    "c\nc",
+    "=1+1",
+    ":smile:",
+    "\u202egnp.exe",
+    "d" * 70,
+]
+TARGET = "[bold]y[/bold]"
+
+
+@pytest.fixture
+def hostile(tmp_path, data):
+    """A table whose columns have names that try to be more than names."""
+    rng = np.random.default_rng(0)
+    columns = {name: rng.normal(size=len(data.y)) for name in HOSTILE}
+    columns["[red]a[/red]"] = data.X[:, 0]
+    path = tmp_path / "h.parquet"
+    write_table(path, {**columns, TARGET: data.y})
+    return path
+
+
+def test_names_of_columns_are_shown_as_they_are_and_command_nothing(regimix, hostile):
+    features = ("--features", "[red]a[/red],[/],c\nc,:smile:", "--key", "b\x1b[31mb")
+    ran = regimix("fit", hostile, "-y", TARGET, *features, "-m", "1", "--keep", "0.9")
+    assert ran.code == 0
+    for shown in ("[red]a[/red]", "[/]", "c\\nc", ":smile:", TARGET, "b\\x1b[31mb"):
+        assert shown in ran.out
+    assert "\x1b" not in ran.out + ran.err
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_no_line_is_wider_than_the_terminal(regimix, hostile, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    ran = regimix("fit", hostile, "-y", TARGET, "-m", "2", "--terms", "20")
+    assert ran.code in (0, 3)
+    assert max(map(len, ran.out.splitlines())) <= width
+    assert not {"\x1b", "\u202e"} & set(ran.out + ran.err)
+
+
+def test_names_in_refusals_command_nothing_either(regimix, hostile):
+    ran = regimix("fit", hostile, "-y", "\x1b[2Jy")
+    assert ran.code == 2
+    assert "\x1b" not in ran.err
+
+
+def test_no_color_is_heeded(regimix, table, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    fit = ("fit", table, "-y", "y", "--drop", "id", "--outliers", "0")
+    assert "\x1b[94m" in regimix(*fit).out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[94m" not in regimix(*fit).out
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "cp437"])
+def test_what_is_shown_can_be_encoded(monkeypatch, encoding):
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding=encoding))
+    voice = Voice()
+    voice.answer("größe × 2 ± 1, R² → … 数 \ud800")
+    sys.stdout.flush()
+    assert "? \\ud800" in raw.getvalue().decode(encoding)
+
+
+def test_a_terminal_that_can_show_everything_is_shown_everything(monkeypatch):
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="utf-8"))
+    assert Voice().clean("größe × 数\t") == "größe × 数\\t"
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(0.0, "0"), (1.0, "1"), (-0.12345, "-0.1235"), (123456.7, "123457"), (1e9, "1e+09")],
+)
+def test_numbers(value, written):
+    assert number(value) == written
+
+
+def test_numbers_that_are_none_are_not_written():
+    assert number(np.nan) == number(np.inf) == ""
+    assert percent(0.1234) == "12.3 %"
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "written"),
+    [
+        (1.92512, 0.0221, ("1.925", "0.022")),
+        (-0.001, 0.13, ("0.00", "0.13")),
+        (12345.6, 99.6, ("12346", "100")),
+        (5.0, 0.0, ("5", "0")),
+        (1e-12, 2e-13, ("1e-12", "2e-13")),
+        (3e9, 2e8, ("3e+09", "2e+08")),
+    ],
+)
+def test_a_value_is_as_exact_as_its_error(value, error, written):
+    assert measured(value, error) == written
+
+
+def test_a_doubled_comma_is_part_of_a_name():
+    assert names("a, b,c,,d") == ["a", "b", "c,d"]
+    assert names(None) is None

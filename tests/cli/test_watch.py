@@ -1,0 +1,87 @@
+"""Ctrl-C, at every point of a fit; and the bar."""
+
+import io
+import signal
+
+import pytest
+from rich.console import Console
+
+from regimix import MixedLinearRegression, load
+from regimix.cli import work
+from regimix.cli.console import Voice
+from regimix.cli.failures import Aborted
+from regimix.cli.watch import Interrupts, progress_bar
+from regimix.errors import RegimixWarning
+from regimix.mixture.settings import Progress
+
+FIT = ("-y", "y", "--drop", "id")
+
+
+def press():
+    signal.raise_signal(signal.SIGINT)
+
+
+def test_before_the_search_there_is_nothing_to_keep():
+    with pytest.raises(Aborted, match="nothing was written"), Interrupts():
+        press()
+
+
+def test_after_the_search_the_first_waits_and_the_second_does_not():
+    interrupts = Interrupts()
+    assert not interrupts.look()
+    with interrupts:
+        press()
+    assert interrupts.count == 1
+    with pytest.raises(Aborted, match="twice"), interrupts:
+        press()
+
+
+@pytest.mark.parametrize("search", ["auto", "net"])
+def test_the_search_answers_with_what_it_has(data, search):
+    steps = []
+
+    def callback(step):
+        steps.append(step)
+        stop = interrupts.look()
+        if len(steps) == 2:
+            press()
+        return stop
+
+    model = MixedLinearRegression(search=search, callback=callback, random_state=0)
+    with Interrupts() as interrupts, pytest.warns(RegimixWarning):
+        model.fit(data.X, data.y)
+    assert model.mixture_.stopped == "interrupted"
+    assert len(steps) == 2
+
+
+def test_the_handler_of_others_is_put_back():
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupts():
+        assert signal.getsignal(signal.SIGINT) != before
+    assert signal.getsignal(signal.SIGINT) == before
+
+
+def test_an_interrupt_while_files_are_written_waits_for_them(regimix, table, monkeypatch):
+    write = work._write_model
+
+    def slowly(*given):
+        press()
+        write(*given)
+
+    monkeypatch.setattr(work, "_write_model", slowly)
+    ran = regimix("fit", table, *FIT, "--model", "m.regimix")
+    assert ran.code == 130
+    assert "2 linear regimes" in ran.out
+    assert "interrupted" not in ran.err  # the answer is the whole answer
+    assert load(table.parent / "m.regimix").n_components == 2
+
+
+def test_the_bar_says_what_is_done_and_found():
+    voice = Voice()
+    voice.err = Console(file=io.StringIO(), force_terminal=True, width=100)
+    with progress_bar(voice, time_limit=10.0) as bar:
+        bar.step(Progress("replace", 3, 1.0, 0.5, 10))
+    shown = voice.err.file.getvalue()
+    assert "questioning the regimes" in shown
+    assert "3 regimes so far" in shown
+    assert "0:00:00" in shown

@@ -1,0 +1,55 @@
+"""What was assumed is said in words that need no paper, with a sign beside the colour."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import ndtri
+
+from regimix.report.assumptions import NAMES, SIGNS, assumptions
+from regimix.report.residuals import panels
+from regimix.report.rows import read_rows
+from regimix.report.terms import Terms
+from regimix.theory.audit import audit
+from tests.report.conftest import made
+
+
+def test_every_finding_of_an_audit_has_a_plain_name(tone):
+    rows = read_rows(tone, None, None, None)
+    names = [finding.name for finding in audit(tone, rows.X, rows.y).findings]
+    assert set(names) <= set(NAMES)
+    found = assumptions(tone, rows)
+    assert [finding.name for finding in found] == [NAMES[name] for name in names]
+    assert all(
+        finding.verdict in SIGNS and finding.sign == SIGNS[finding.verdict] for finding in found
+    )
+
+
+def test_a_mixture_alone_can_still_be_asked(tone):
+    found = {finding.name: finding for finding in assumptions(tone, None)}
+    assert len(found) == 3
+    assert found["Regimes are distinct"].verdict == "holds"
+    assert found["No direction was missed"].verdict == "holds"
+    alike = replace(tone, coef=tone.coef[[0, 0]], intercept=tone.intercept[[0, 0]])
+    found = {finding.name: finding for finding in assumptions(alike, None)}
+    assert found["Regimes are distinct"].verdict == "violated"
+
+
+@pytest.mark.parametrize(
+    ("share", "verdict"), [(0.1, "holds"), (0.3, "unclear"), (0.5, "violated")]
+)
+def test_outliers_are_weighed_against_the_smallest_regime(share, verdict):
+    mixture, _, _ = made(100, 2, 2, outliers=share)
+    assert assumptions(mixture, None)[0].verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("power", "words"), [(1.0, "chance explains the difference"), (3.0, "heavier tails")]
+)
+def test_tails_are_compared_with_the_normal_law(power, words):
+    mixture, X, _ = made(4000, 1, 1, outliers=0.0)
+    noise = ndtri((np.arange(4000) + 0.5) / 4000)
+    y = mixture.predict(X) + 0.1 * np.sign(noise) * np.abs(noise) ** power
+    rows = read_rows(replace(mixture, outlier_share=0.0), X, y, None)
+    (panel,) = panels(rows, Terms.of(mixture, X, 0.95))
+    assert words in panel.words

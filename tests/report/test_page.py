@@ -1,0 +1,223 @@
+"""The text of the page: whole, safe, small, and the same for the same input."""
+
+import json
+import pickle
+import re
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from regimix import report
+from regimix.errors import DataError, MissingExtraError, ParameterError
+from regimix.mixture.excerpt import Excerpt
+from regimix.report.notebook import mixture_html
+from tests.report.conftest import DATE, HOSTILE, PAYLOAD, made
+
+VOID = {"meta", "link", "input", "br", "img"}
+
+
+class Reader(HTMLParser):
+    """Reads strictly: every tag is closed where it should be."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.texts = [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs), tuple(self.open)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append((self.open[-1] if self.open else "", data))
+
+    def named(self, *names):
+        return [attrs for tag, attrs, _ in self.tags if tag in names]
+
+
+PAGES = ["tone_page", "plain_page", "hostile_page"]
+
+
+@pytest.fixture(params=PAGES)
+def read(request):
+    return Reader(request.getfixturevalue(request.param))
+
+
+def test_the_page_is_well_formed(read):
+    ids = [attrs["id"] for _, attrs, _ in read.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    links = [attrs["href"] for attrs in read.named("a")]
+    assert links
+    assert {link.removeprefix("#") for link in links} <= set(ids)
+    named = [attrs["aria-labelledby"] for _, attrs, _ in read.tags if "aria-labelledby" in attrs]
+    assert set(named) <= set(ids)
+
+
+def test_the_page_loads_nothing_and_styles_nothing_in_place(read):
+    attributes = [(name, value) for _, attrs, _ in read.tags for name, value in attrs.items()]
+    assert [name for name, _ in attributes if name == "style" or name.startswith("on")] == []
+    sources = [value for name, value in attributes if name in ("src", "href", "srcset", "action")]
+    assert [value for value in sources if not value.startswith("#") and value != "data:,"] == []
+    assert [tag for tag, _, _ in read.tags if tag in ("img", "iframe", "object", "form")] == []
+    assert len(read.named("script")) == 2
+
+
+def test_the_page_makes_sense_to_a_screen_reader(read):
+    levels = [int(tag[1]) for tag, _, _ in read.tags if re.fullmatch(r"h\d", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert max(np.diff(levels)) <= 1
+    assert {"header", "main", "nav", "footer"} <= {tag for tag, _, _ in read.tags}
+    assert all("scope" in attrs for attrs in read.named("th"))
+    assert len(read.named("caption")) == len(read.named("table"))
+    pictures = [(attrs, up) for tag, attrs, up in read.tags if tag == "svg" and "svg" not in up]
+    assert all(a.get("role") == "img" or a.get("aria-hidden") == "true" for a, _ in pictures)
+    titles = [up for tag, _, up in read.tags if tag == "title" and up[-1] == "svg"]
+    assert len(titles) == sum(attrs.get("role") == "img" for attrs, _ in pictures)
+    fields = {attrs["id"] for attrs in read.named("select") if "id" in attrs} | {"search"}
+    assert fields <= {attrs.get("for") for attrs in read.named("label")} | {"search"}
+
+
+def test_hostile_text_stays_text(hostile_page):
+    read = Reader(hostile_page)
+    assert PAYLOAD not in hostile_page
+    assert any(HOSTILE[0] in text for where, text in read.texts if where == "option")
+    assert not any("\u202e" in text or "\u2028" in text for _, text in read.texts)
+    data = re.search(
+        r'<script type="application/json" id="data">(.*?)</script>', hostile_page, re.DOTALL
+    )
+    assert re.search("[<>&\u2028\u2029]", data[1]) is None
+    features = json.loads(data[1])["scatter"]["features"]
+    assert HOSTILE[0] in [feature["name"] for feature in features]
+
+
+def test_the_policy_names_the_style_and_the_script(tone_page):
+    policy = Reader(tone_page).named("meta")[1]["content"]
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "unsafe" not in policy
+    assert "http" not in policy
+
+
+@pytest.mark.parametrize("d", [1, 10, 40])
+def test_a_large_table_stays_below_a_megabyte_and_says_so(d):
+    mixture, X, y = made(100_000, d, 3, names=[f"a rather long feature name {i}" for i in range(d)])
+    page = report.render(mixture, X, y, keys=[f"customer-{i:010d}" for i in range(100_000)])
+    assert len(page.encode("utf-8")) < 1_000_000
+    assert re.search(r"A random sample of [\d,]+ of 100,000 rows", page)
+    assert re.search(r"The farthest [\d,]+ of [\d,]+ outliers are listed", page)
+
+
+def test_keys_of_any_size_do_not_break_the_limit():
+    mixture, X, y = made(20_000, 10, 3, outliers=0.3)
+    page = report.render(mixture, X, y, keys=[("<\u4e2d&" * 500) + str(i) for i in range(20_000)])
+    assert len(page.encode("utf-8")) < 1_000_000
+
+
+def test_more_features_than_a_page_holds_are_counted():
+    mixture, X, y = made(200, 60, 2)
+    page = report.render(mixture, X, y)
+    assert "20 features of smaller effect cannot be chosen here" in page
+    assert len(Reader(page).named("option")) == 40
+
+
+def test_the_same_input_gives_the_same_page(tone, tone_page):
+    keys = [str(i) for i in range(1, 151)]
+    again = pickle.loads(pickle.dumps(tone))
+    assert report.render(again, keys=keys, date=DATE) == tone_page
+    assert report.render(again, keys=keys, date="2026-01-02") == tone_page.replace(
+        DATE, "2026-01-02"
+    )
+
+
+def test_a_page_is_written_whole_or_not_at_all(tmp_path, tone):
+    path = tmp_path / "report.html"
+    tone.report(path, date=DATE)
+    assert path.read_text(encoding="utf-8") == report.render(tone, date=DATE)
+    before = path.read_bytes()
+    with pytest.raises(DataError, match="149 keys"):
+        report.write(path, tone, keys=range(149))
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_model_without_rows_still_has_a_page(tone):
+    bare = replace(tone, excerpt=None, inference=None, selection=None, rows=None, attempts=())
+    read = Reader(report.render(bare))
+    sections = [attrs.get("id") for attrs in read.named("section")]
+    assert sections == [None, "regimes", "search-path", "assumed", "again"]
+    words = " ".join(text for _, text in read.texts)
+    assert "Standard errors were not recorded" in words
+    assert "was not recorded with this model" in words
+    assert "What the search tried was not recorded" in words
+
+
+def test_nothing_found_is_said_first(tone):
+    page = report.render(replace(tone, evidence=-1.0))
+    assert '<h1 id="answer">No linear relation explains <bdi class="name">tuned</bdi></h1>' in page
+    assert "<title>No linear relation explains tuned</title>" in page
+    assert "a description, not a finding" in page
+
+
+def test_no_outliers_is_said():
+    mixture, X, y = made(100, 2, 1, outliers=0.0)
+    page = report.render(mixture, X, y)
+    assert "<title>One linear relation explains y</title>" in page
+    assert "None: every row lies within reach of a regime." in page
+    assert 'id="outlier-table"' not in page
+
+
+def test_an_early_end_is_a_warning(tone):
+    page = report.render(replace(tone, stopped="time_limit"))
+    assert "The search ended early: its time was over." in page
+
+
+def test_intervals_are_of_the_level_asked_for(tone):
+    assert "90% interval" in report.render(tone, level=0.9)
+    with pytest.raises(ParameterError, match="level"):
+        report.render(tone, level=2)
+
+
+def test_half_of_the_rows_is_refused(tone):
+    with pytest.raises(DataError, match="X and y"):
+        report.render(tone, X=[[1.0]])
+
+
+def test_an_excerpt_is_called_one():
+    mixture, X, y = made(500, 2, 2)
+    kept = np.arange(0, 500, 5)
+    excerpt = Excerpt(X[kept], y[kept], mixture.labels[kept], kept, complete=False)
+    mixture = replace(mixture, excerpt=excerpt)
+    page = report.render(mixture)
+    assert "A random sample of 100 of 500 rows of the fit, which kept an excerpt of 100." in page
+    assert "pass X and y to the report to see all" in page
+    # The rows are still called by their place in the whole table, or by its keys.
+    first = int(kept[mixture.labels[kept] < 0][0])
+    assert f"<tr><td>{first}</td>" in page
+    assert f"<tr><td>row {first}</td>" in report.render(
+        mixture, keys=[f"row {i}" for i in range(500)]
+    )
+
+
+def test_a_missing_extra_is_one_sentence(tone, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'regimix\[cli\]'"):
+        report.render(tone)
+    assert "Two linear regimes explain " in mixture_html(tone)
+
+
+def test_a_notebook_shows_the_answer_without_a_script(tone):
+    read = Reader(tone._repr_html_())
+    assert read.named("script") == []
+    assert len(read.named("svg")) == 4
+    assert "Two linear regimes explain " in [text for _, text in read.texts]
+    hostile, _, _ = made(100, 4, 2, names=HOSTILE, target=PAYLOAD)
+    assert PAYLOAD not in mixture_html(hostile)

@@ -1,0 +1,191 @@
+"""Numbers, names and sentences as a reader wants them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from regimix.mixture.result import Attempt
+from regimix.report import words
+from regimix.report.axes import frame
+from regimix.report.fluid import convergence
+from regimix.report.headline import headline
+from regimix.report.reproduce import snippet
+from regimix.report.rows import read_rows
+from regimix.report.svg import Html, prose, shape, tag, tick_labels, ticks
+from regimix.report.terms import Terms
+from tests.report.conftest import made
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (1.25, "1.25"),
+        (-0.0012345, "−0.001234"),
+        (99999.4, "99,999"),
+        (-1234567.0, "−1,234,567"),
+        (1.5e12, "1.5e12"),
+        (2.5e-7, "2.5e−7"),
+        (float("nan"), "–"),
+        (float("-inf"), "−∞"),
+    ],
+)
+def test_numbers_have_four_digits(value, text):
+    assert words.number(value) == text
+
+
+def test_intervals_have_the_decimals_they_deserve():
+    assert words.interval(1.88063, 1.97) == "1.881 to 1.970"
+    assert words.interval(-0.00461, 0.01149) == "−0.005 to 0.011"
+    assert words.interval(1234.5, 99876.5) == "1,000 to 100,000"
+    assert words.interval(1.0, 1.0) == "1 to 1"
+    assert words.interval(-0.001, 5.0) == "0.0 to 5.0"
+
+
+def test_columns_are_aligned():
+    assert words.aligned([31.86, 15.0, 3.5], 3) == ["31.9", "15.0", "3.5"]
+    assert words.aligned([1e12, 1.0]) == ["1e12", "1"]
+    assert words.aligned([np.inf, 2.0], 2) == ["∞", "2.0"]
+
+
+def test_shares_are_never_rounded_to_all_or_nothing():
+    assert words.percent(0.0) == "0%"
+    assert words.percent(0.0001) == "under 0.1%"
+    assert words.percent(0.125) == "12.5%"
+    assert words.percent(0.9999) == "over 99.9%"
+    assert words.percent(1.0) == "100%"
+
+
+def test_lists_read_as_sentences():
+    assert words.listing([]) == ""
+    assert words.listing(["a"]) == "a"
+    assert words.listing(["a", "b"]) == "a and b"
+    assert words.listing(list("abcde"), 3) == "a, b, c and 2 more"
+
+
+def test_names_fit_on_the_page():
+    assert words.clean("  two\nlines ") == "two lines"
+    assert words.clean("\u202eabc\x00") == "\ufffdabc\ufffd"
+    assert words.clean("\ud800").encode("utf-8") == b"\xef\xbf\xbd"
+    assert words.clean("") == "(no name)"
+    assert len(words.clean("x" * 10_000_000)) <= words.LONGEST
+
+
+def test_markup_is_escaped_once():
+    assert tag("b", "<", Html("<i>"), title='"') == '<b title="&quot;">&lt;<i></b>'
+    assert tag("line", x1=1.26, class_="a", text_anchor=None) == '<line x1="1.3" class="a"></line>'
+
+
+def test_names_are_set_apart_in_a_sentence():
+    sentence = f"{words.named(words.clean('<b>' + words.END))} rises"
+    assert prose(sentence) == '<bdi class="name">&lt;b&gt;\ufffd</bdi> rises'
+    assert words.bare(sentence) == "<b>\ufffd rises"
+
+
+@pytest.mark.parametrize("low", [-3.0, 0.0, 1e6, 1e-9])
+@pytest.mark.parametrize("span", [1e-10, 0.7, 13.0, 4e8])
+def test_ticks_are_few_round_and_inside(low, span):
+    values = ticks(low, low + span, 6)
+    assert 1 <= len(values) <= 7
+    assert all(low - 1e-6 * span <= value <= low + span * (1 + 1e-6) for value in values)
+    assert len(set(tick_labels(values))) == len(values)
+
+
+def test_a_frame_leaves_far_outliers_out():
+    low, high = frame(np.array([0.0, 1.0]), np.array([1.2, 50.0]))
+    assert -0.2 < low < 0
+    assert 1.2 < high < 1.4
+    assert frame(np.array([2.0]), np.array([])) == (1.9, 2.1)
+    assert frame(np.array([]), np.array([])) == (0.0, 1.0)
+
+
+def test_regimes_differ_in_shape_as_well_as_colour():
+    assert len({shape(index, 3.0) for index in range(-1, 8)}) == 9
+    # Colours come back after eight regimes, with another shape.
+    assert shape(8, 3.0) == shape(1, 3.0)
+
+
+def described(mixture, X, y, level=0.95):
+    rows = read_rows(mixture, X, y, None)
+    return plainly(mixture, rows, Terms.of(mixture, X, level))
+
+
+def plainly(mixture, rows, terms):
+    """The headline as plain text."""
+    said = headline(mixture, rows, terms)
+    regimes = [replace(regime, sentence=words.bare(regime.sentence)) for regime in said.regimes]
+    return replace(said, title=words.bare(said.title), lead=words.bare(said.lead), regimes=regimes)
+
+
+def test_the_headline_counts_and_names():
+    mixture, X, y = made(500, 2, 3, names=("age", "income"), target="spend")
+    said = described(mixture, X, y)
+    assert said.title == "Three linear regimes explain spend"
+    assert "Three different equations in two features" in said.lead
+    assert [regime.name for regime in said.regimes] == ["Regime 0", "Regime 1", "Regime 2"]
+    assert all("age (" in regime.sentence for regime in said.regimes)
+    assert " rows (" in said.wrong
+    assert said.notices == []
+
+
+def test_the_headline_tells_a_slope_from_none(tone):
+    said = plainly(tone, read_rows(tone, None, None, None), Terms.of(tone, None, 0.95))
+    assert "tuned rises by 0.999 (95% interval" in said.regimes[1].sentence
+    wide = replace(tone.inference, standard_error=np.full((2, 1), 9.0))
+    unsure = replace(tone, inference=wide)
+    said = plainly(unsure, None, Terms.of(unsure, None, 0.95))
+    assert "It hardly depends on stretchratio" in said.regimes[1].sentence
+
+
+def test_rows_that_were_not_fitted_have_outliers_of_their_own():
+    mixture, X, y = made(100, 2, 2, outliers=0.0)
+    y[7] += 1000
+    said = described(replace(mixture, outlier_share=1e-6), X, y)
+    assert said.wrong == "1 row (1%) fits no regime: 7."
+
+
+def test_a_regime_without_features_or_noise():
+    mixture, X, y = made(50, 1, 1)
+    flat = replace(mixture, coef=np.zeros((1, 1)), scale=np.zeros(1))
+    said = described(flat, X, y)
+    assert said.regimes[0].sentence.startswith("Whatever the features, y is about")
+    assert said.regimes[0].sentence.endswith("Its rows lie exactly on it.")
+
+
+@pytest.mark.parametrize(
+    ("evidence", "grade"), [(1.0, "thin"), (5.0, "fair"), (20.0, "strong"), (99.0, "overwhelming")]
+)
+def test_evidence_is_graded(evidence, grade):
+    mixture, X, y = made(50, 1, 1)
+    assert described(replace(mixture, evidence=evidence), X, y).sure.startswith(
+        f"The evidence is {grade}: "
+    )
+
+
+def test_what_must_be_known_first_is_said(tone):
+    settings = replace(tone.settings, n_components=5)
+    odd = replace(tone, settings=settings, ranks=(1, 2), stopped="interrupted")
+    notices = " ".join(headline(odd, None, Terms.of(odd, None, 0.95)).notices)
+    assert "interrupted" in notices
+    assert "5 regimes were asked for; the rows support 2" in notices
+    assert "1 of its 2 coefficients" in notices
+
+
+def test_the_snippet_fits_the_same_model(tone):
+    settings = replace(tone.settings, n_components=2, keep=0.9)
+    code = snippet(replace(tone, settings=settings))
+    assert "MixedLinearRegression(n_components=2, keep=0.9, random_state=0)" in code
+    assert "table[['stretchratio']], table['tuned']" in code
+    compile(code, "snippet", "exec")
+    hostile = replace(tone, feature_names=("'\n\u202e",), target_name='"')
+    compile(snippet(hostile), "snippet", "exec")
+    assert snippet(hostile).isascii()
+
+
+def test_attempts_of_any_gain_can_be_drawn():
+    gains = [0.0, 1e9, -1e9, np.inf, np.nan]
+    drawn = convergence([Attempt("add", "joint", gain, gain > 0, "") for gain in gains])
+    assert drawn.count("<circle") == 3
+    assert "nan" not in drawn
+    assert convergence([]) == ""

@@ -1,0 +1,448 @@
+"""Files that are damaged, altered or made to harm are refused with a reason, and nothing else."""
+
+import hashlib
+import io
+import json
+import os
+import pickle
+import zipfile
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regimix.errors import ModelFileError
+from regimix.store import archive, load, open_model, save
+from regimix.store.archive import MOST_MEMBERS, array_bytes, pack, unpack
+from regimix.store.document import MANIFEST, MOST_MANIFEST_BYTES, VERSION, decode, encode
+from tests.store.examples import RECIPE, differences, example
+
+VALID = encode(example(), labels=True, recipe=RECIPE)
+
+
+def members():
+    """Take a valid file apart, so that a test can put it together wrongly."""
+    return {name: bytes(data) for name, data in unpack(VALID).items()}
+
+
+def refusal(data):
+    """Return why a file is refused."""
+    with pytest.raises(ModelFileError) as caught:
+        decode(data)
+    return str(caught.value)
+
+
+def forged(change):
+    """Change the manifest of a valid file; everything else is as it should be."""
+    parts = members()
+    manifest = json.loads(parts[MANIFEST])
+    change(manifest)
+    return pack({**parts, MANIFEST: json.dumps(manifest).encode()})
+
+
+def with_text(text):
+    """Put any text in place of the manifest."""
+    return pack({**members(), MANIFEST: text if isinstance(text, bytes) else text.encode()})
+
+
+def with_array(name, array, data=None):
+    """Put another array into a valid file, checksum and entry and all."""
+    parts = members()
+    manifest = json.loads(parts[MANIFEST])
+    parts[f"arrays/{name}.npy"] = array_bytes(array) if data is None else data
+    manifest["arrays"][name] = {
+        "dtype": array.dtype.str,
+        "shape": list(array.shape),
+        "sha256": hashlib.sha256(parts[f"arrays/{name}.npy"]).hexdigest(),
+    }
+    return pack({**parts, MANIFEST: json.dumps(manifest).encode()})
+
+
+def test_the_tools_of_these_tests_make_valid_files():
+    assert differences(decode(forged(lambda manifest: None)).mixture, example()) == []
+    assert differences(decode(with_array("coef", example().coef)).mixture, example()) == []
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"PK", b"hello, world", b"\x00" * 100, pickle.dumps({"a": 1}), b"\x93NUMPY\x01\x00"],
+)
+def test_other_files_are_no_model_files(data):
+    assert "it is no model file" in refusal(data)
+
+
+def test_every_truncation_is_refused():
+    for length in range(0, len(VALID), 7):
+        refusal(VALID[:length])
+    assert "cut off" in refusal(VALID[: len(VALID) // 2])
+    assert "cut off" in refusal(VALID[:-1])
+
+
+@pytest.mark.parametrize("extra", [b"\x00", b"PK\x03\x04", VALID])
+def test_nothing_may_follow(extra):
+    refusal(VALID + extra)
+
+
+def test_nothing_may_come_first():
+    assert "it is no model file" in refusal(b"MZ" + VALID)
+
+
+def headers():
+    """List the places of two headers, and of every third byte of the list at the end."""
+    last, listing = VALID.rindex(b"PK\x03\x04"), VALID.index(b"PK\x01\x02")
+    size = archive.LOCAL.size + 13  # and most of the name
+    return [*range(size), *range(last, last + size), *range(listing, len(VALID), 3)]
+
+
+def test_not_one_byte_of_the_headers_may_differ():
+    for place in headers():
+        changed = bytearray(VALID)
+        changed[place] ^= 1
+        refusal(bytes(changed))
+
+
+def test_a_changed_array_is_noticed():
+    place = VALID.index(example().coef.tobytes())
+    assert "checksum" in refusal(VALID[:place] + b"\x01" + VALID[place + 1 :])
+
+
+def test_an_array_whose_checksum_is_forged_in_one_place_only_is_noticed():
+    parts = members()
+    parts["arrays/coef.npy"] = array_bytes(example().coef + 1)
+    assert "'coef' was changed" in refusal(pack(parts))
+
+
+@settings(max_examples=80)
+@given(st.data())
+def test_random_damage_is_refused_or_harmless(data):
+    damaged = bytearray(VALID)
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(VALID) - 1))
+        new = data.draw(st.binary(max_size=12))
+        damaged[start : start + data.draw(st.integers(0, 12))] = new
+    try:
+        loaded = decode(bytes(damaged))
+    except ModelFileError:
+        return
+    assert differences(loaded.mixture, example()) == []
+
+
+@settings(max_examples=80)
+@given(st.data())
+def test_random_damage_of_the_manifest_with_right_checksums_raises_nothing_else(data):
+    """Whoever forges a file can make every checksum fit."""
+    text = bytearray(members()[MANIFEST])
+    for _ in range(data.draw(st.integers(1, 3))):
+        start = data.draw(st.integers(0, len(text) - 1))
+        new = data.draw(st.sampled_from([b"", b"9", b"-", b"[", b"}", b'"', b"null", b"1e999"]))
+        text[start : start + data.draw(st.integers(0, 6))] = new
+    with suppress(ModelFileError):
+        decode(with_text(bytes(text)))
+
+
+words = st.text(max_size=5)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | words,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def places(plain, way=()):
+    """List the ways to every value of a document."""
+    yield way
+    if isinstance(plain, list):
+        plain = dict(enumerate(plain))
+    for key, value in plain.items() if isinstance(plain, dict) else ():
+        yield from places(value, (*way, key))
+
+
+PLACES = [way for way in places(json.loads(members()[MANIFEST])) if way]
+
+
+@settings(max_examples=80)
+@given(st.sampled_from(PLACES), JSON)
+def test_any_value_in_any_place_of_the_manifest_raises_nothing_else(way, value):
+    def change(manifest):
+        for key in way[:-1]:
+            manifest = manifest[key]
+        manifest[way[-1]] = value
+
+    with suppress(ModelFileError):
+        decode(forged(change))
+
+
+# --- members --------------------------------------------------------------------------------------
+
+
+def zipped(parts, method=zipfile.ZIP_STORED):
+    """Pack with another tool."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as file:
+        for name, data in parts.items():
+            file.writestr(name, data)
+    return buffer.getvalue()
+
+
+def test_a_zip_bomb_is_not_unpacked():
+    bomb = zipped({**members(), "arrays/zeros.npy": bytes(50_000_000)}, zipfile.ZIP_DEFLATED)
+    assert len(bomb) < 100_000
+    assert "compressed" in refusal(bomb)
+
+
+def test_members_are_compared_with_their_names_in_the_manifest():
+    parts = members()
+    assert "the list of its members" in refusal(pack({**parts, "../../etc/passwd": b"x"}))
+    assert "the list of its members" in refusal(pack({**parts, "run.py": b"x"}))
+    del parts["arrays/coef.npy"]
+    assert "the list of its members" in refusal(pack(parts))
+
+
+@pytest.mark.parametrize(
+    "name", ["../coef", "/etc/passwd", "a/b", "", "coef\x00", "C:coef", "x" * 80]
+)
+def test_names_of_arrays_are_plain(name):
+    parts = members()
+    manifest = json.loads(parts[MANIFEST])
+    entry = manifest["arrays"].pop("coef")
+    data = parts.pop("arrays/coef.npy")
+    manifest["arrays"][name] = entry
+    parts = {**parts, MANIFEST: json.dumps(manifest).encode(), f"arrays/{name}.npy": data}
+    assert "plain names" in refusal(pack(parts))
+
+
+def test_a_member_may_not_appear_twice(monkeypatch):
+    parts = list(members().items())
+    twice = [*parts, parts[-1]]
+    bodies = b"".join(archive._local(name, data) + data for name, data in twice)
+    assert "two members called" in refusal(bodies + archive._directory(twice))
+
+
+def test_the_list_at_the_end_must_tell_the_same():
+    parts = members()
+    other = {**parts, "arrays/coef.npy": parts["arrays/intercept.npy"]}
+    body = VALID[: VALID.index(b"PK\x01\x02")]
+    assert "list of members" in refusal(body + pack(other)[pack(other).index(b"PK\x01\x02") :])
+
+
+def test_members_are_counted():
+    many = {f"a{i}": b"" for i in range(MOST_MEMBERS + 1)}
+    assert f"more than {MOST_MEMBERS}" in refusal(pack(many))
+
+
+def test_the_manifest_comes_first():
+    parts = members()
+    manifest = parts.pop(MANIFEST)
+    assert "first member" in refusal(pack({**parts, MANIFEST: manifest}))
+    assert "first member" in refusal(pack(parts))
+
+
+# --- the manifest ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ('{"a":' * 50_000, "not JSON"),
+        ("[]", "not an object"),
+        ("1" * 10_000, "huge numbers"),
+        ("1e400", "not finite"),
+        ("NaN", "not finite"),
+        ('{"format": 1, "format": 2}', "repeated names"),
+        ('{"format": "pickle"}', "not that of a regimix model"),
+        (b'{"format": "\xff"}', "not JSON"),
+        (b"\xef\xbb\xbf{}", "not JSON"),
+    ],
+)  # fmt: skip
+def test_a_manifest_that_is_none(text, reason):
+    assert reason in refusal(with_text(text))
+
+
+def test_a_manifest_is_not_endless():
+    assert "sane size" in refusal(with_text(b" " * (MOST_MANIFEST_BYTES + 1)))
+
+
+def put(*way):
+    """Make a change that puts a value into a place of the manifest."""
+    *keys, last, value = way
+
+    def change(manifest):
+        for key in keys:
+            manifest = manifest[key]
+        manifest[last] = value
+
+    return change
+
+
+MODEL = "model"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (put("version", VERSION + 1), "reads versions up to 1. Update regimix"),
+        (put("version", 0), "version is not a whole number from 1"),
+        (put("version", True), "version is not a whole number from 1"),
+        (put("version", "1"), "version is not a whole number from 1"),
+        (put("library", None), "library is not a version"),
+        (put("note", "hello"), "not made of"),
+        (put("arrays", []), "arrays is not an object"),
+        (put("arrays", "coef", "dtype", "|O"), "type '|O'"),
+        (put("arrays", "coef", "dtype", ">f8"), "type '>f8'"),
+        (put("arrays", "coef", "dtype", 8), "type 8"),
+        (put("arrays", "coef", "dtype", []), "type []"),
+        (put("arrays", "coef", "shape", [4]), "not of the shape (4,)"),
+        (put("arrays", "coef", "shape", [2**60, 2**60]), "too large"),
+        (put("arrays", "coef", "shape", [0, 10**30]), "too large"),
+        (put("arrays", "coef", "shape", [-2, -2]), "whole numbers"),
+        (put("arrays", "coef", "shape", [2.0, 2]), "whole numbers"),
+        (put("arrays", "coef", "shape", [1] * 9), "whole numbers"),
+        (put("arrays", "coef", "shape", "22"), "whole numbers"),
+        (put("arrays", "coef", "sha256", "0"), "'coef' was changed"),
+        (put("arrays", "coef", "more", 1), "made of dtype"),
+        (put(MODEL, None), "model is not an object"),
+        (put(MODEL, "__class__", "os.system"), "a field that is known"),
+        (put(MODEL, "excerpt", None), "a field that is known"),
+        (put(MODEL, "coef", {"array": "intercept"}), "a reference to its array"),
+        (put(MODEL, "coef", [[1, 2], [3, 4]]), "a reference to its array"),
+        (put(MODEL, "component_evidence", None), "belongs nowhere: 'component_evidence'"),
+        (put(MODEL, "n_rows", 5), "labels is not one number for each row"),
+        (put(MODEL, "n_rows", -1), "n_rows is not a whole number from 0"),
+        (put(MODEL, "n_rows", True), "n_rows is not a whole number"),
+        (put(MODEL, "mass", "NaN"), "mass is not a number from 0"),
+        (put(MODEL, "mass", "Infinity"), "mass is not a number from 0"),
+        (put(MODEL, "mass", "many"), "mass is not a number"),
+        (put(MODEL, "evidence", "NaN"), "evidence is not a number"),
+        (put(MODEL, "outlier_share", 1.5), "outlier_share is not a number from 0 to 1"),
+        (put(MODEL, "feature_names", ["one"]), "not of the right size: 1 instead of 2"),
+        (put(MODEL, "feature_names", []), "one name for each feature"),
+        (put(MODEL, "feature_names", ["a", 1]), "feature_names.1 is not a text"),
+        (put(MODEL, "feature_names", ["a", "\ud800"]), "feature_names.1 is not a text"),
+        (put(MODEL, "target_name", ["y"]), "target_name is not a text"),
+        (put(MODEL, "settings", "solver", "pickle"), "solver is not one of exact"),
+        (put(MODEL, "settings", "callback", "os.system"), "a field that is known"),
+        (put(MODEL, "fit_intercept", 1), "fit_intercept is not true or false"),
+        (put(MODEL, "gate", "names", []), "gate.names is not one name"),
+        (put(MODEL, "fit_intercept", False), "covariance is not that of all coefficients"),
+        (put("recipe", []), "recipe is not an object"),
+        (put("recipe", "columns", [{}]), "columns.0.name is not there"),
+        (put("recipe", "columns", 0, "kind", "eval"), "kind is not one of"),
+    ],
+)  # fmt: skip
+def test_a_manifest_that_is_wrong_somewhere(change, reason):
+    assert reason in refusal(forged(change))
+
+
+def test_a_refusal_holds_nothing_that_a_terminal_would_obey():
+    for change in (put(MODEL, "\x1b[2J", 1), put(MODEL, "timings", "\x1b[2J", "soon")):
+        assert refusal(forged(change)).isprintable()
+
+
+def test_a_field_without_a_default_must_be_there():
+    assert "model.scale is not there" in refusal(
+        forged(lambda manifest: manifest["model"].pop("scale"))
+    )
+
+
+# --- arrays ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "reason"),
+    [
+        ("coef", np.array([[np.nan, 1.0], [1.0, 1.0]]), "coef is not finite"),
+        ("coef", np.array([[np.inf, 1.0], [1.0, 1.0]]), "coef is not finite"),
+        ("coef", np.zeros((2, 3)), "feature_names is not of the right size: 2 instead of 3"),
+        ("coef", np.zeros(4), "an array of 2 dimensions"),
+        ("coef", np.zeros((2, 2), dtype=np.int64), "coef is not of the right type"),
+        ("coef", np.zeros((0, 0)), "intercept is not of the right size: 2 instead of 0"),
+        ("labels", np.zeros(4), "labels is not of the right type"),
+        ("labels", np.array([0, 0, 0, 2], dtype=np.int8), "numbers of components"),
+        ("labels", np.array([0, 0, 0, -2], dtype=np.int8), "labels is not within -1"),
+        ("weights", np.array([2.0, 0.0]), "weights is not within 0 and 1"),
+        ("scale", np.array([-1.0, 0.0]), "scale is not within 0"),
+        ("rows.mean", np.array([1.0, np.nan]), "rows.mean is not finite"),
+    ],
+)  # fmt: skip
+def test_arrays_that_cannot_be(name, array, reason):
+    assert reason in refusal(with_array(name, array))
+
+
+def pickled(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=True)
+    return buffer.getvalue()
+
+
+class Bomb:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, trace):
+        self.trace = trace
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.trace),)
+
+
+def test_pickles_are_not_even_looked_at(tmp_path):
+    trace, path = tmp_path / "trace", tmp_path / "bomb"
+    bomb = pickled(np.array([[Bomb(trace), 1], [2, 3]], dtype=object))
+    np.load(io.BytesIO(bomb), allow_pickle=True)
+    trace.rmdir()  # it does explode
+    assert "shape" in refusal(with_array("coef", np.zeros((2, 2)), bomb))
+    path.write_bytes(pickle.dumps(Bomb(trace)))
+    with pytest.raises(ModelFileError, match="no model file"):
+        load(path)
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize("data", [b"", b"\x93NUMPY", b"\x93NUMPY\x01\x00\xff\xff", b"x" * 160])
+def test_arrays_without_their_header(data):
+    assert "shape" in refusal(with_array("coef", np.zeros((2, 2)), data))
+
+
+# --- the way in -----------------------------------------------------------------------------------
+
+
+def test_large_files_are_not_read(tmp_path):
+    path = tmp_path / "m.regimix"
+    save(example(), path)
+    size = path.stat().st_size
+    assert load(path, max_bytes=size) is not None
+    with pytest.raises(ModelFileError, match=f"has {size} bytes, more than the {size - 1} allowed"):
+        load(path, max_bytes=size - 1)
+    with path.open("r+b") as file:
+        file.truncate(1 << 40)  # a file of holes
+    with pytest.raises(ModelFileError, match="more than the"):
+        load(path)
+
+
+def test_what_is_no_file_is_refused(tmp_path):
+    with pytest.raises(ModelFileError, match=r"nothing\.regimix' cannot be read.*No such file"):
+        load(tmp_path / "nothing.regimix")
+    with pytest.raises(ModelFileError, match="directory"):
+        load(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ModelFileError, match="not a regular file"):
+        open_model(tmp_path / "pipe")
+
+
+def test_a_refusal_names_the_file_and_hides_no_cause(tmp_path):
+    path = tmp_path / "bad.regimix"
+    path.write_bytes(VALID[:-3])
+    with pytest.raises(
+        ModelFileError, match=r"bad\.regimix' cannot be read as a model: it is cut"
+    ) as e:
+        load(path)
+    assert isinstance(e.value, ValueError)
