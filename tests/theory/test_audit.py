@@ -1,0 +1,190 @@
+"""The audit: each verdict can go either way, odd models are survived, and the table can be read."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from regimix import MixedLinearRegression, theory
+from regimix.errors import DataError, RegimixWarning
+from regimix.synth import make_mlrc
+
+NAMES = [
+    "regimes",
+    "separation",
+    "noise",
+    "corruption",
+    "rows",
+    "feature tails",
+    "same features",
+    "subspace gap",
+    "subspace",
+    "contraction, seen",
+    "contraction, proven",
+]
+
+
+def fitted(X, y, init=None, **settings):
+    """Fit without a long search: the audit is about the data."""
+    settings = {"random_state": 0, "search": "joint", **settings}
+    if init is not None:
+        settings["init"] = init
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RegimixWarning)
+        return MixedLinearRegression(**settings).fit(X, y).mixture_
+
+
+def audited(n=600, d=3, m=2, seed=0, fit_intercept=False, **data):
+    X, y, truth = make_mlrc(n, d, m, random_state=seed, **{"noise": 0.01, **data})
+    mixture = fitted(X, y, truth.coef, n_components=m, fit_intercept=fit_intercept)
+    return theory.audit(mixture, X, y), truth
+
+
+@pytest.fixture(scope="module")
+def easy():
+    return audited(norms=1.0, separation=1.2, corruption_ratio=0.2)
+
+
+def test_easy_data_meet_what_the_paper_assumes(easy):
+    audit, _ = easy
+    assert [finding.name for finding in audit.findings] == NAMES
+    verdicts = {finding.name: finding.verdict for finding in audit.findings}
+    assert verdicts.pop("contraction, proven") == "violated"  # a worst case, far from what is seen
+    assert set(verdicts.values()) == {"holds"}
+
+
+def test_estimates_are_near_the_truth(easy):
+    audit, truth = easy
+    assert audit.corruption_ratio == pytest.approx(truth.corruption_ratio, abs=0.02)
+    assert audit.n_rows == audit.sample_rows == 600
+    assert audit.n_coefficients == 3
+    shares = sorted(regime.share for regime in audit.regimes)
+    assert shares == pytest.approx(sorted(truth.clean_fraction), abs=0.01)
+    local = sorted(regime.separation for regime in audit.regimes)
+    # Features are white up to chance.
+    assert local == pytest.approx(sorted(truth.local_separation), rel=0.15)
+    for regime in audit.regimes:
+        assert regime.rows_per_coefficient == pytest.approx(regime.share * 600 / 3)
+        assert regime.noise == pytest.approx(0.01 / 1.2, rel=0.3)
+        assert 0 < regime.contraction < 0.9
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("separation", {"norms": 1.0, "separation": 0.09, "noise": 1e-4}),
+        ("noise", {"norms": 1.0, "separation": 0.1, "noise": 0.06}),
+        ("corruption", {"corruption_ratio": 1.5, "norms": 1.0, "separation": 1.2}),
+        ("feature tails", {"features": "student", "degrees_of_freedom": 2.1, "n": 3000}),
+        ("same features", {"covariance_bound": 60.0, "n": 2000}),
+    ],
+)
+def test_each_assumption_can_be_violated(name, data):
+    assert audited(**data)[0][name].verdict == "violated"
+
+
+def test_too_few_rows_are_told():
+    X, y, truth = make_mlrc(300, 10, 2, noise=0.01, random_state=0)
+    mixture = fitted(X, y, truth.coef, n_components=2)
+    assert theory.audit(mixture, X, y)["rows"].verdict == "holds"
+    assert theory.audit(mixture, X[:60], y[:60])["rows"].verdict == "unclear"
+    assert theory.audit(mixture, X[:24], y[:24])["rows"].verdict == "violated"
+
+
+def test_a_subspace_that_noise_decides_is_told():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((300, 8)), rng.standard_normal(300)
+    mixture = fitted(X, y, n_components=1)
+    assert theory.audit(mixture, X, y)["subspace gap"].verdict != "holds"
+
+
+def test_the_table_fits_a_terminal(easy):
+    text = str(easy[0])
+    assert max(map(len, text.splitlines())) <= 80
+    for name in NAMES:
+        assert f"\n{name} " in text
+    assert "10 hold, 0 unclear, 1 violated" in text
+
+
+def test_findings_are_looked_up_by_name(easy):
+    assert easy[0]["rows"].value == pytest.approx(90, rel=0.1)
+    assert easy[0]["rows"].at_least
+    with pytest.raises(KeyError, match="gap; there are regimes, separation"):
+        easy[0]["gap"]
+
+
+def test_units_do_not_matter():
+    X, y, _ = make_mlrc(400, 2, 2, noise=0.05, intercepts=[0.0, 1.0], random_state=1)
+    mixture = fitted(X, y, n_components=2)
+    first = theory.audit(mixture, X, y)
+    scales, shift = np.array([64.0, 0.125]), np.array([128.0, 0.0])
+    other = fitted(X * scales + shift, 8 * y + 512, n_components=2)
+    second = theory.audit(other, X * scales + shift, 8 * y + 512)
+    for one, two in zip(first.findings, second.findings, strict=True):
+        assert one.verdict == two.verdict
+    for one, two in zip(first.regimes, second.regimes, strict=True):
+        assert one.separation == pytest.approx(two.separation, rel=0.01)
+        assert one.noise == pytest.approx(two.noise, rel=0.01)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_one_feature_and_one_regime(fit_intercept):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 1))
+    y = 2 * X[:, 0] + 0.1 * rng.standard_normal(100)
+    audit = theory.audit(fitted(X, y, fit_intercept=fit_intercept), X, y)
+    assert len(audit.regimes) == 1
+    assert audit["separation"].value == np.inf
+    assert audit["subspace gap"].value == np.inf
+    assert audit["corruption"].value == 0.0
+    assert audit["contraction, proven"].verdict == "holds"
+    assert "one regime" in str(audit)
+
+
+def test_nothing_found_is_said_first():
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((120, 2)), rng.standard_normal(120)
+    mixture = fitted(X, y)
+    assert mixture.found_nothing
+    audit = theory.audit(mixture, X, y)
+    assert audit.findings[0].verdict == "violated"
+    assert "no linear regime" in audit.findings[0].words
+
+
+def test_the_search_of_the_paper_has_no_score():
+    X, y, _ = make_mlrc(200, 2, 2, random_state=0)
+    mixture = fitted(X, y, search="net", n_components=2, fit_intercept=False)
+    audit = theory.audit(mixture, X, y)
+    assert audit["regimes"].verdict == "holds"
+    assert "knows no score" in audit["regimes"].words
+
+
+def test_constant_columns_and_few_rows_are_survived():
+    X, y, _ = make_mlrc(80, 2, 1, noise=0.1, random_state=0)
+    X = np.column_stack([X, np.full(80, 7.0)])
+    audit = theory.audit(fitted(X, y), X, y)
+    assert audit.n_coefficients == 3  # the constant column tells nothing
+    few = theory.audit(fitted(X, y), X[:5], y[:5])
+    assert few["rows"].verdict == "violated"
+    assert max(map(len, str(few).splitlines())) <= 80
+
+
+def test_large_tables_are_judged_on_a_sample():
+    X, y, truth = make_mlrc(30_000, 2, 2, noise=0.01, random_state=0)
+    mixture = fitted(X, y, truth.coef, n_components=2)
+    audit = theory.audit(mixture, X, y)
+    assert (audit.n_rows, audit.sample_rows) == (30_000, 20_000)
+    assert "judged on 20000 of the rows" in str(audit)
+    assert audit["rows"].value == pytest.approx(30_000 * truth.clean_fraction_min / 3, rel=0.05)
+
+
+def test_columns_must_be_those_of_the_fit():
+    X, y, _ = make_mlrc(80, 2, 1, noise=0.1, random_state=0)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    mixture = fitted(frame, y)
+    assert theory.audit(mixture, frame, y).findings
+    with pytest.raises(DataError, match="column 0 is 'b', but 'a' in the fit"):
+        theory.audit(mixture, frame[["b", "a"]], y)
+    with pytest.raises(DataError, match=r"3 column\(s\)"):
+        theory.audit(mixture, np.ones((80, 3)), y)
