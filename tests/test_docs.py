@@ -8,6 +8,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 from textwrap import dedent
+from types import ModuleType
 
 import pytest
 
@@ -43,7 +44,20 @@ def test_the_map_of_the_paper_names_files_that_exist():
     assert [path for path in named if not (homes["test_" in path] / path).is_file()] == []
 
 
-ROOMS = ["engines", "trimmed", "search", "mixture", "estimators"]
+ROOMS = [
+    "engines",
+    "trimmed",
+    "search",
+    "mixture",
+    "estimators",
+    "theory",
+    "plots",
+    "tables",
+    "store",
+    "report",
+    "lab",
+    "cli",
+]
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -62,13 +76,20 @@ def test_the_architecture_page_lists_every_file_of_a_room(room):
         "regimix",
         "regimix.datasets",
         "regimix.errors",
+        "regimix.lab",
         "regimix.metrics",
+        "regimix.plots",
+        "regimix.report",
+        "regimix.store",
         "regimix.synth",
+        "regimix.tables",
+        "regimix.theory",
     ],
 )
 def test_the_reference_lists_every_public_name(module):
     listed = set(re.findall(r"^   (\w+)$", page("api.rst"), re.MULTILINE))
-    modules = {"__version__", "datasets", "errors", "metrics", "synth"}
+    modules = {name for name in regimix.__all__ if isinstance(getattr(regimix, name), ModuleType)}
+    modules.add("__version__")
     assert set(import_module(module).__all__) - modules - listed == set()
 
 
@@ -76,7 +97,12 @@ CODE = re.compile(r"\.\. code-block:: python\n\n((?:   .*\n|\n)+)")
 
 
 @pytest.mark.parametrize(
-    "code", [*CODE.findall(page("start.rst")), *CODE.findall(page("method.rst"))]
+    "code",
+    [
+        code
+        for name in ("start.rst", "method.rst", "inference.rst")
+        for code in CODE.findall(page(name))
+    ],
 )
 def test_the_code_of_the_pages_runs(code):
     command = [sys.executable, "-W", "error", "-c", dedent(code)]

@@ -9,12 +9,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from regimix import datasets, errors, metrics, synth
+    from regimix import (
+        datasets,
+        errors,
+        lab,
+        metrics,
+        plots,
+        report,
+        store,
+        synth,
+        tables,
+        theory,
+    )
     from regimix.estimators.meta import TrimmedEstimator
     from regimix.estimators.mixture import MixedLinearRegression
     from regimix.estimators.trimmed import TrimmedRegressor
     from regimix.mixture.global_ilts import global_ilts
     from regimix.mixture.result import Mixture
+    from regimix.store import load, save
     from regimix.trimmed.fit import TrimmedFit
     from regimix.trimmed.gradient import gd_ilts
     from regimix.trimmed.ilts import ilts
@@ -32,8 +44,16 @@ __all__ = [
     "gd_ilts",
     "global_ilts",
     "ilts",
+    "lab",
+    "load",
     "metrics",
+    "plots",
+    "report",
+    "save",
+    "store",
     "synth",
+    "tables",
+    "theory",
 ]
 
 # Each public name that is not a module, and the module that defines it.
@@ -46,6 +66,8 @@ _HOME = {
     "gd_ilts": "regimix.trimmed.gradient",
     "global_ilts": "regimix.mixture.global_ilts",
     "ilts": "regimix.trimmed.ilts",
+    "load": "regimix.store",
+    "save": "regimix.store",
 }
 
 
