@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from regimix import load, save
+from regimix import MixedLinearRegression, load, save
 
 
 @pytest.fixture
@@ -35,6 +35,66 @@ def test_predict_needs_no_response(regimix, table, model):
     rows = pl.read_csv(table)
     expected = load(model).predict(rows.select("x0", "x1", "x2").to_numpy())
     np.testing.assert_allclose(pl.read_parquet("p.parquet")["prediction"], expected)
+
+
+@pytest.mark.parametrize("blank", [[1], [3, 7, 8]])
+def test_predict_labels_the_rows_that_have_a_response(regimix, table, model, blank):
+    rows = pl.read_csv(table)
+    rows.with_columns(rows["y"].scatter(blank, None)).write_csv("new.csv")
+    ran = regimix("predict", model, "new.csv", "--out", "p.csv")
+    assert ran.code == 0
+    assert "without the column" not in ran.out
+    assert f"; {len(blank)} row{'s' * (len(blank) > 1)} without y: predicted, not as" in ran.out
+    expected = load(model).labels.tolist()
+    for row in blank:
+        expected[row] = None
+    assert f"{sum(label == -1 for label in expected)} of them outliers" in ran.out
+    written = pl.read_csv("p.csv")
+    assert written["regime"].to_list() == expected
+    assert written["prediction"].null_count() == 0
+
+
+def test_predict_says_that_the_response_is_blank(regimix, table, model):
+    pl.read_csv(table).with_columns(y=pl.lit("")).write_csv("new.csv")
+    ran = regimix("predict", model, "new.csv", "--out", "p.csv")
+    assert ran.code == 0
+    assert "the column y is blank" in ran.out
+
+
+@pytest.fixture
+def gated(regimix, table):
+    """Save two models whose shares depend on a column: one of the features, and another one."""
+    rows = pl.read_csv(table)
+    X, hour = rows.select("x0", "x1", "x2"), rows.select(hour="x0")
+    own = MixedLinearRegression(gating="logistic", random_state=0).fit(X, rows["y"])
+    other = MixedLinearRegression(gating="logistic", random_state=0)
+    other.fit(X, rows["y"], gating_features=hour)
+    save(own, "own.regimix")
+    save(other, "other.regimix")
+    return own
+
+
+@pytest.mark.parametrize("command", [("predict", "-o", "p.csv"), ("report", "-o", "r.html")])
+def test_a_gate_of_other_columns_is_refused(regimix, table, gated, command):
+    ran = regimix(command[0], "other.regimix", table, *command[1:])
+    assert ran.code == 2
+    assert "gating_features (hour)" in ran.err
+    assert "in Python" in ran.err
+    assert not (table.parent / command[-1]).exists()
+
+
+def test_a_gate_of_the_features_counts_in_outliers_too(regimix, table, gated):
+    ran = regimix("predict", "own.regimix", table, "-o", "p.csv")
+    labels = pl.read_csv("p.csv")["regime"].to_numpy()
+    rows = pl.read_csv(table)
+    assert np.array_equal(labels, gated.assign(rows.select("x0", "x1", "x2"), rows["y"]))
+    assert f"{(labels < 0).sum()} of them outlier" in ran.out
+
+
+def test_one_row_is_not_several(regimix, table, model):
+    pl.read_csv(table).head(1).write_csv("one.csv")
+    assert "p.csv: 1 row, " in regimix("predict", model, "one.csv", "-o", "p.csv").out
+    assert "s.csv: 1 row, 1 feature x0" in regimix("synth", "s.csv", "-n", 1, "-d", 1, "-m", 1).out
 
 
 def test_predict_refuses_a_table_without_the_features(regimix, table, model):

@@ -1,5 +1,9 @@
 """``regimix fit``: what it prints, what it writes, how it ends."""
 
+import html
+import shlex
+from types import SimpleNamespace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -164,3 +168,40 @@ def test_rows_come_through_standard_input(regimix, table, monkeypatch):
         ran = regimix("fit", "-", *FIT)
     assert ran.code == 0
     assert "2 linear regimes in 600 rows of standard input" in ran.out
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "report"])
+def test_text_in_another_encoding(regimix, tmp_path, data, command):
+    lines = [f"{x},{y}" for x, y in zip(data.X[:, 0], data.y, strict=True)]
+    text = "\n".join(["größe,y", *lines, ""])
+    (tmp_path / "latin.csv").write_text(text, encoding="latin-1")
+    (tmp_path / "utf8.csv").write_text(text, encoding="utf-8")
+    fit = ("-y", "y", "-m", "1", "-q", "--model", "m.regimix")
+    regimix("fit", "utf8.csv", *fit)
+    rest = {"fit": fit, "predict": ("-o", "p.csv"), "report": ("-o", "r.html")}[command]
+    files = ["latin.csv"] if command == "fit" else ["m.regimix", "latin.csv"]
+    assert regimix(command, *files, *rest).code == 2
+    assert regimix(command, *files, *rest, "--encoding", "latin-1").code in (0, 3)
+    assert load(tmp_path / "m.regimix").feature_names == ("größe",)
+
+
+def test_the_report_says_how_to_get_it_again(regimix, tmp_path, table):
+    fit = ["fit", str(table), *FIT, "-q", "--report", "my report.html"]
+    assert regimix(*fit).code == 0
+    page = (tmp_path / "my report.html").read_text(encoding="utf-8")
+    assert shlex.join(["regimix", *fit]) in html.unescape(page)
+
+
+@pytest.mark.parametrize(
+    ("address", "source", "shown"),
+    [
+        ("postgresql://me:secret@host/db", "the database postgresql://me@host/db", "me@host/db"),
+        ("sqlite:///a.db", "the SQLite file 'a.db'", "sqlite:///a.db"),
+    ],
+)
+def test_a_password_in_an_address_is_not_in_the_command(address, source, shown):
+    typed = ("regimix", "fit", address, "--query", "select 1")
+    told = work._without_password(typed, SimpleNamespace(source=source))
+    assert "secret" not in shlex.join(told)
+    assert told[2].endswith(shown)
+    assert told[3:] == list(typed[3:])

@@ -36,8 +36,18 @@ def refused(ran, *words, code=2):
         (["fit", "rows.csv", "-y", "y", "--keep", "1.5"], ["--keep", "'1.5'"]),
         (["fit", "rows.csv", "-y", "y", "--keep", "most"], ["--keep", "'most'"]),
         (["fit", "rows.csv", "-y", "y", "--search", "deep"], ["--search"]),
+        (["fit", "rows.csv", "-y", "y", "--search", "deep"], ["': 'deep' is not one of"]),
         (["fit", "rows.csv", "-y", "y", "--jobs", "0"], ["--jobs"]),
-        (["fit", "rows.csv", "-y", "y", "--jobs", "many"], ["--jobs"]),
+        (["fit", "rows.csv", "-y", "y", "--jobs", "many"], ["--jobs", "must be a whole number"]),
+        (["fit", "rows.csv", "-y", "y", "--seed", "-1"], ["--seed", "must be at least 0"]),
+        (["fit", "rows.csv", "-y", "y", "--time-limit", "x"], ["must be a number"]),
+        (["fit", "rows.csv", "-y", "id"], ["'id' cannot be the target: it is text"]),
+        (["fit", "rows.csv", "-y", "y", "--query", "q"], ["--query is for", "leave --query out"]),
+        (["fit", "sqlite:///a.db", "-y", "y"], ['--query "select * from']),
+        (["fit", "rows.csv", "-y", "y", "--encoding", "x"], ["--encoding must be"]),
+        (["fit", "latin.csv", "-y", "y"], ["with --encoding: 'latin-1'"]),
+        (["fit", "comma.csv", "-y", "y", "-x", "price, k"], ["name: price,, k"]),
+        (["fit", "comma.csv", "-y", "y", "--weights", "w"], ["'w' of --weights", "row 2 (-1)"]),
         (["fit", "rows.csv", "-y", "y", "--time-limit", "0"], ["--time-limit"]),
         (["fit", "rows.csv", "-y", "y", "--rows", "0"], ["--rows"]),
         (["fit", "rows.csv", "-y", "y", "--model", "m.pkl"], ["--model", ".regimix"]),
@@ -53,13 +63,18 @@ def refused(ran, *words, code=2):
         (["report", "rows.csv", "rows.csv", "-o", "p.csv"], [".html"]),
         (["synth", "s.csv", "--shares", "1,x"], ["--shares", "'1,x'"]),
         (["synth", "s.csv", "-m", "3", "--noise", "1,2"], ["--noise", "3"]),
-        (["synth", "s.csv", "--corruption", "1.5"], ["corruption"]),
+        (["synth", "s.csv", "--corruption", "1.5"], ["--corruption must"]),
+        (["synth", "s.csv", "--shares", "-1,2"], ["--shares must"]),
+        (["synth", "s.csv", "--noise", "-1"], ["--noise must"]),
+        (["synth", "s.csv", "--separation", "3"], ["--separation must"]),
         (["synth", "s.csv", "--truth", "s.csv"], ["--truth", ".json"]),
         (["lab", "run", "nix"], ["nix"]),
     ],
 )
 def test_bad_usage_and_bad_data(regimix, table, arguments, words):
     (table.parent / "folder.csv").mkdir()
+    (table.parent / "latin.csv").write_bytes("größe,y\n1,2\n3,4\n".encode("latin-1"))
+    (table.parent / "comma.csv").write_text('"price, k",w,y\n1,1,2\n2,-1,3\n3,1,5\n')
     refused(regimix(*arguments), *words)
 
 
@@ -98,6 +113,14 @@ def test_every_failure_has_a_sentence_and_a_code(error, words, code):
     assert words in sentence
     assert "\n" not in sentence
     assert ended == code
+
+
+def test_a_warning_advises_nothing_that_only_python_can_do(regimix):
+    regimix("synth", "s.csv", "-n", "60", "-d", "2", "-q")
+    ran = regimix("fit", "s.csv", "-y", "y", "-m", "12", "-q")
+    assert ran.code == 0
+    assert "12 asked for" in ran.err
+    assert "init" not in ran.err
 
 
 def test_a_fault_of_our_own_is_one_sentence_too_unless_asked(regimix, table, monkeypatch, capsys):

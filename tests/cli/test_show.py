@@ -1,6 +1,7 @@
 """What is shown, whatever the columns are called, however wide the terminal is."""
 
 import io
+import re
 import sys
 
 import numpy as np
@@ -51,6 +52,40 @@ def test_no_line_is_wider_than_the_terminal(regimix, hostile, monkeypatch, width
     assert ran.code in (0, 3)
     assert max(map(len, ran.out.splitlines())) <= width
     assert not {"\x1b", "\u202e"} & set(ran.out + ran.err)
+
+
+@pytest.mark.parametrize("width", [40, 50, 60, 80])
+def test_an_equation_shows_its_largest_slope_however_narrow(regimix, tmp_path, monkeypatch, width):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 7))
+    y = 49.4217 + X @ [2.7183, *[0.1234] * 6] + rng.normal(scale=0.01234, size=200)
+    columns = {f"displacement{i}": column for i, column in enumerate(X.T)}
+    write_table(tmp_path / "t.csv", {**columns, "y": y})
+    monkeypatch.setenv("COLUMNS", str(width))
+    ran = regimix("fit", "t.csv", "-y", "y", "-m", "1", "--terms", "0", "--outliers", "0")
+    assert max(map(len, ran.out.splitlines())) <= width
+    # Where it takes two lines, the name may be cut.
+    assert re.search(r"49\.42 \+ 2\.7\d+\s+displa", ran.out), ran.out
+    assert ("R²" in ran.out) == (width == 80)
+
+
+def test_nothing_ends_in_blanks_in_a_pipe(regimix, table):
+    for command in (("fit", table, "-y", "y", "--drop", "id"), ("lab", "list")):
+        assert not re.search(r" $", regimix(*command).out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", [(), ("fit",), ("lab",), ("lab", "run"), ("lab", "list")])
+def test_help_shows_no_types_of_flags(regimix, command):
+    shown = regimix(*command, "--help").out
+    assert "--help" in shown
+    assert "<bool>" not in shown
+
+
+@pytest.mark.parametrize(("asked", "told"), [(1, "1 regime was"), (2, ""), (3, "3 regimes were")])
+def test_the_evidence_may_favour_another_number_than_the_one_asked_for(regimix, table, asked, told):
+    ran = regimix("fit", table, "-y", "y", "--drop", "id", "-m", asked)
+    assert ("the evidence favours" in ran.out) == bool(told)
+    assert not told or f"{told} asked for; the evidence favours 2" in ran.out
 
 
 def test_names_in_refusals_command_nothing_either(regimix, hostile):

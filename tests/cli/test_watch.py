@@ -26,6 +26,21 @@ def test_before_the_search_there_is_nothing_to_keep():
         press()
 
 
+def test_an_interrupt_that_polars_raises_is_not_raised_again():
+    cleared = []
+
+    def read():
+        try:
+            raise KeyboardInterrupt
+        finally:
+            press()
+            cleared.append("the bar")
+
+    with pytest.raises(Aborted, match="nothing was written"), Interrupts():
+        read()
+    assert cleared
+
+
 def test_after_the_search_the_first_waits_and_the_second_does_not():
     interrupts = Interrupts()
     assert not interrupts.look()

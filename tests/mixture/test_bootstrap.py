@@ -93,7 +93,7 @@ def test_refits_end_as_the_fit_did(options):
     problem = Problem.from_arrays(X, y, fit_intercept=mixture.fit_intercept)
     law = module._law(mixture, problem)
     same = module._last_word(module.MemoryEngine(problem), law, mixture.settings)
-    thetas, lost = module._matched(law, same)
+    thetas, lost, _ = module._matched(law, same, problem.mass)
     coef, intercept = problem.to_user(thetas)
     room = 0.1 * np.nan_to_num(errors(mixture)).max() + 1e-9
     np.testing.assert_allclose(coef, mixture.coef, atol=room)
@@ -189,14 +189,17 @@ def law(thetas, share):
 def test_components_are_matched_back_and_lost_ones_told():
     before = law([[0.0, 0], [5, 0], [0, 5]], [0.4, 0.3, 0.2])
     swapped = law([[5.1, 0], [0.1, 0], [0, 5]], [0.3, 0.4, 0.2])
-    thetas, lost = module._matched(before, swapped)
+    thetas, lost, size = module._matched(before, swapped, 100.0)
     np.testing.assert_allclose(thetas, [[0.1, 0], [5.1, 0], [0, 5]])
+    np.testing.assert_allclose(size, [40, 30, 20])
     assert not lost.any()
     # Two on one: the one that is further away has become another.
-    thetas, lost = module._matched(before, law([[0.1, 0], [4.9, 0.2], [4.8, 0]], [0.4, 0.3, 0.2]))
+    two = law([[0.1, 0], [4.9, 0.2], [4.8, 0]], [0.4, 0.3, 0.2])
+    thetas, lost, _ = module._matched(before, two, 100.0)
     assert lost.tolist() == [False, False, True]
     # Next to no rows.
-    _, lost = module._matched(before, law([[0.0, 0], [5, 0], [0, 5]], [0.4, 0.3, 0.01]))
+    few = law([[0.0, 0], [5, 0], [0, 5]], [0.4, 0.3, 0.01])
+    _, lost, _ = module._matched(before, few, 100.0)
     assert lost.tolist() == [False, False, True]
 
 
@@ -210,7 +213,7 @@ def test_what_is_lost_is_counted_and_does_not_count():
     np.testing.assert_allclose(part.standard_error[1], again.values[4:, 1].std(axis=0, ddof=1))
     assert np.isfinite(part.conf_int()).all()
     assert "4 component(s) lost" in repr(part)
-    coef[:9, 1] = np.nan
+    coef[:9, 1], intercept[:9, 1] = np.nan, np.nan
     nothing = dataclasses.replace(again, coef=coef, intercept=intercept)
     assert np.isnan(nothing.standard_error[1]).all()
 
@@ -229,3 +232,64 @@ def test_a_component_of_few_rows_is_lost_now_and_then_and_the_others_are_not():
     assert again.failures.tolist() == gone.tolist()
     assert again.failures[0] == 0
     assert np.isfinite(again.conf_int()).all()
+
+
+def test_refits_that_could_not_move_are_failures_and_not_certainty():
+    """Four rows for seven coefficients, and regimes of two or three rows: nothing is known."""
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((4, 6)), rng.standard_normal(4)
+    mixture = global_ilts(X, y, fit_intercept=True, random_state=0)
+    again = mixture.bootstrap(X, y, 10, random_state=0)
+    assert again.failures.tolist() == [10]
+    assert np.isnan(again.standard_error).all()
+    assert np.isnan(again.conf_int()).all()
+    X, y = rng.standard_normal((12, 2)), rng.standard_normal(12)
+    mixture = global_ilts(X, y, n_components=5, keep=1.0, fit_intercept=True, random_state=0)
+    again = mixture.bootstrap(X, y, 20, random_state=0)
+    small = mixture.inference.degrees < 1
+    assert small.any()
+    assert (again.failures[small] == 20).all()
+    assert np.isnan(again.standard_error[small]).all()
+
+
+def test_rows_that_repeat_fewer_than_the_coefficients_determine_nothing():
+    problem = Problem.from_arrays(np.arange(12.0)[:, None], np.zeros(12))
+    labels = np.repeat([0, 1, -1], [6, 3, 3])
+    counts = np.array([6.0] + [0] * 5 + [1, 1, 1] + [3, 0, 0])
+    drawn = dataclasses.replace(problem, weights=counts, mass=12.0)
+    assert module._too_few(drawn, labels, np.array([6.0, 5.0])).tolist() == [True, False]
+    assert module._too_few(drawn, labels, np.array([6.0, 3.0])).tolist() == [True, True]
+
+
+def test_coefficients_that_the_rows_leave_open_have_no_error_and_the_others_do():
+    X, y, _ = far_apart(0, n=200)
+    X = np.column_stack([X, X[:, 0]])
+    mixture = global_ilts(X, y, n_components=2, fit_intercept=True, random_state=0)
+    unknown = np.isnan(errors(mixture))
+    assert unknown[:, [0, 3]].all()
+    assert not unknown[:, [1, 2, 4]].any()
+    again = mixture.bootstrap(X, y, 20, random_state=0)
+    np.testing.assert_array_equal(np.isnan(again.standard_error), unknown)
+    np.testing.assert_array_equal(np.isnan(again.conf_int()).all(axis=-1), unknown)
+    assert not again.failures.any()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_net_is_resampled_with_its_labels_held_around_its_estimate(weighted):
+    X, y, _ = make_mlrc(600, 3, 3, noise=0.1, corruption=0.06, random_state=5)
+    weights = np.arange(600) % 3 if weighted else None
+    options = {"search": "net", "n_components": 3, "fit_intercept": True, "random_state": 0}
+    mixture = global_ilts(X, y, sample_weight=weights, **options)
+    again = mixture.bootstrap(X, y, 100, random_state=0, sample_weight=weights)
+    own = mixture.bootstrap(n_resamples=5, random_state=0)
+    known = np.isfinite(again.standard_error)
+    assert known[0].all()
+    assert own.values.shape == (5, *known.shape)
+    low, high = np.moveaxis(again.conf_int(0.99), -1, 0)
+    assert (low[known] < again.estimate[known]).all()
+    assert (again.estimate[known] < high[known]).all()
+    rows = mixture.labels == 0
+    if not weighted:
+        A = np.column_stack([X[rows], np.ones(rows.sum())])
+        expected = slow_bootstrap(A, y[rows], 100, np.random.default_rng(0))
+        assert within(again.standard_error[0], expected, 100 / 2)

@@ -2,6 +2,7 @@
 
 import builtins
 import dataclasses
+import re
 import sys
 import types
 
@@ -109,6 +110,31 @@ def test_it_prints_as_a_table():
         "of uncertain label count by their probabilities, and widen them.",
     ]
     assert repr(mixture.summary()) == str(mixture.summary())
+
+
+def shown_rows(mixture):
+    """What a summary says about numbers of rows: all, outliers, each regime."""
+    text = str(mixture.summary())
+    found = re.search(r"Rows: +(\d+) +Outliers: +(\d+) ", text)
+    return [int(number) for number in (*found.groups(), *re.findall(r", (\d+) rows, ", text))]
+
+
+def test_rows_are_counted_by_weights_that_count():
+    X, y, truth = far_apart(2, n=200)
+    weights = np.random.default_rng(0).integers(0, 4, len(y))
+    mixture = fitted(X, y, truth, sample_weight=weights)
+    counts = [int(weights[mixture.labels == label].sum()) for label in (-1, 0, 1)]
+    assert shown_rows(mixture) == [weights.sum(), *counts]
+    # Without the rows, shares say how many there are, up to the rows whose label is a guess.
+    part = dataclasses.replace(mixture.excerpt, complete=False)
+    near = shown_rows(dataclasses.replace(mixture, excerpt=part))
+    assert near[0] == weights.sum()
+    np.testing.assert_allclose(near[1:], counts, atol=0.03 * weights.sum())
+    # Importances count nothing; absent rows are absent.
+    mixture = fitted(X, y, truth, sample_weight=0.3 * weights)
+    present = mixture.labels[weights > 0]
+    expected = [np.count_nonzero(present == label) for label in (-1, 0, 1)]
+    assert shown_rows(mixture) == [present.size, *expected]
 
 
 def test_fits_by_label_say_what_they_take_for_granted():

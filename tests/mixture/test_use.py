@@ -12,6 +12,7 @@ from scipy.stats import t as student
 
 from regimix import global_ilts
 from regimix.errors import DataError, ParameterError
+from regimix.mixture import predictive
 from regimix.mixture.predictive import MANY_DEGREES
 from regimix.synth import make_mlrc
 from tests.mixture.test_inference import far_apart, fitted, known_mixture
@@ -117,6 +118,81 @@ def test_a_response_on_a_regime_that_is_impossible_there_is_an_outlier():
     assert scores[1] == pytest.approx(0.0, abs=1e-12)
 
 
+def with_degrees(mixture, degrees):
+    """The same fit with other degrees of freedom, and coefficients without error."""
+    exact = np.zeros_like(mixture.inference.covariance)
+    found = dataclasses.replace(mixture.inference, degrees=np.array(degrees), covariance=exact)
+    return dataclasses.replace(mixture, inference=found)
+
+
+@settings(max_examples=15)
+@given(seeds, st.sampled_from([(2.0, 7.5), (1.0, 40.0), (3.0, 1e6)]))
+def test_with_few_degrees_of_freedom_the_score_is_that_of_students_law(seed, degrees):
+    """Beside a fine grid of responses, all of which are asked how likely they are."""
+    rng = np.random.default_rng(seed)
+    mixture = with_degrees(known_mixture(), degrees)
+    X, y = rng.uniform(-2, 2, (4, 1)), rng.uniform(-3, 3, 4)
+    chances = 10 ** -mixture.outlier_score(X, y)
+    shares = mixture.weights / mixture.weights.sum()
+    grid = np.linspace(-60, 60, 240_001)
+    for i in range(4):
+        laws = [
+            student(df, mean, scale)
+            for df, mean, scale in zip(
+                degrees, mixture.predict_components(X[i : i + 1])[0], mixture.scale, strict=True
+            )
+        ]
+        parts = np.array([share * law.pdf(grid) for share, law in zip(shares, laws, strict=True)])
+        own = max(share * law.pdf(y[i]) for share, law in zip(shares, laws, strict=True))
+        likelier = parts.max(axis=0) > own
+        inside = parts.sum(axis=0)[likelier].sum() * (grid[1] - grid[0])
+        assert chances[i] == pytest.approx(1 - inside, abs=3e-3)
+
+
+@pytest.mark.parametrize("degrees", [1.0, 4.0, 30.0, 999.0])
+def test_students_tails_keep_their_digits_however_far(degrees):
+    law = predictive._Law(np.array([degrees]))
+    away = -np.array([0.5, 3.0, 50.0, 1e4, 1e50, 1e100])
+    expected = student.logsf(-away[:4], degrees)
+    expected[np.isneginf(expected)] = np.nan
+    found = law.log_below(away[:, None])[:, 0]
+    near = expected > -600
+    np.testing.assert_allclose(found[:4][near], expected[near], rtol=1e-8)
+    # Far out, a tail falls by the power of the degrees.
+    assert np.isfinite(found).all()
+    assert found[5] - found[4] == pytest.approx(-degrees * 50 * math.log(10))
+    # The series is the same as the function where both are known.
+    both = predictive._log_far_below(np.array([degrees]), np.array([-3.0]))
+    np.testing.assert_allclose(both, student.logsf(3.0, degrees), rtol=1e-8)
+
+
+@pytest.mark.parametrize(("n", "d"), [(25, 3), (30, 10)])
+def test_small_fits_flag_new_clean_rows_at_the_chosen_rate(n, d):
+    """Deviations of the noise alone would flag two to four times as many."""
+    rng = np.random.default_rng()
+    flagged = {0.05: [], 0.01: []}
+    for _ in range(60):
+        X = rng.standard_normal((n + 400, d))
+        y = X.sum(axis=1) + rng.standard_normal(n + 400)
+        fit = global_ilts(
+            X[:n], y[:n], n_components=1, keep=1.0, fit_intercept=True, random_state=0
+        )
+        for rate, shares in flagged.items():
+            shares.append(fit.flag(X[n:], y[n:], rate).mean())
+    for rate, shares in flagged.items():
+        assert abs(np.mean(shares) - rate) <= 5 * np.std(shares) / math.sqrt(60)
+
+
+def test_where_the_noise_is_not_known_no_response_is_unlikely():
+    X, far = np.zeros((1, 1)), np.array([1e3])
+    nothing = with_degrees(known_mixture(), [0.0, 0.5])
+    assert nothing.outlier_score(X, far) == 0.0
+    half = with_degrees(known_mixture(), [1e6, 0.0])
+    share = half.weights[1] / half.weights.sum()
+    assert half.outlier_score(X, far)[0] == pytest.approx(-math.log10(share))
+    assert half.outlier_score(X, far, shares=[[1.0, 0.0]])[0] > 100
+
+
 @pytest.mark.parametrize("rate", [0, 1, 5, "few"])
 def test_a_rate_is_a_probability(rate):
     with pytest.raises(ParameterError, match="rate must be a number above 0 and below 1"):
@@ -178,6 +254,38 @@ def test_intervals_cover_new_responses_as_often_as_they_say():
     for found in (shares, regimes):
         error = 4 * np.std(found) / math.sqrt(tables)
         assert level - 0.02 - error <= np.mean(found) <= level + 0.02 + error, base
+
+
+def test_where_no_row_is_to_spare_intervals_have_no_end():
+    """As many coefficients as rows: the fit is exact, and says nothing about the noise."""
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((4, 6)), rng.standard_normal(4)
+    mixture = global_ilts(X, y, fit_intercept=True, random_state=0)
+    assert mixture.inference.degrees[0] < 1
+    np.testing.assert_array_equal(mixture.predict_interval(X), [[-np.inf, np.inf]] * 4)
+    assert np.isinf(mixture.predict_component_intervals(X)).all()
+    X, y = rng.standard_normal((12, 2)), rng.standard_normal(12)
+    mixture = global_ilts(X, y, n_components=5, keep=1.0, fit_intercept=True, random_state=0)
+    unknown = mixture.inference.degrees < 1
+    assert unknown.any()
+    pieces = mixture.predict_component_intervals(X)
+    np.testing.assert_array_equal(np.isinf(pieces).all(axis=(0, 2)), unknown)
+
+
+def test_a_regime_of_unknown_noise_has_half_of_its_rows_below_any_number():
+    mixture = known_mixture()
+    found = dataclasses.replace(mixture.inference, degrees=np.array([30.0, 0.0]))
+    mixture = dataclasses.replace(mixture, inference=found)
+    X = np.array([[0.0], [2.0]])
+    shares = np.array([[0.96, 0.04], [0.9, 0.1]])
+    bounds = mixture.predict_interval(X, 0.95, shares)
+    # Of the first row's tail, 0.025, the unknown regime has 0.02: the other's part of it is 0.005.
+    own = mixture.predict_component_intervals(X, 1 - 2 * 0.005 / 0.96)[:, 0]
+    np.testing.assert_allclose(bounds[0], own[0])
+    np.testing.assert_array_equal(bounds[1], [-np.inf, np.inf])
+    # Where it has no share, it does not count.
+    alone = mixture.predict_interval(X, 0.95, [[1.0, 0.0]] * 2)
+    np.testing.assert_allclose(alone, mixture.predict_component_intervals(X, 0.95)[:, 0])
 
 
 def test_without_recorded_errors_intervals_hold_the_noise_alone():

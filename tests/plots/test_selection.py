@@ -24,6 +24,15 @@ def test_lines_are_losses_against_the_best_in_units_of_log_likelihood(three):
     np.testing.assert_array_equal(display.ax_.get_xticks(), path.n_components)
 
 
+@pytest.mark.parametrize(
+    ("asked", "label"), [(None, "chosen: 3"), (3, "asked for: 3"), (5, "found: 3 (asked for: 5)")]
+)
+def test_a_number_that_was_asked_for_was_not_chosen(three, asked, label):
+    mixture = three[0].mixture_
+    mixture = replace(mixture, settings=replace(mixture.settings, n_components=asked))
+    assert SelectionDisplay.from_mixture(mixture).chosen_.get_label() == label
+
+
 def test_what_is_not_known_is_left_out():
     display = SelectionDisplay(
         n_components=np.array([1, 2, 3]),

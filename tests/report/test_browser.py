@@ -125,6 +125,16 @@ def test_outliers_sort_by_any_column(visit, tone_page):
     assert column(page, 0) == sorted(column(page, 0), key=int, reverse=True)
 
 
+def test_keys_stay_in_one_piece(visit):
+    mixture, X, y = made(60, 8, 2, names=[f"a long name {i}" for i in range(8)])
+    page = visit(report.render(mixture, X, y, keys=[f"2026-01-01-no-{i}" for i in range(60)]))
+    heights = "rows => rows.map(row => row.cells[0].getClientRects()[0].height)"
+    one_line = page.locator("#outlier-table tbody tr").evaluate_all(heights)
+    assert max(one_line) < 40
+    long = visit(report.render(mixture, X, y, keys=[f"{'word-' * 12}{i}" for i in range(60)]))
+    assert min(long.locator("#outlier-table tbody tr").evaluate_all(heights)) > 40
+
+
 def test_searching_filters_and_says_how_many(visit, tone_page):
     page = visit(tone_page)
     total = len(column(page, 0))

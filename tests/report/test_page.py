@@ -8,6 +8,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from regimix import report
@@ -178,6 +179,78 @@ def test_no_outliers_is_said():
 def test_an_early_end_is_a_warning(tone):
     page = report.render(replace(tone, stopped="time_limit"))
     assert "The search ended early: its time was over." in page
+    assert "and ended because its time was over." in page
+    assert "<dt>Search ended</dt><dd>because its time was over</dd>" in page
+    assert "time_limit" not in page
+
+
+def test_a_number_that_was_asked_for_was_not_chosen(tone):
+    assert "The model with two regimes was chosen, by evidence" in report.render(tone)
+    path = replace(
+        tone.selection,
+        n_components=np.array([1, 2, 3]),
+        evidence=np.array([60.0, 178.0, 181.0]),
+        bic=np.ones(3),
+        icl=np.ones(3),
+    )
+    settings = replace(tone.settings, n_components=2)
+    page = report.render(replace(tone, settings=settings, selection=path))
+    assert "Two regimes were asked for; the number was not chosen." in page
+    assert "looked at on the way (1, 2 and 3), the evidence favours three regimes." in page
+    assert '<th scope="row">2 (asked for)</th>' in page
+    assert "(chosen)" not in page
+    fewer = replace(settings, n_components=4)
+    page = report.render(replace(tone, settings=fewer, selection=replace(path, chosen=3)))
+    assert "Four regimes were asked for; the rows support 3." in page
+    assert "the evidence favours three regimes too." in page
+    assert '<th scope="row">3 (found)</th>' in page
+
+
+def test_a_command_is_shown_instead_of_python(tone):
+    command = "regimix fit 'a\u202e<b>.csv' \\\n  --target größe"
+    page = report.render(tone, command=command)
+    assert "regimix fit &#39;a\\u202e&lt;b&gt;.csv&#39; \\\n  --target größe</code>" in page
+    assert "MixedLinearRegression(" not in page
+
+
+def test_the_index_of_a_frame_names_the_rows():
+    mixture, X, y = made(60, 1, 1)
+    first = int(np.flatnonzero(mixture.labels < 0)[0])
+    named = report.render(mixture, pd.DataFrame(X, index=[f"id-{i}" for i in range(60)]), y)
+    assert f"<td>id-{first}</td>" in named
+    pairs = pd.MultiIndex.from_product([["a"], range(60)])
+    assert f"<td>a, {first}</td>" in report.render(mixture, pd.DataFrame(X, index=pairs), y)
+    later = report.render(mixture, pd.DataFrame(X, index=range(100, 160)), y)
+    assert f"<td>{100 + first}</td>" in later
+    assert "Rows are numbered from 0." not in later
+    for plain in (pd.DataFrame(X), X.tolist()):
+        page = report.render(mixture, plain, y)
+        assert f"<td>{first}</td>" in page
+        assert "Rows are numbered from 0." in page
+    given = report.render(mixture, pd.DataFrame(X, index=range(100, 160)), y, keys=range(500, 560))
+    assert f"<td>{500 + first}</td>" in given
+
+
+@pytest.mark.parametrize("number", [0, 59])
+def test_a_single_row_still_shows_every_line(tone, number):
+    X, y = tone.excerpt.X[[number]], tone.excerpt.y[[number]]
+    page = report.render(tone, X, y)
+    assert "This page shows 1 row, not the 150" in page
+    plot = re.search(r'<g class="lines">(.*?)</g>', page, re.DOTALL)[1]
+    ends = re.findall(r'x1="(\S+)" y1="(\S+)" x2="(\S+)" y2="(\S+)"><title>', plot)
+    assert len(ends) == 2
+    for line in ends:
+        x1, y1, x2, y2 = map(float, line)
+        assert 0 < x1 < x2 < 944
+        assert 0 < min(y1, y2) <= max(y1, y2) < 440
+
+
+def test_shares_of_the_model_are_not_called_shares_of_rows(tone, tone_page):
+    share = f"{100 * tone.weights[0]:.1f}%"
+    assert f"{share} of the model</span>" in tone_page
+    assert f"{share} of the rows" not in tone_page
+    headers = [text for where, text in Reader(tone_page).texts if where == "th"]
+    assert {"Share of the model", "Rows labelled"} <= set(headers)
 
 
 def test_intervals_are_of_the_level_asked_for(tone):

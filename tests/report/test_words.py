@@ -46,7 +46,14 @@ def test_intervals_have_the_decimals_they_deserve():
 def test_columns_are_aligned():
     assert words.aligned([31.86, 15.0, 3.5], 3) == ["31.9", "15.0", "3.5"]
     assert words.aligned([1e12, 1.0]) == ["1e12", "1"]
-    assert words.aligned([np.inf, 2.0], 2) == ["∞", "2.0"]
+    assert words.aligned([np.inf, 2.04, 3.3], 2) == ["∞", "2.0", "3.3"]
+
+
+def test_whole_numbers_stay_whole():
+    assert words.aligned([3.0, 12.0, 0.0]) == ["3", "12", "0"]
+    assert words.aligned([np.inf, 2.0], 2) == ["∞", "2"]
+    assert words.aligned([2.5, 3.0, -1.0]) == ["2.5", "3.0", "−1.0"]
+    assert words.aligned([2.0004, 3.0], 3) == ["2.00", "3.00"]
 
 
 def test_shares_are_never_rounded_to_all_or_nothing():
@@ -55,6 +62,12 @@ def test_shares_are_never_rounded_to_all_or_nothing():
     assert words.percent(0.125) == "12.5%"
     assert words.percent(0.9999) == "over 99.9%"
     assert words.percent(1.0) == "100%"
+
+
+def test_the_end_of_a_search_is_said_in_words():
+    assert words.ended("time_limit") == "its time was over"
+    assert words.ended("nothing improves") == "nothing improved the model any more"
+    assert words.ended("what\nelse") == "what else"
 
 
 def test_lists_read_as_sentences():
@@ -163,6 +176,50 @@ def test_evidence_is_graded(evidence, grade):
     )
 
 
+def test_evidence_of_a_regime_is_what_would_be_lost_without_it():
+    mixture, X, y = made(50, 1, 2)
+    each = replace(mixture, evidence=623.0, component_evidence=np.array([700.0, 20.0]))
+    sure = described(each, X, y).sure
+    assert sure.startswith("The evidence is overwhelming: 623 for the model as a whole (")
+    assert "For regime 1, the least certain, it is strong: without it, and with the" in sure
+    assert "unchanged, 20 would be lost." in sure
+    more = described(replace(each, component_evidence=np.array([700.0, 680.0])), X, y).sure
+    assert "680 would be lost, which is more than the whole, since the others" in more
+    less = described(replace(each, component_evidence=np.array([700.0, -0.5])), X, y).sure
+    assert "it is thin: without it, and with the others unchanged, nothing would be lost." in less
+
+
+def test_rows_are_counted_by_their_labels():
+    mixture, X, y = made(200, 2, 2, outliers=0.0)
+    y[:1] += 1000
+    one = described(replace(mixture, outlier_share=1e-6), X, y)
+    assert "account for 199 of the 200 rows (99.5%), each for its own." in one.lead
+    assert one.lead.endswith("The other 1 (0.5%) fits none of them and is set aside as an outlier.")
+    assert one.wrong.startswith("1 row (0.5%) fits no regime")
+    unlabelled = replace(mixture, labels=np.empty(0, dtype=np.int64), outlier_share=0.1)
+    said = plainly(unlabelled, None, Terms.of(mixture, None, 0.95))
+    assert "an estimated 90% of the 200 rows" in said.lead
+    assert "The other 10% fit none of them" in said.lead
+
+
+def test_other_rows_than_those_of_the_fit_are_called_so(tone):
+    X, y = tone.excerpt.X, tone.excerpt.y
+    assert described(tone, X, y).notices == []
+    part = described(tone, X[:60], y[:60])
+    out = int(np.count_nonzero(tone.assign(X[:60], y[:60]) < 0))
+    assert part.notices[0].startswith("This page shows 60 rows, not the 150 that the model was")
+    assert "account for 138 of the 150 rows of the fit (92%)" in part.lead
+    assert part.wrong.startswith(f"Of the 60 rows shown, {out} ({words.percent(out / 60)}) fit no")
+    assert " of the 60 shown (" in part.sure
+    others = described(tone, X[::-1], y[::-1])
+    assert others.notices[0].startswith("This page shows 150 rows, not those that the model was")
+    inner = np.flatnonzero(tone.labels >= 0)[:5]
+    good = described(tone, X[inner], y[inner])
+    assert good.wrong == "None of the 5 rows shown: each lies within reach of a regime."
+    outer = np.flatnonzero(tone.labels < 0)[:1]
+    assert described(tone, X[outer], y[outer]).wrong == "The one row shown fits no regime: 0."
+
+
 def test_what_must_be_known_first_is_said(tone):
     settings = replace(tone.settings, n_components=5)
     odd = replace(tone, settings=settings, ranks=(1, 2), stopped="interrupted")
@@ -181,6 +238,8 @@ def test_the_snippet_fits_the_same_model(tone):
     hostile = replace(tone, feature_names=("'\n\u202e",), target_name='"')
     compile(snippet(hostile), "snippet", "exec")
     assert snippet(hostile).isascii()
+    foreign = replace(tone, feature_names=("Größe",), target_name="高さ\u200b")
+    assert "table[['Größe']], table['高さ\\u200b']" in snippet(foreign)
 
 
 def test_attempts_of_any_gain_can_be_drawn():

@@ -100,6 +100,19 @@ def test_what_is_left_out_is_said(values, reason):
     assert f"Column 'z' is left out: it {reason}" in notes(data)
 
 
+def test_text_that_differs_in_every_row_is_left_out():
+    columns = {"x": [1.0, 2, 4, 7], "id": ["a", "b", "c", None], "y": [1.0, 2, 3, 5]}
+    data = read(columns)
+    assert data.feature_names == ("x",)
+    assert "'id' is left out: it is text that differs in every row" in notes(data)
+    assert read(columns, features=["id"]).feature_names == ("id=b", "id=c")
+
+
+def test_one_row_is_said_to_be_one():
+    with pytest.raises(DataError, match="has only one row"):
+        read({"x": [1.0], "y": [2.0]})
+
+
 def test_a_column_without_a_name_is_left_out():
     data = read({"": np.arange(N), **PLAIN})
     assert data.feature_names == ("x",)
@@ -176,7 +189,7 @@ def test_weights_and_key_are_no_features():
         ({"target": "name"}, "'name' cannot be the target: it is text of 30 different values"),
         (
             {"target": "kind"},
-            r"'kind' cannot be the target: it holds String values \(such as 'a'\)",
+            r"'kind' cannot be the target: it holds text \(such as 'a'\)",
         ),
         ({"weights": "kind"}, "'kind' cannot be the weights"),
         ({"features": []}, "no column besides 'y' that can be a feature"),
@@ -399,9 +412,9 @@ def test_a_prediction_needs_no_target(again):
 
 def test_a_target_that_is_missing_here_and_there(again):
     data = again({**NEW, "y": [1, None, 3]}, target="optional")
-    assert data.y is None
+    assert np.array_equal(data.y, [1, np.nan, 3], equal_nan=True)
     assert data.n_rows == 3
-    assert "'y' is missing in 1 of 3 rows: all rows are predicted without it" in notes(data)
+    assert "'y' is missing in 1 of 3 rows: they are predicted without it" in notes(data)
     assert again({**NEW, "y": [1, None, 3]}).n_rows == 2
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from regimix import tables
+from regimix import MixedLinearRegression, save, tables
+from regimix.datasets import load_tone
 from regimix.errors import DataError, MissingExtraError, ParameterError
 
 FRAME = pl.DataFrame(
@@ -260,6 +261,23 @@ def test_damaged_files(tmp_path, name, data, reason):
     path.write_bytes(data)
     with pytest.raises(DataError, match=reason):
         tables.read(path, target="y")
+
+
+def test_models_archives_and_other_bytes_are_called_what_they_are(tmp_path):
+    tone, model = load_tone(), tmp_path / "m.csv"
+    save(MixedLinearRegression(n_components=1).fit(tone.X, tone.y), tmp_path / "m.regimix")
+    model.write_bytes((tmp_path / "m.regimix").read_bytes())
+    for path in (model, tmp_path / "m.regimix"):
+        with pytest.raises(DataError, match="is a model that regimix has written, not a table"):
+            tables.read(path, target="y")
+    sheet = tmp_path / "sheet.xlsx"
+    sheet.write_bytes(b"PK\x03\x04" + bytes(60))
+    with pytest.raises(DataError, match="or a spreadsheet"):
+        tables.read(sheet, target="y", encoding="latin-1")
+    noise = tmp_path / "noise.csv"
+    noise.write_bytes(bytes(range(256)) * 4)
+    with pytest.raises(DataError, match="holds binary data, not text"):
+        tables.read(noise, target="y")
 
 
 def test_files_that_are_not_there(tmp_path):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from regimix import MixedLinearRegression, tables
 from regimix.datasets import load_tone
-from regimix.errors import ParameterError
+from regimix.errors import DataError, ParameterError
 from regimix.tables.write import _encoded
 
 COLUMNS = {
@@ -151,6 +151,22 @@ def test_predictions_without_a_target(tone):
     assert np.array_equal(columns["prediction_1"], mixture.predict_components(data.X)[:, 1])
 
 
+@pytest.mark.parametrize("name", ["l.csv", "l.parquet"])
+@pytest.mark.parametrize("known", [[0, 2, 5], []])
+def test_rows_without_a_target_are_blank_and_the_others_labelled(tmp_path, tone, name, known):
+    data, mixture = tone
+    y = np.full(data.n_rows, np.nan)
+    y[known] = data.y[known]
+    tables.write_labels(tmp_path / name, dataclasses.replace(data, y=y), mixture)
+    frame = read_back(tmp_path / name)
+    whole = tables.label_columns(data, mixture)
+    for column in ("tuned", "regime", "probability_0", "probability_outlier", "outlier_score"):
+        assert frame[column].null_count() == data.n_rows - len(known)
+        assert frame[column].gather(known).to_list() == list(whole[column][known])
+    assert np.array_equal(frame["prediction"], whole["prediction"])
+    assert np.array_equal(frame["prediction_1"], mixture.predict_components(data.X)[:, 1])
+
+
 def test_columns_of_the_same_name_do_not_overwrite_each_other(tone):
     data, mixture = tone
     named = dataclasses.replace(data, key_name="regime", target_name="prediction")
@@ -174,3 +190,14 @@ def test_a_gate_is_asked(tone):
     assert (columns["probability_1"] == 0).all()
     told = tables.label_columns(data, gated, shares=np.tile([0.0, 1.0], (data.n_rows, 1)))
     assert (told["probability_0"] == 0).all()
+
+
+def test_a_gate_of_other_columns_is_not_left_out_in_silence(tone):
+    data, mixture = tone
+    gate = Gate()
+    gate.from_features, gate.names = False, ("hour",)
+    gated = dataclasses.replace(mixture, gate=gate)
+    with pytest.raises(DataError, match=r"\(hour\).*shares=mixture\.gate\.shares\(Z\)"):
+        tables.label_columns(data, gated)
+    told = tables.label_columns(data, gated, shares=gate.shares(data.X))
+    assert (told["probability_1"] == 0).all()

@@ -1,13 +1,15 @@
 """The audit: each verdict can go either way, odd models are survived, and the table can be read."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from regimix import MixedLinearRegression, theory
-from regimix.errors import DataError, RegimixWarning
+from regimix.errors import DataError, ParameterError, RegimixWarning
+from regimix.mixture.excerpt import Excerpt
 from regimix.synth import make_mlrc
 
 NAMES = [
@@ -177,6 +179,46 @@ def test_large_tables_are_judged_on_a_sample():
     assert (audit.n_rows, audit.sample_rows) == (30_000, 20_000)
     assert "judged on 20000 of the rows" in str(audit)
     assert audit["rows"].value == pytest.approx(30_000 * truth.clean_fraction_min / 3, rel=0.05)
+
+
+def test_an_estimator_will_do_and_rows_may_be_remembered():
+    X, y, _ = make_mlrc(200, 2, 2, noise=0.01, random_state=0)
+    fit = MixedLinearRegression(random_state=0, n_components=2).fit(X, y)
+    whole = str(theory.audit(fit.mixture_, X, y))
+    assert str(theory.audit(fit, X, y)) == whole
+    assert str(theory.audit(fit)) == str(theory.audit(fit.mixture_)) == whole
+    with pytest.raises(DataError, match="y is missing"):
+        theory.audit(fit, X)
+    with pytest.raises(DataError, match="X and y are missing"):
+        theory.audit(replace(fit.mixture_, excerpt=None))
+
+
+@pytest.mark.parametrize("model", [MixedLinearRegression(), None, "model.json"])
+def test_what_is_no_fitted_model_is_refused(model):
+    with pytest.raises(ParameterError, match=f"got {type(model).__name__}"):
+        theory.audit(model, np.ones((4, 1)), np.ones(4))
+
+
+def test_an_excerpt_stands_for_all_rows():
+    X, y, truth = make_mlrc(2000, 2, 2, noise=0.01, random_state=0)
+    mixture = fitted(X, y, truth.coef, n_components=2)
+    kept = np.arange(0, 2000, 4)
+    excerpt = Excerpt(X[kept], y[kept], mixture.labels[kept], kept, complete=False)
+    audit = theory.audit(replace(mixture, excerpt=excerpt))
+    assert (audit.n_rows, audit.sample_rows) == (2000, 500)
+    assert audit["rows"].value == pytest.approx(theory.audit(mixture)["rows"].value, rel=0.2)
+
+
+def test_what_has_no_limit_is_said_in_words():
+    rng = np.random.default_rng(0)
+    # A column that is 1 in a few rows: the others leave its coefficient open.
+    X = np.column_stack([rng.standard_normal(100), np.arange(100) < 3])
+    y = X @ [1.0, 2.0] + 0.1 * rng.standard_normal(100)
+    audit = theory.audit(fitted(X, y, n_components=1), X, y)
+    assert audit["contraction, proven"].value == np.inf
+    assert "Theorem 4 gives no factor for regime 0" in audit["contraction, proven"].words
+    assert "unlimited" in str(audit)
+    assert " inf" not in str(audit)
 
 
 def test_columns_must_be_those_of_the_fit():

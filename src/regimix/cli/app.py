@@ -15,6 +15,7 @@ from regimix.cli.demo import demo
 from regimix.cli.failures import explain
 from regimix.cli.fit import fit
 from regimix.cli.lab import lab
+from regimix.cli.options import PlainCommand, PlainGroup
 from regimix.cli.predict import predict
 from regimix.cli.report import report
 from regimix.cli.synth import synth
@@ -22,6 +23,7 @@ from regimix.cli.synth import synth
 __all__ = ["app", "run"]
 
 app = typer.Typer(
+    cls=PlainGroup,
     help="Find the hidden linear regimes in dirty data.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -30,7 +32,7 @@ app = typer.Typer(
 COMMANDS: tuple[Callable[..., None], ...] = (fit, predict, report, synth, demo)
 EXAMPLES = {fit: "Example: regimix fit sales.csv --target price --report sales.html"}
 for command in COMMANDS:
-    app.command(epilog=EXAMPLES.get(command))(command)
+    app.command(cls=PlainCommand, epilog=EXAMPLES.get(command))(command)
 app.add_typer(lab, name="lab")
 
 
@@ -69,7 +71,8 @@ def run(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     _never_fail_to_print()
     try:
-        code = int(app(given, prog_name="regimix", standalone_mode=False) or Code.DONE)
+        # The words as they were typed are for the report, which shows how to get it again.
+        code = int(app(given, prog_name="regimix", standalone_mode=False, obj=given) or Code.DONE)
         sys.stdout.flush()
     except BrokenPipeError:
         return _unread()

@@ -71,8 +71,16 @@ class Voice:
 
         ``whole`` lines are not broken, so that a path in them can be copied.
         """
-        if not self.quiet:
+        if self.quiet:
+            return
+        if self.out.is_terminal:
             self.out.print(self._drawn(what, style), soft_wrap=whole)
+            return
+        # rich fills lines with blanks, which a file has no use for.
+        with self.out.capture() as drawn:
+            self.out.print(self._drawn(what, style), soft_wrap=whole)
+        lines = drawn.get().splitlines()
+        self.out.file.write("".join(f"{line.rstrip()}\n" for line in lines))
 
     def note(self, text: str = "", *, whole: bool = False) -> None:
         """Say something that may be of interest."""

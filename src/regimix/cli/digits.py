@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["measured", "number", "percent"]
+__all__ = ["many", "measured", "number", "percent"]
 
 # From here on, or with more decimals, an exponent is easier to read.
 LARGE, MOST_DECIMALS = 1e7, 7
@@ -38,3 +38,8 @@ def measured(value: float, error: float) -> tuple[str, str]:
 def percent(share: float) -> str:
     """Write a share."""
     return f"{100 * share:.1f} %"
+
+
+def many(count: int, what: str) -> str:
+    """Write how many there are: "1 row", "2 rows"."""
+    return f"{count} {what}{'s' * (count != 1)}"

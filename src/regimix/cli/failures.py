@@ -30,7 +30,30 @@ OPTIONS = {
     "n_jobs": "--jobs",
     "n_samples": "--rows",
     "random_state": "--seed",
+    "sample_weight": "--weights",
     "time_limit": "--time-limit",
+}
+
+
+# The same where a parameter is also a common word: only in the phrases that mean the parameter.
+PHRASES = {
+    r"\bwith encoding: '": "with --encoding: '",
+    r"^encoding must be": "--encoding must be",
+    r'\bquery="': '--query "',
+    r"^query is for": "--query is for",
+    r", give starts \(init\), or ": " or ",
+    r"\bleave query out": "leave --query out",
+    r"\bis in features and in drop;": "is in --features and in --drop;",
+    r"\bLeave it out of features\.": "Leave it out of --features.",
+}
+# What the parser of options says in the words of programmers.
+USAGE = {
+    r"Value error, ": "",
+    r"Input should be greater than or equal to (\S+)": r"it must be at least \1",
+    r"Input should be less than or equal to (\S+)": r"it must be at most \1",
+    r"Input should be a valid integer.*": "it must be a whole number",
+    r"Input should be a valid number.*": "it must be a number",
+    r"Input should be": "it must be",
 }
 
 
@@ -79,11 +102,17 @@ def explain(error: BaseException, command: str = "regimix") -> tuple[str, Code]:
 def sentence(message: str) -> str:
     """Say a message of the library in the words of the command line."""
     pattern = rf"\b({'|'.join(OPTIONS)})\b"
-    return re.sub(pattern, lambda found: OPTIONS[found[1]], message)
+    return _replaced(re.sub(pattern, lambda found: OPTIONS[found[1]], message), PHRASES)
+
+
+def _replaced(message: str, phrases: dict[str, str]) -> str:
+    for pattern, words in phrases.items():
+        message = re.sub(pattern, words, message)
+    return message
 
 
 def _usage(message: str, command: str) -> str:
-    words = message.strip()
+    words = _replaced(message.strip(), USAGE)
     if words and words[-1] not in ".?!":
         words += "."
     return f"{words} See '{command} --help'."

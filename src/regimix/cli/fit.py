@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from regimix.cli.options import (
     OUTPUT,
     SEARCH,
     Data,
+    Encoding,
     Json,
     Key,
     Missing,
@@ -29,6 +31,7 @@ from regimix.cli.options import (
 )
 from regimix.cli.outputs import MODEL, REPORT, TABLE, check_outputs
 from regimix.cli.work import Files, Look, fit_and_tell
+from regimix.errors import DataError, RegimixError
 
 if TYPE_CHECKING:
     from regimix.tables import DataSet
@@ -45,6 +48,7 @@ class Search(StrEnum):
 
 
 def fit(
+    context: typer.Context,
     data: Data,
     target: Annotated[
         str,
@@ -85,6 +89,7 @@ def fit(
     missing: MissingRows = Missing.DROP,
     rows: Rows = None,
     query: Query = None,
+    encoding: Encoding = "utf-8",
     components: Annotated[
         str,
         typer.Option(
@@ -198,7 +203,7 @@ def fit(
         "n_jobs": jobs,
         "random_state": seed,
     }
-    files = Files(model, labels, report)
+    files = Files(model, labels, report, ("regimix", *context.obj) if context.obj else ())
     check_outputs(
         [("--model", model, MODEL), ("--labels", labels, TABLE), ("--report", report, REPORT)],
         sources=[data],
@@ -215,6 +220,7 @@ def fit(
         rows=rows,
         seed=seed,
         query=query,
+        encoding=encoding,
     )
     look = Look(terms=terms, outliers=outliers, as_json=as_json)
     voice = Voice(quiet=quiet, machine=as_json)
@@ -225,4 +231,30 @@ def _read(source: str, **how: object) -> DataSet:
     # polars is loaded when a table is read, not when help is asked for.
     from regimix import tables
 
-    return tables.read(source, **how)  # type: ignore[arg-type]
+    try:
+        data = tables.read(source, **how)  # type: ignore[arg-type]
+    except DataError as error:
+        raise _with_commas(error) from error
+    _check_weights(data)
+    return data
+
+
+def _with_commas(error: DataError) -> RegimixError:
+    """Say how to write a name with a comma, if the lack of that made one unknown."""
+    found, _, close = str(error).partition("Did you mean ")
+    meant = re.search(r"'([^']*,[^']*)'", close)
+    if meant is None or not found.rstrip().endswith(("(a feature).", "(to drop).")):
+        return error
+    doubled = meant[1].replace(",", ",,")
+    return CommandError(f"{error} Double the comma that is part of a name: {doubled}")
+
+
+def _check_weights(data: DataSet) -> None:
+    """Refuse negative weights in the words of the table: its column, its rows."""
+    if data.weights is None or not (data.weights < 0).any():
+        return
+    row = int((data.weights < 0).argmax())
+    raise CommandError(
+        f"the column {data.recipe.weights!r} of --weights is negative in {data.key_name} "
+        f"{data.keys[row]} ({data.weights[row]:g}); weights are zero (row absent) or positive."
+    )

@@ -13,17 +13,17 @@ from rich.table import Table
 from rich.text import Text
 
 from regimix.cli.console import Code, Voice
-from regimix.cli.options import Quiet, Seed
+from regimix.cli.options import PlainCommand, PlainGroup, Quiet, Seed
 
 if TYPE_CHECKING:
     from regimix.lab import Outcome
 
 __all__ = ["lab"]
 
-lab = typer.Typer(help="Measure what the paper claims.", no_args_is_help=True)
+lab = typer.Typer(cls=PlainGroup, help="Measure what the paper claims.", no_args_is_help=True)
 
 
-@lab.command("list")
+@lab.command("list", cls=PlainCommand)
 def list_experiments() -> None:
     """List the experiments."""
     from regimix.lab import EXPERIMENTS
@@ -38,7 +38,7 @@ def list_experiments() -> None:
     voice.answer(table)
 
 
-@lab.command()
+@lab.command(cls=PlainCommand)
 def run(
     name: Annotated[
         list[str], typer.Argument(metavar="NAME...", help="As lab list names them; or all.")

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from regimix.cli.failures import CommandError
 
 __all__ = [
     "Data",
+    "Encoding",
     "Json",
     "Key",
     "Missing",
     "Model",
+    "PlainCommand",
+    "PlainGroup",
     "Quiet",
     "Query",
     "Rows",
@@ -27,6 +31,26 @@ __all__ = [
 ]
 
 DATA, SEARCH, OUTPUT = "The table", "The search", "What comes out"
+
+
+class _Plain:
+    """Shows no type beside an option that takes no value: typer would write "<bool>"."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options, those that typer adds itself included."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False) and param.metavar is None:
+                param.metavar = ""
+        return params
+
+
+class PlainCommand(_Plain, TyperCommand):
+    """A command whose help shows flags as flags."""
+
+
+class PlainGroup(_Plain, TyperGroup):
+    """Commands under one name, likewise."""
 
 
 class Missing(StrEnum):
@@ -67,6 +91,14 @@ Query = Annotated[
         help="What to select from a database.",
         rich_help_panel=DATA,
         show_default=False,
+    ),
+]
+Encoding = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="How a text file was saved: utf-8, latin-1, cp1252, ...",
+        rich_help_panel=DATA,
     ),
 ]
 Rows = Annotated[

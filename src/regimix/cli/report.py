@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from regimix.cli.console import Voice
-from regimix.cli.options import Data, Key, Missing, MissingRows, Model, Query, Quiet, Rows
+from regimix.cli.digits import many
+from regimix.cli.options import Data, Encoding, Key, Missing, MissingRows, Model, Query, Quiet, Rows
 from regimix.cli.outputs import REPORT, check_outputs
 from regimix.cli.predict import open_both
 
@@ -30,17 +31,27 @@ def report(
     missing: MissingRows = Missing.DROP,
     rows: Rows = None,
     query: Query = None,
+    encoding: Encoding = "utf-8",
     quiet: Quiet = False,
 ) -> None:
     """Show a model and rows as one HTML page that needs no network."""
     check_outputs([("--out", out, REPORT)], sources=[str(model), data])
     mixture, table = open_both(
-        model, data, target="required", key=key, missing=missing.value, rows=rows, query=query
+        model,
+        data,
+        target="required",
+        key=key,
+        missing=missing.value,
+        rows=rows,
+        query=query,
+        encoding=encoding,
     )
     from regimix.report import write
+    from regimix.tables.write import gate_shares
 
-    write(out, mixture, table.X, table.y, keys=table.keys, title=title)
+    shares = gate_shares(mixture, table.X)
+    write(out, mixture, table.X, table.y, keys=table.keys, shares=shares, title=title)
     voice = Voice(quiet=quiet)
     for sentence in table.notes:
         voice.note(sentence)
-    voice.answer(f"{out}: a report on {table.n_rows} rows.", whole=True)
+    voice.answer(f"{out}: a report on {many(table.n_rows, 'row')}.", whole=True)

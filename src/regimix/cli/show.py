@@ -8,7 +8,7 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from regimix.cli.digits import measured, number, percent
+from regimix.cli.digits import many, measured, number, percent
 from regimix.cli.summary import farthest_outliers
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ STOPPED = {
     "callback": "The search was interrupted.",
     "interrupted": "The search was interrupted.",
 }
+# Columns before the equation; the last is the first to go where there is no room.
+HEADS = ("regime", "share", "noise", "R²")
 # Between columns, and the narrowest equation that says something.
 GAP, NARROWEST_EQUATION = 2, 24
 
@@ -55,24 +57,36 @@ def tell_mixture(
         shown = farthest_outliers(mixture, data, most_outliers)
         which = "" if len(shown) == count else ", the farthest first"
         voice.answer()
-        voice.answer(f"{_many(count, 'outlier')}{which}", style="bold")
+        voice.answer(f"{many(count, 'outlier')}{which}", style="bold")
         voice.answer()
         voice.answer(_outliers(shown, data.key_name, data.target_name, voice))
     voice.answer()
     why = STOPPED.get(mixture.stopped, mixture.stopped)
     seconds = sum(mixture.timings.values())
     voice.answer(f"{why} {seconds:.2g} s, seed {mixture.seed}.", style="dim")
+    if favoured := _favoured(mixture):
+        voice.answer(favoured)
+
+
+def _favoured(mixture: Mixture) -> str:
+    """Say so if the evidence is for another number of regimes than the one asked for."""
+    asked, selection = mixture.settings.n_components, mixture.selection
+    if asked is None or selection is None or not selection.evidence.size or mixture.found_nothing:
+        return ""
+    best = int(selection.n_components[np.argmax(selection.evidence)])
+    if best == asked:
+        return ""
+    return (
+        f"{many(asked, 'regime')} {'was' if asked == 1 else 'were'} asked for; the evidence "
+        f"favours {best} (--components auto)."
+    )
 
 
 def _headline(mixture: Mixture, source: str) -> str:
-    rows = f"{mixture.n_rows} rows of {source}"
+    rows = f"{many(mixture.n_rows, 'row')} of {source}"
     if mixture.found_nothing:
         return f"No linear regime in {rows}; the best line through most of them:"
-    return f"{_many(mixture.n_components, 'linear regime')} in {rows}"
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
+    return f"{many(mixture.n_components, 'linear regime')} in {rows}"
 
 
 def _table() -> Table:
@@ -89,13 +103,18 @@ def _regimes(mixture: Mixture, voice: Voice) -> Table:
     cells = [_regime(mixture, j) for j in range(mixture.n_components)]
     if mixture.outlier_share > 0:
         cells.append(["-1", percent(mixture.outlier_share), "", ""])
-    heads = ["regime", "share", "noise", voice.clean("R²")]
-    if not any(row[3] for row in cells):
-        heads, cells = heads[:3], [row[:3] for row in cells]
-    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
-    room = max(NARROWEST_EQUATION, voice.out.width - sum(widths) - GAP * len(widths))
+    heads = [voice.clean(head) for head in HEADS]
+    if not any(row[-1] for row in cells):
+        heads, cells = heads[:-1], [row[:-1] for row in cells]
     # The name of the target is written once.
     target = mixture.equation(0, 1).partition(" = ")[0] + " = "
+    needed = max(_shortest(mixture, j, target) for j in range(mixture.n_components))
+    room = _room(heads, cells, voice)
+    if room < needed and len(heads) == len(HEADS):
+        # An equation without a slope says less than one without R².
+        heads, cells = heads[:-1], [row[:-1] for row in cells]
+        room = _room(heads, cells, voice)
+    room = max(room, needed, NARROWEST_EQUATION)
     table = _table()
     for head in heads:
         table.add_column(head, justify="right", no_wrap=True)
@@ -106,6 +125,22 @@ def _regimes(mixture: Mixture, voice: Voice) -> Table:
             words = mixture.equation(j, room + len(target)).removeprefix(target)
         table.add_row(_name(int(label)), *row, voice.clean(words))
     return table
+
+
+def _room(heads: list[str], cells: list[list[str]], voice: Voice) -> int:
+    """Return how wide an equation may be beside the other columns."""
+    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
+    return voice.out.width - sum(widths) - GAP * len(widths)
+
+
+def _shortest(mixture: Mixture, j: int, target: str) -> int:
+    """Return the width of the shortest equation that shows a slope, if there is one."""
+    bare, whole = mixture.equation(j, 1), mixture.equation(j)
+    if not mixture.fit_intercept or bare == whole:
+        return len(bare) - len(target)
+    widths = range(1, len(whole) + 1)
+    equations = (mixture.equation(j, width) for width in widths)
+    return len(next(words for words in equations if words != bare)) - len(target)
 
 
 def _regime(mixture: Mixture, j: int) -> list[str]:
@@ -144,7 +179,7 @@ def _coefficients(mixture: Mixture, voice: Voice, most: int) -> list[Table | Tex
             table.add_row(title, *(columns[j][line] for j in group))
         drawn.append(table)
     if left:
-        drawn.append(Text(f"{_many(left, 'smaller term')} not shown (--terms N).", style="dim"))
+        drawn.append(Text(f"{many(left, 'smaller term')} not shown (--terms N).", style="dim"))
     return drawn
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,13 +11,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regimix.cli.console import Voice
+from regimix.cli.digits import many
+from regimix.cli.failures import CommandError
 from regimix.cli.options import Quiet, Seed, each
 from regimix.cli.outputs import TABLE, TRUTH, check_outputs
+from regimix.errors import RegimixError
 
 if TYPE_CHECKING:
     from regimix.synth import MLRCData
 
 __all__ = ["synth"]
+
+
+# Parameters of ``make_mlrc`` in its messages, and as the command line calls them.
+PARAMETERS = {
+    "corruption": "--corruption",
+    "intercepts": "--intercepts",
+    "noise(?= must)": "--noise",
+    "separation": "--separation",
+    "weights": "--shares",
+    "weight": "share",
+}
 
 
 class Kind(StrEnum):
@@ -84,25 +99,35 @@ def synth(
     check_outputs([("OUT", out, TABLE), ("--truth", answers, TRUTH)])
     from regimix.synth import make_mlrc
 
-    data = make_mlrc(
-        rows,
-        features,
-        components,
-        weights=each("--shares", shares, components),
-        corruption=corruption,
-        corruption_kind=kind.value,
-        noise=each("--noise", noise, components) or 0.0,
-        separation=separation,
-        intercepts=each("--intercepts", intercepts, components),
-        random_state=seed,
-    )
+    how: dict[str, Any] = {
+        "weights": each("--shares", shares, components),
+        "corruption": corruption,
+        "corruption_kind": kind.value,
+        "noise": each("--noise", noise, components) or 0.0,
+        "separation": separation,
+        "intercepts": each("--intercepts", intercepts, components),
+        "random_state": seed,
+    }
+    try:
+        data = make_mlrc(rows, features, components, **how)
+    except RegimixError as error:
+        raise CommandError(_as_options(str(error))) from error
     _write(out, answers, data, seed)
     wrong = int(data.truth.corrupted.sum())
     voice = Voice(quiet=quiet)
     voice.answer(
-        f"{out}: {rows} rows, {features} features x0, x1, ..., target y; {wrong} wrong.", whole=True
+        f"{out}: {many(rows, 'row')}, {many(features, 'feature')} x0, x1, ..., target y; "
+        f"{wrong} wrong.",
+        whole=True,
     )
     voice.answer(f"{answers}: the {components} regimes, and where each row belongs.", whole=True)
+
+
+def _as_options(message: str) -> str:
+    """Call parameters as the command line does, where they are also common words."""
+    for pattern, option in PARAMETERS.items():
+        message = re.sub(rf"\b{pattern}\b", option, message)
+    return message
 
 
 def _write(out: Path, answers: Path, data: MLRCData, seed: int) -> None:

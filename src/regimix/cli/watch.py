@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -71,6 +72,10 @@ class Interrupts:
 
     def _heard(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - signal's
         self.count += 1
+        if not self._begun and self.count == 1 and isinstance(sys.exception(), KeyboardInterrupt):
+            # polars raises one of its own for the same Ctrl-C, and then Python hears of it too: a
+            # second one would keep the bar from being taken away.
+            return
         if self.count > 1 or not self._begun or _searching(frame):
             raise KeyboardInterrupt
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +31,12 @@ INTERRUPTED = ("callback", "interrupted")
 
 @dataclass(frozen=True)
 class Files:
-    """What is to be written; None: not asked for."""
+    """What is to be written (None: not asked for), and the command that asked, word by word."""
 
     model: Path | None = None
     labels: Path | None = None
     report: Path | None = None
+    command: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,7 @@ def _write(files: Files, mixture: Mixture, data: DataSet) -> Written:
     for what, path, write in (
         ("model", files.model, _write_model),
         ("labels", files.labels, _write_labels),
-        ("report", files.report, _write_report),
+        ("report", files.report, partial(_write_report, command=files.command)),
     ):
         if path is None:
             continue
@@ -167,10 +170,21 @@ def _write_labels(path: Path, mixture: Mixture, data: DataSet) -> None:
     write_labels(path, data, mixture, labels=mixture.labels)
 
 
-def _write_report(path: Path, mixture: Mixture, data: DataSet) -> None:
+def _write_report(
+    path: Path, mixture: Mixture, data: DataSet, *, command: tuple[str, ...] = ()
+) -> None:
     from regimix import report
 
-    report.write(path, mixture, data.X, data.y, keys=data.keys)
+    again = shlex.join(_without_password(command, data)) or None
+    report.write(path, mixture, data.X, data.y, keys=data.keys, command=again)
+
+
+def _without_password(command: tuple[str, ...], data: DataSet) -> list[str]:
+    """Write the address of a server as the table does, which knows no password any more."""
+    from regimix.tables.databases import is_address
+
+    server = data.source.removeprefix("the database ")
+    return [server if is_address(word) and is_address(server) else word for word in command]
 
 
 def _print_json(told: Told, data: DataSet, written: dict[str, str]) -> None:

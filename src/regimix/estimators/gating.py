@@ -17,7 +17,14 @@ from regimix.mixture.gate import Gate, read_columns, scale_columns
 from regimix.mixture.result import Mixture
 from regimix.problem import Problem
 
-__all__ = ["ClassifierGate", "LearnedGate", "check_gating", "gate_shares", "learn_gate"]
+__all__ = [
+    "ClassifierGate",
+    "LearnedGate",
+    "check_gating",
+    "gate_parameters",
+    "gate_shares",
+    "learn_gate",
+]
 
 Floats = NDArray[np.float64]
 
@@ -31,6 +38,8 @@ NEWTON_SIZE = 400
 MAX_ITER = 1000
 # Interquartile range of the standard normal: the factor that turns an IQR into a deviation.
 NORMAL_IQR = 1.349
+# Rows that are written out for a classifier that takes no weights, repetitions included.
+MOST_REPEATED = 10_000_000
 
 
 class LearnedGate(Protocol):
@@ -98,7 +107,8 @@ def learn_gate(
 
     A row counts for each component by the chance that it belongs to it, so that outliers are left
     out and a row where regimes cross, whose label is a guess, is not taken for knowledge.
-    Classifiers that take no weights learn the labels instead.
+    Classifiers that take no weights learn the labels instead, of rows repeated as often as whole
+    weights say.
 
     Parameters
     ----------
@@ -138,6 +148,20 @@ def gate_shares(gate: LearnedGate | None, X: Any, gating_features: Any) -> Float
     return gate.shares(gating_features)
 
 
+def gate_parameters(gate: LearnedGate | None) -> int:
+    """Count what a gate learnt beyond constant shares, for criteria that charge for it."""
+    if gate is None:
+        return 0
+    if isinstance(gate, Gate):
+        return gate.n_parameters
+    kind = type(getattr(gate, "classifier", gate)).__name__
+    raise ParameterError(
+        "bic and icl charge for every parameter that was learnt, and those of the gating "
+        f"{kind} cannot be counted: use mixture_.bic(X, y) or mixture_.icl(X, y), which leave the "
+        'gating out, or gating="logistic".'
+    )
+
+
 def _check_rows(Z: Any, n_rows: int) -> None:
     if _num_samples(Z) != n_rows:
         raise DataError(
@@ -161,7 +185,7 @@ def _learn_classifier(
         posterior = mixture.responsibilities(problem.X, problem.y)[:, :-1]
         rows, component, chance = _members(posterior, _weights(problem))
     else:
-        rows = np.flatnonzero((mixture.labels >= 0) & (_weights(problem) > 0))
+        rows = _repeated(mixture, problem, gating)
         component = mixture.labels[rows]
     present = np.unique(component)
     classifier = None
@@ -171,6 +195,24 @@ def _learn_classifier(
     elif not present.size:  # every row is an outlier: nothing to learn, the largest regime stands
         present = np.zeros(1, dtype=np.int64)
     return ClassifierGate(classifier, present, mixture.n_components, own)
+
+
+def _repeated(mixture: Mixture, problem: Problem, gating: Any) -> NDArray[np.intp]:
+    """List the rows that are no outliers, as often as their weight counts them.
+
+    Importances cannot be told to a classifier that takes no weights: those rows are listed once.
+    """
+    rows = np.flatnonzero((mixture.labels >= 0) & (_weights(problem) > 0))
+    if problem.weights is None or not problem.counts:
+        return rows
+    times = problem.weights[rows].astype(np.int64)
+    if times.sum() > MOST_REPEATED:
+        raise ParameterError(
+            f"the gating {type(gating).__name__} takes no sample_weight, and the weights count "
+            f"{times.sum()} rows, more than can be repeated for it ({MOST_REPEATED}): use "
+            'gating="logistic" or a classifier whose fit takes sample_weight.'
+        )
+    return np.repeat(rows, times)
 
 
 def _members(
@@ -205,12 +247,19 @@ def _learn_logistic(_kind: str, mixture: Mixture, problem: Problem, Z: Any, own:
 def _location_and_spread(values: NDArray[Any], weights: Floats) -> tuple[Floats, Floats]:
     """Return medians, and deviations by quartiles; 0/1 columns, whose quartiles agree, by squares.
 
-    Rows of weight zero are absent. Constant columns have spread one: they say nothing.
+    Rows count by their weights. Constant columns have spread one: they say nothing.
     """
-    present = values[weights > 0].astype(np.float64)
-    low, center, high = np.quantile(present, [0.25, 0.5, 0.75], axis=0)
+    present = weights > 0
+    rows, counted = values[present].astype(np.float64), weights[present]
+    # Smallest values with so much of the weight at or below them: repeated rows give the same.
+    low, center, high = np.quantile(
+        rows, [0.25, 0.5, 0.75], axis=0, method="inverted_cdf", weights=counted
+    )
     spread = (high - low) / NORMAL_IQR
-    spread = np.where(spread > 0, spread, present.std(axis=0))
+    mean = np.average(rows, axis=0, weights=counted)
+    deviation = np.sqrt(np.average((rows - mean) ** 2, axis=0, weights=counted))
+    # Rounding of the mean must not make a column vary that is constant.
+    spread = np.where(spread > 0, spread, np.where(np.ptp(rows, axis=0) > 0, deviation, 0.0))
     return center, np.where(spread > 0, spread, 1.0)
 
 

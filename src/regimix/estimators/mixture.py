@@ -120,7 +120,7 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
         Columns ``n_components``, ``evidence``, ``bic`` and ``icl``: the best model of every number
         of components that was looked at. None with ``search="net"``.
     n_iter_ : int
-        Rounds of the last refit.
+        Moves that were tried; at least one.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
         If X has column names.
@@ -225,8 +225,7 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
         self.evidence_ = mixture.evidence
         self.gate_ = mixture.gate
         self.selection_ = None if mixture.selection is None else mixture.selection.as_dict()
-        # A model that was right at once still took a look.
-        self.n_iter_ = max(1, mixture.n_iter)
+        self.n_iter_ = mixture.n_iter
 
     def _warn(self, problem: Problem) -> None:
         mixture = self.mixture_
@@ -244,10 +243,10 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
                 EvidenceWarning,
             )
         elif mixture.found_nothing:
+            answer = "a robust fit to the rows is" if asked is None else "the best found is"
             _say(
                 f"the {problem.mass:g} rows give no evidence of a linear relation beyond the "
-                "spread of y itself; a robust fit to the rows is returned. Check the columns, or "
-                "bring more rows.",
+                f"spread of y itself; {answer} returned. Check the columns, or bring more rows.",
                 EvidenceWarning,
             )
         elif asked is not None and mixture.n_components < asked:

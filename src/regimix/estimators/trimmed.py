@@ -78,8 +78,8 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         Fraction of rows kept, given or found.
     objective_ : float
         Sum of squared residuals of the kept rows at the raw coefficients.
-    objective_path_ : ndarray of shape (n_iter_ + 1,)
-        The same after each round of the last stage, from the start on.
+    objective_path_ : ndarray
+        The same at the start of the last stage and after each of its rounds.
     n_iter_ : int
         Rounds of the last stage.
     start_ : str

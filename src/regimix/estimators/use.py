@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from regimix.estimators.gating import LearnedGate, gate_shares
+from regimix.estimators.gating import LearnedGate, gate_parameters, gate_shares
 from regimix.intake import Table
 from regimix.mixture.result import Mixture
 from regimix.mixture.summary import Summary
@@ -122,14 +122,21 @@ class MixtureMethods:
         return np.asarray(np.max(scores, axis=0))
 
     def bic(self, X: Any, y: Any, sample_weight: Any = None, gating_features: Any = None) -> float:
-        """Bayesian information criterion on rows; lower is better."""
+        """Bayesian information criterion on rows; lower is better.
+
+        A logistic gating is charged for what it learnt. The parameters of other classifiers cannot
+        be counted; ``mixture_.bic`` leaves the gating out.
+        """
         values, shares = self._rows(X, gating_features)
-        return self.mixture_.bic(values, y, sample_weight, shares)
+        return self.mixture_.bic(values, y, sample_weight, shares, gate_parameters(self.gate_))
 
     def icl(self, X: Any, y: Any, sample_weight: Any = None, gating_features: Any = None) -> float:
-        """BIC plus twice the entropy of the assignments: lower if the regimes are also distinct."""
+        """BIC plus twice the entropy of the assignments: lower if the regimes are also distinct.
+
+        As in ``bic``, a logistic gating is charged for, and others are refused.
+        """
         values, shares = self._rows(X, gating_features)
-        return self.mixture_.icl(values, y, sample_weight, shares)
+        return self.mixture_.icl(values, y, sample_weight, shares, gate_parameters(self.gate_))
 
     # --- how sure the coefficients are ------------------------------------------------------------
 
@@ -146,7 +153,9 @@ class MixtureMethods:
     def conf_int(self, level: float = 0.95) -> Floats:
         """Return confidence intervals of the coefficients, (m, d + 1, 2), the intercept last.
 
-        They are conditional on the labels; ``bootstrap`` is not. Without an intercept, (m, d, 2).
+        They are conditional on the regimes that were found. Rows of uncertain label count by their
+        probabilities and widen them; with ``keep`` given, or ``search="net"``, labels are taken as
+        certain. Without an intercept, (m, d, 2).
         """
         check_is_fitted(self)
         return self.mixture_.conf_int(level)

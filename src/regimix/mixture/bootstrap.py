@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +20,7 @@ from regimix.mixture.refine import SMALLEST_SCALE, assign_and_trim, polish
 from regimix.mixture.settings import Settings
 from regimix.mixture.wald import estimates, read_level
 from regimix.problem import Problem
+from regimix.trimmed.gram import NormalEquations
 
 if TYPE_CHECKING:
     from regimix.mixture.result import Mixture
@@ -27,6 +29,7 @@ __all__ = ["Bootstrap", "bootstrap"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
+Refit = Callable[[MemoryEngine], Law]
 
 # A refit is over when no coefficient moves by more than this part of its error, or after so many
 # rounds of EM.
@@ -43,11 +46,13 @@ class Bootstrap:
     Attributes
     ----------
     coef, intercept : ndarray of shape (B, m, d), (B, m)
-        NaN where a component was lost in a resample.
+        NaN where a component was lost in a resample, and where the rows of the fit do not determine
+        a coefficient at all (``Mixture.inference``).
     estimate : ndarray of shape (m, d + 1)
         What was fitted to all rows, the intercept last; (m, d) without one.
     failures : ndarray of shape (m,), int
-        In how many resamples each component vanished or became another one; those do not count.
+        In how many resamples each component vanished, became another one, or had too few rows to be
+        refitted; those do not count.
     level : float
         Of ``conf_int()``.
     fit_intercept : bool
@@ -102,7 +107,8 @@ class Bootstrap:
         values = self.values
         result = np.full(values.shape[1:], np.nan)
         for j in range(values.shape[1]):
-            kept = values[np.isfinite(values[:, j]).all(axis=-1), j]
+            # A lost component has no number at all; a coefficient that is open is NaN throughout.
+            kept = values[np.isfinite(values[:, j]).any(axis=-1), j]
             if len(kept) > 1:
                 result[j] = statistic(kept)
         return result
@@ -124,17 +130,21 @@ def bootstrap(
 ) -> Bootstrap:
     """Refit a mixture to resamples of its rows; see ``Mixture.bootstrap``."""
     problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=mixture.fit_intercept)
-    law, labels = _law(mixture, problem), mixture.assign(problem.X, problem.y)
+    law, labels = _law(mixture, problem), _labels(mixture, problem)
+    refit = _refitter(problem, law, labels, mixture.settings)
     seeds = np.random.SeedSequence(seed).spawn(n_resamples)
     jobs = int(effective_n_jobs(n_jobs))
     with threadpool_limits(1, "blas"), Parallel(n_jobs=jobs, prefer="threads") as pool:
-        found = pool(
-            delayed(_refit)(problem, law, labels, mixture.settings, child) for child in seeds
-        )
+        found = pool(delayed(_resample)(problem, law, labels, refit, child) for child in seeds)
     thetas = np.stack([thetas for thetas, _ in found])
     lost = np.stack([gone for _, gone in found])
     coef, intercept = problem.to_user(thetas)
     coef[lost], intercept[lost] = np.nan, np.nan
+    if mixture.inference is not None:
+        # Refits leave what the rows leave open where it was: that is not certainty.
+        coef[:, np.isnan(mixture.inference.standard_error)] = np.nan
+        if mixture.fit_intercept:
+            intercept[:, np.isnan(mixture.inference.intercept_error)] = np.nan
     return Bootstrap(
         coef=coef,
         intercept=intercept,
@@ -158,13 +168,46 @@ def _law(mixture: Mixture, problem: Problem) -> Law:
     )
 
 
-def _refit(
-    problem: Problem, law: Law, labels: Labels, settings: Settings, seed: np.random.SeedSequence
+def _labels(mixture: Mixture, problem: Problem) -> Labels:
+    """Label the rows: as the fit did where its labels are the fit, else by what is likeliest."""
+    if mixture.fitted_by_label:
+        excerpt = mixture.excerpt
+        for known in (mixture.labels, None if excerpt is None else excerpt.labels):
+            if known is not None and known.size == problem.n_rows:
+                return known
+    return mixture.assign(problem.X, problem.y)
+
+
+def _resample(
+    problem: Problem, law: Law, labels: Labels, refit: Refit, seed: np.random.SeedSequence
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Draw rows and refit; return coefficients in the order of the law, and which are lost."""
     counts = _draw(problem, labels, np.random.default_rng(seed))
     drawn = replace(problem, weights=counts, mass=float(counts.sum()))
-    return _matched(law, _last_word(MemoryEngine(drawn), law, settings))
+    again = refit(MemoryEngine(drawn))
+    thetas, lost, size = _matched(law, again, drawn.mass)
+    return thetas, lost | _too_few(drawn, labels, size)
+
+
+def _too_few(drawn: Problem, labels: Labels, size: Floats) -> NDArray[np.bool_]:
+    """Tell which components have no row to spare, or repeat fewer rows than coefficients.
+
+    A refit leaves those where they were, in part or altogether, and would count as agreement.
+    """
+    assert drawn.weights is not None
+    inside = labels[(labels >= 0) & (drawn.weights > 0)]
+    different = np.bincount(inside, minlength=size.size)
+    return np.asarray((size <= drawn.n_columns + 1) | (different < drawn.n_columns))
+
+
+def _refitter(problem: Problem, law: Law, labels: Labels, settings: Settings) -> Refit:
+    """Return what refits drawn rows as the fit itself did in the end."""
+    if settings.search == "net":
+        # Algorithm 2 ends with fits to fewer rows than it then removes. What is resampled is least
+        # squares on the removed rows, whose errors are recorded, moved to where the fit is.
+        shift = law.thetas - _fit_labelled(MemoryEngine(problem), law, labels).thetas
+        return lambda engine: _moved(_fit_labelled(engine, law, labels), shift)
+    return lambda engine: _last_word(engine, law, settings)
 
 
 def _last_word(engine: MemoryEngine, law: Law, settings: Settings) -> Law:
@@ -174,6 +217,23 @@ def _last_word(engine: MemoryEngine, law: Law, settings: Settings) -> Law:
     if settings.keep is not None:
         return assign_and_trim(engine, law, settings.keep)[0]
     return _settle(engine, law)
+
+
+def _fit_labelled(engine: MemoryEngine, law: Law, labels: Labels) -> Law:
+    """Fit each component to the rows that carry its label."""
+    thetas, size = [], []
+    for j, theta in enumerate(law.thetas):
+        rows = np.flatnonzero(labels == j)
+        weights = None if engine.problem.weights is None else engine.problem.weights[rows]
+        normal = NormalEquations(theta.size)
+        normal.refresh(engine.sums(rows, engine.residuals_of(rows, theta), weights))
+        thetas.append(normal.solve(theta)[0])
+        size.append(float(rows.size if weights is None else weights.sum()))
+    return replace(law, thetas=np.stack(thetas), share=np.array(size) / engine.problem.mass)
+
+
+def _moved(law: Law, shift: Floats) -> Law:
+    return replace(law, thetas=law.thetas + shift)
 
 
 def _draw(problem: Problem, labels: Labels, rng: np.random.Generator) -> Floats:
@@ -206,9 +266,10 @@ def _settle(engine: MemoryEngine, law: Law) -> Law:
     return law
 
 
-def _matched(law: Law, again: Law) -> tuple[Floats, NDArray[np.bool_]]:
+def _matched(law: Law, again: Law, mass: float) -> tuple[Floats, NDArray[np.bool_], Floats]:
     """Put refitted components in the order of those they came from; say which are lost.
 
+    Returns their sizes too: what they have of the rows, whose weight is ``mass``.
     A component is lost if next to no rows are left to it, or if it is nearer to another one.
     """
     gaps = np.linalg.norm(again.thetas[:, None] - law.thetas, axis=2)
@@ -217,4 +278,4 @@ def _matched(law: Law, again: Law) -> tuple[Floats, NDArray[np.bool_]]:
     order[original] = refitted
     lost = gaps[order].argmin(axis=1) != np.arange(len(order))
     lost |= again.share[order] < VANISHED * law.share
-    return again.thetas[order], lost
+    return again.thetas[order], lost, again.share[order] * mass

@@ -21,7 +21,7 @@ from regimix.mixture.inference import infer
 from regimix.mixture.kregimes import assign_nearest, nearest_regimes, plain_count
 from regimix.mixture.moves import search_model
 from regimix.mixture.net import search_net
-from regimix.mixture.prune import score_without
+from regimix.mixture.prune import MARGIN
 from regimix.mixture.refine import (
     SolverMaker,
     assign_and_trim,
@@ -33,6 +33,7 @@ from regimix.mixture.result import Attempt, Mixture
 from regimix.mixture.rowlaw import RowLaw
 from regimix.mixture.selection import Selection
 from regimix.mixture.settings import Settings
+from regimix.mixture.worth import component_worths, needs_no_features
 from regimix.problem import Problem
 from regimix.search.hunt import bulk_model
 from regimix.search.model import MEMBER, Fitted, Model, evaluate, refit
@@ -196,13 +197,18 @@ def _search(rows: Rows, units: Units, settings: Settings, given: Model | None) -
     state = search_model(
         rows, proposer, Control(settings), n_components=settings.n_components, given=given
     )
-    fitted = state.current if state.current.model.m else _one_robust(rows)
-    count = plain_count(settings)
+    fitted, count = state.current, plain_count(settings)
     if count is not None:
-        fitted = nearest_regimes(rows, fitted.model, count, settings.seed)
+        model = fitted.model if fitted.model.m else _one_robust(rows).model
+        fitted = nearest_regimes(rows, model, count, settings.seed)
+    # A number that was asked for need not prove itself by a margin.
+    margin = MARGIN if settings.n_components is None else 0.0
+    nothing = fitted.model.m == 0 or needs_no_features(rows, fitted, margin)
+    if fitted.model.m == 0 or (nothing and settings.n_components is None):
+        fitted = _one_robust(rows)
     # Evidence was weighed against a bell; the model itself has a flat background.
     flat = rows.against_flat()
-    settled = count is not None or not state.current.model.m or state.stopped in USER_WAITS
+    settled = count is not None or nothing or state.stopped in USER_WAITS
     rounds = 0 if settled else FINAL_ROUNDS
     final = refit(flat, fitted.model, rounds, tolerance=FINAL_TOLERANCE)
     if final.model.m != fitted.model.m:
@@ -210,8 +216,8 @@ def _search(rows: Rows, units: Units, settings: Settings, given: Model | None) -
     return _Found(
         _law(rows, units, final.model),
         fitted.model.origin,
-        fitted.score if state.current.model.m else min(fitted.score, 0.0),
-        _component_scores(rows, fitted),
+        min(fitted.score, 0.0) if nothing else fitted.score,
+        component_worths(rows, fitted),
         tuple(state.attempts),
         state.stopped,
         _ranks(rows, fitted),
@@ -242,11 +248,6 @@ def _one_robust(rows: Rows) -> Fitted:
     from the bulk are to be outliers.
     """
     return evaluate(rows, replace(bulk_model(rows), share=np.array([BULK_SHARE])))
-
-
-def _component_scores(rows: Rows, fitted: Fitted) -> Floats:
-    """Return how much the score loses without each component, nothing refitted."""
-    return np.array([fitted.score - score_without(rows, fitted, j) for j in range(fitted.model.m)])
 
 
 def _ranks(rows: Rows, fitted: Fitted) -> tuple[int, ...]:
@@ -330,5 +331,6 @@ def to_mixture(
         rows=RowLaw.of(engine, settings.seed),
         inference=inference,
         excerpt=Excerpt.of(engine, labels, settings.seed),
+        n_iter=max(1, len(record.get("attempts", ()))),
         **record,
     )

@@ -53,6 +53,11 @@ class Gate:
         """Number of components."""
         return int(self.intercept.size)
 
+    @property
+    def n_parameters(self) -> int:
+        """Numbers that were learnt beyond those of constant shares: a slope a column and odds."""
+        return (self.n_components - 1) * len(self.names)
+
     def shares(self, Z: Any) -> Floats:
         """Return the shares of the components among the rows like each row, (n, m); sums are one.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, logsumexp, ndtr, stdtr, stdtrit
+from scipy.special import betaln, gammaln, hyp2f1, log_ndtr, logsumexp, ndtr, stdtr, stdtrit
 
 from regimix.intake import chunks
 
@@ -29,6 +29,10 @@ MANY_DEGREES = 1000.0
 EPSILON = float(np.finfo(np.float64).eps)
 # An error of a prediction is not known if rounding may change it by this part of the noise.
 BLUR = 0.01
+# Below this, the logarithm of a chance is not that of a number: there are hardly any smaller ones.
+LOWEST_LOG = -600.0
+# A logarithm of a density that none is below.
+NOTHING = -1e300
 
 
 def regime_intervals(means: Floats, deviations: Floats, degrees: Floats, level: float) -> Floats:
@@ -42,10 +46,11 @@ def deviations(X: NDArray[Any], scale: Floats, inference: Inference) -> tuple[Fl
 
     It has two parts: noise, and the error of the prediction itself. Where no covariance is known,
     or its digits do not suffice (columns far from zero), that error is the average over the rows of
-    the fit.
+    the fit. Without degrees of freedom the noise is not known: the deviation is infinite, then.
     """
     n, m = X.shape[0], len(scale)
-    degrees = np.where(inference.degrees >= 1, inference.degrees, np.inf)
+    known = inference.degrees >= 1
+    degrees = np.where(known, inference.degrees, np.inf)
     p = int(np.isfinite(inference.intercept_error).any()) + X.shape[1]
     average = scale**2 * p / np.maximum(inference.size, p)
     variance = np.broadcast_to(average, (n, m)).copy()
@@ -61,7 +66,7 @@ def deviations(X: NDArray[Any], scale: Floats, inference: Inference) -> tuple[Fl
             rounding = EPSILON * (np.abs(design) @ np.sqrt(np.diag(covariance[j]))) ** 2
             clear = rounding <= BLUR * scale[j] ** 2
             variance[rows, j] = np.where(clear, error, average[j])
-    return np.sqrt(scale**2 + np.maximum(variance, 0.0)), degrees
+    return np.sqrt(np.where(known, scale**2 + np.maximum(variance, 0.0), np.inf)), degrees
 
 
 def equal_tails(
@@ -70,26 +75,41 @@ def equal_tails(
     """Return the interval that leaves out as much below as above, (n, 2).
 
     A quantile of the mixture lies between the smallest and the largest of its regimes' quantiles;
-    halving finds it, for all rows at once.
+    halving finds it, for all rows at once. A regime of infinite deviation has half of its responses
+    below every number: where those alone fill a tail, the interval has no end.
     """
     ends = np.empty((means.shape[0], 2))
     shares, deviations = (np.broadcast_to(part, means.shape) for part in (shares, deviations))
     for rows in chunks(*means.shape):
-        inside = shares[rows] > 0
+        known = np.where(np.isfinite(deviations[rows]), shares[rows], 0.0)
+        unknown = 1 - known.sum(axis=1)
         for side, tail in enumerate((0.5 - level / 2, 0.5 + level / 2)):
-            quantiles = means[rows] + stdtrit(degrees, tail) * deviations[rows]
-            low = np.where(inside, quantiles, np.inf).min(axis=1)
-            high = np.where(inside, quantiles, -np.inf).max(axis=1)
-            for _ in range(HALVINGS):
-                middle = 0.5 * (low + high)
-                scaled = (middle[:, None] - means[rows]) / deviations[rows]
-                filled = np.einsum("ij,ij->i", shares[rows], _below(scaled, degrees))
-                low, high = (
-                    np.where(filled < tail, middle, low),
-                    np.where(filled < tail, high, middle),
-                )
-            ends[rows, side] = 0.5 * (low + high)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                left = (tail - 0.5 * unknown) / (1 - unknown)
+            open_end = ~((left > 0) & (left < 1))
+            tails = np.where(open_end, 0.5, left)
+            end = _quantiles(means[rows], deviations[rows], degrees, known, tails)
+            ends[rows, side] = np.where(open_end, (-np.inf, np.inf)[side], end)
     return ends
+
+
+def _quantiles(
+    means: Floats, deviations: Floats, degrees: Floats, shares: Floats, tails: Floats
+) -> Floats:
+    """Return the quantile of each row's mixture of the regimes that have a share there, (n,)."""
+    inside, aim = shares > 0, tails * shares.sum(axis=1)
+    deviations = np.where(inside, deviations, 1.0)
+    quantiles = means + stdtrit(degrees, tails[:, None]) * deviations
+    low = np.where(inside, quantiles, np.inf).min(axis=1)
+    high = np.where(inside, quantiles, -np.inf).max(axis=1)
+    # Where no regime has a share there is nothing to find: any number will do.
+    low, high = (np.where(inside.any(axis=1), end, 0.0) for end in (low, high))
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        scaled = (middle[:, None] - means) / deviations
+        below = np.einsum("ij,ij->i", shares, _below(scaled, degrees)) < aim
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.asarray(0.5 * (low + high))
 
 
 def _below(scaled: Floats, degrees: Floats) -> Floats:
@@ -97,32 +117,83 @@ def _below(scaled: Floats, degrees: Floats) -> Floats:
     return np.asarray(ndtr(scaled) if many else stdtr(degrees, scaled))
 
 
-def surprise(distances: Floats, means: Floats, scale: Floats, shares: Floats) -> Floats:
+def surprise(
+    distances: Floats, means: Floats, deviations: Floats, degrees: Floats, shares: Floats
+) -> Floats:
     """Return minus the decimal logarithm of the chance of a response at least as unlikely, (n,).
 
-    ``distances`` are those of the responses from the means, in units of the scale, (n, m).
+    ``distances`` are those of the responses from the means, in units of the deviations, (n, m).
 
     A response is as unlikely as the largest of its densities under the regimes, each times its
     share. The responses that are likelier form an interval around what each regime predicts;
-    together they may overlap. What the model gives to the rest is the chance.
+    together they may overlap. What the model gives to the rest is the chance. Under a regime of
+    infinite deviation no response is unlikely.
     """
     n, m = means.shape
     scores = np.empty(n)
-    with np.errstate(divide="ignore"):
-        heights = np.broadcast_to(np.log(shares) - np.log(scale), means.shape)
-        log_shares = np.broadcast_to(np.log(shares), means.shape)
+    law = _Law(degrees)
+    shares, deviations = (np.broadcast_to(part, means.shape) for part in (shares, deviations))
     for rows in chunks(n, m * (m + 1)):
-        level = (heights[rows] - 0.5 * distances[rows] ** 2).max(axis=1, keepdims=True)
-        reach = np.sqrt(np.maximum(2 * (heights[rows] - level), 0.0)) * scale
-        starts, stops = _gaps(means[rows] - reach, means[rows] + reach)
+        known = np.isfinite(deviations[rows])
+        deviation, middle = np.where(known, deviations[rows], 1.0), means[rows]
+        with np.errstate(divide="ignore"):
+            log_shares = np.log(np.where(known, shares[rows], 0.0))
+            log_unknown = np.log(np.where(known, 0.0, shares[rows]).sum(axis=1))
+        heights = log_shares + law.log_peak - np.log(deviation)
+        level = (heights - law.drop(distances[rows])).max(axis=1, keepdims=True)
+        excess = np.maximum(heights - np.maximum(level, NOTHING), 0.0)
+        reach = law.reach(excess) * deviation
+        starts, stops = _gaps(middle - reach, middle + reach)
         # Gaps along the last axis but one, regimes along the last.
-        log_chance = _log_between(
-            (starts[:, :, None] - means[rows, None, :]) / scale,
-            (stops[:, :, None] - means[rows, None, :]) / scale,
-        )
-        total = logsumexp(log_chance + log_shares[rows, None, :], axis=(1, 2))
-        scores[rows] = -total / math.log(10)
+        with np.errstate(over="ignore"):
+            start = (starts[:, :, None] - middle[:, None, :]) / deviation[:, None, :]
+            stop = (stops[:, :, None] - middle[:, None, :]) / deviation[:, None, :]
+        log_chance = _log_between(start, stop, law)
+        total = logsumexp(log_chance + log_shares[:, None, :], axis=(1, 2))
+        scores[rows] = -np.logaddexp(total, log_unknown) / math.log(10)
     return np.maximum(scores, 0.0)
+
+
+class _Law:
+    """Student's law for each regime; with many degrees of freedom, the normal law."""
+
+    def __init__(self, degrees: Floats) -> None:
+        self.normal = degrees >= MANY_DEGREES
+        # Any number where it is not used, so that formulas hold.
+        self.degrees = v = np.where(self.normal, 1.0, degrees)
+        student = gammaln((v + 1) / 2) - gammaln(v / 2) - 0.5 * np.log(v * math.pi)
+        self.log_peak: Floats = np.where(self.normal, -0.5 * math.log(2 * math.pi), student)
+
+    def drop(self, distances: Floats) -> Floats:
+        """Return by how much the log density is lower at a distance than at the peak."""
+        square, v = np.square(distances), self.degrees
+        return np.where(self.normal, 0.5 * square, 0.5 * (v + 1) * np.log1p(square / v))
+
+    def reach(self, drop: Floats) -> Floats:
+        """Return the distance at which the log density is lower by so much."""
+        v = self.degrees
+        student = v * np.expm1(np.where(self.normal, 0.0, 2 * drop / (v + 1)))
+        return np.sqrt(np.where(self.normal, 2 * drop, student))
+
+    def log_below(self, distances: Floats) -> Floats:
+        """Return the log of the chance of a smaller number; last axis: regimes."""
+        if self.normal.all():
+            return np.asarray(log_ndtr(distances))
+        v = np.broadcast_to(self.degrees, distances.shape)
+        with np.errstate(divide="ignore"):
+            student = np.log(stdtr(v, distances))
+        far = student < LOWEST_LOG
+        student[far] = _log_far_below(v[far], distances[far])
+        return np.asarray(np.where(self.normal, log_ndtr(distances), student))
+
+
+def _log_far_below(v: Floats, distances: Floats) -> Floats:
+    """Return the log of Student's lower tail, by the series of the incomplete beta function."""
+    with np.errstate(divide="ignore", over="ignore"):
+        x = v / (v + np.square(distances))
+        series = np.log(hyp2f1(0.5 * v + 0.5, 1.0, 0.5 * v + 1, x))
+        power = 0.5 * v * np.log(x) + 0.5 * np.log1p(-x)
+    return np.asarray(power + series - np.log(v) - betaln(0.5 * v, 0.5))
 
 
 def _gaps(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
@@ -134,14 +205,14 @@ def _gaps(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     return np.hstack([-end, upper]), np.hstack([lower, end])
 
 
-def _log_between(start: Floats, stop: Floats) -> Floats:
-    """Return the log of the chance of a standard normal number between two others.
+def _log_between(start: Floats, stop: Floats, law: _Law) -> Floats:
+    """Return the log of the chance of a number between two others.
 
     Both are brought to the lower tail, where differences keep their digits.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         swap = start + stop > 0
         low, high = np.where(swap, -stop, start), np.where(swap, -start, stop)
-        log_high = log_ndtr(high)
-        log_chance = log_high + np.log1p(-np.exp(np.minimum(log_ndtr(low) - log_high, 0.0)))
+        log_high = law.log_below(high)
+        log_chance = log_high + np.log1p(-np.exp(np.minimum(law.log_below(low) - log_high, 0.0)))
     return np.where(low < high, log_chance, -np.inf)

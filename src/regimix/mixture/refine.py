@@ -151,11 +151,13 @@ def assign_and_trim(engine: MemoryEngine, law: Law, keep: float) -> tuple[Law, L
         law = _refit_labelled(engine, law, labels, weights)
     if keep >= 1:
         return replace(law, log_background=-np.inf), labels
-    nearest, odds = best_components(engine, law)
-    edge = smallest(-odds, mass, problem.weights).threshold
     factor = truncation_factor(float(ndtri((1 + keep) / 2)))
-    law = replace(law, log_background=law.log_background - edge, scale=law.scale * factor)
-    return law, labels
+    law = replace(law, scale=law.scale * factor)
+    _, odds = best_components(engine, law)
+    edge = smallest(-odds, mass, problem.weights).threshold
+    # If more is to be kept than fits, the edge is at a gross error, whose density is next to
+    # nothing: a background as thin as that would let anything pass.
+    return replace(law, log_background=law.log_background + max(-edge, 0.0)), labels
 
 
 def _refit_labelled(

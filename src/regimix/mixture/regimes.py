@@ -15,7 +15,6 @@ from regimix.mixture.predictive import surprise
 from regimix.mixture.rowlaw import MOST_COVARIANCE_FEATURES, RowLaw
 from regimix.mixture.settings import read_count, read_seed
 from regimix.mixture.wald import read_level
-from regimix.trimmed.evidence import SMALLEST_SCALE
 
 __all__ = ["Regimes"]
 
@@ -24,6 +23,8 @@ Labels = NDArray[np.int64]
 
 # Residuals beyond this many deviations are all equally impossible, and their squares stay finite.
 FARTHEST = 1e100
+# A regime is taken to be no narrower than this part of the widest: densities stay finite.
+NARROWEST = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -101,15 +102,33 @@ class Regimes:
         """Log-likelihood of rows; weights are read as in a fit."""
         return float(np.dot(*self._weigh(self.score_samples(X, y, shares), sample_weight)))
 
-    def bic(self, X: Any, y: Any, sample_weight: Any = None, shares: Any = None) -> float:
-        """Bayesian information criterion on rows; lower is better."""
+    def bic(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        shares: Any = None,
+        shares_parameters: int = 0,
+    ) -> float:
+        """Bayesian information criterion on rows; lower is better.
+
+        ``shares`` that were learnt are charged for if ``shares_parameters`` says how many numbers
+        were learnt beyond those of ``weights``.
+        """
         scores, weights = self._weigh(self.score_samples(X, y, shares), sample_weight)
         # Coefficients, scale and share of each component; the outliers' share, if any, is the rest.
         each = self.coef.shape[1] + self.fit_intercept + 2
-        n_free = self.n_components * each - (self.outlier_share == 0)
+        n_free = self.n_components * each - (self.outlier_share == 0) + shares_parameters
         return float(n_free * np.log(weights.sum()) - 2 * scores @ weights)
 
-    def icl(self, X: Any, y: Any, sample_weight: Any = None, shares: Any = None) -> float:
+    def icl(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        shares: Any = None,
+        shares_parameters: int = 0,
+    ) -> float:
         """Integrated completed likelihood on rows; lower is better.
 
         The Bayesian information criterion plus twice the entropy of the responsibilities: regimes
@@ -117,7 +136,8 @@ class Regimes:
         """
         chances = self.responsibilities(X, y, shares)
         entropy, weights = self._weigh(entr(chances).sum(axis=1), sample_weight)
-        return self.bic(X, y, sample_weight, shares) + 2 * float(entropy @ weights)
+        bic = self.bic(X, y, sample_weight, shares, shares_parameters)
+        return bic + 2 * float(entropy @ weights)
 
     @staticmethod
     def _weigh(values: Floats, sample_weight: Any) -> tuple[Floats, Floats]:
@@ -133,11 +153,13 @@ class Regimes:
         with the same features, has a response at least as unlikely: of such rows, one in ten scores
         1 or more, one in a thousand 3 or more, whatever the features and however the regimes
         overlap. A response is as unlikely as the largest of its densities under the regimes, each
-        times its share, as in ``assign``.
+        times its share. Densities are those of new rows: they hold the errors of the coefficients
+        and of the noise, where a fit recorded them, as ``predict_interval`` does.
         """
-        distances, means = self._standardised_residuals(X, y), self.predict_components(X)
-        shares = self._shares(shares, len(means))
-        return surprise(distances, means, self._density_scale(), shares)
+        means, deviations, degrees = self._predictive(X)
+        deviations = np.maximum(deviations, self._density_scale())
+        distances = self._distances(means, y, deviations)
+        return surprise(distances, means, deviations, degrees, self._shares(shares, len(means)))
 
     def flag(self, X: Any, y: Any, rate: float = 0.01, shares: Any = None) -> NDArray[np.bool_]:
         """Flag outliers, (n,), at a rate at which rows that follow the model are flagged too."""
@@ -150,6 +172,9 @@ class Regimes:
         self, n: int | None = None, random_state: Any = None, X: Any = None
     ) -> tuple[NDArray[Any], Floats, Labels]:
         """Draw rows from the model: features, responses, and labels (-1 for outliers).
+
+        Regimes are drawn by their shares of all rows, ``weights``: a gating, which knows the shares
+        of each row, is left out of account.
 
         Parameters
         ----------
@@ -203,17 +228,25 @@ class Regimes:
         table.extent()
         return table.values
 
-    def _standardised_residuals(self, X: Any, y: Any) -> Floats:
+    def _predictive(self, X: Any) -> tuple[Floats, Floats, Floats]:
+        """Return what each regime predicts, its deviation there, and degrees of freedom."""
         means = self.predict_components(X)
+        return means, np.broadcast_to(self.scale, means.shape), np.full(len(self.scale), np.inf)
+
+    def _standardised_residuals(self, X: Any, y: Any) -> Floats:
+        return self._distances(self.predict_components(X), y, self._density_scale())
+
+    @staticmethod
+    def _distances(means: Floats, y: Any, deviations: Floats) -> Floats:
+        """Return how far responses are from the means, in units of the deviations, (n, m)."""
         target = read_target(y, means.shape[0])
         with np.errstate(over="ignore"):
-            distances = (target[:, None] - means) / self._density_scale()
+            distances = (target[:, None] - means) / deviations
         return np.clip(distances, -FARTHEST, FARTHEST, out=distances)
 
     def _density_scale(self) -> Floats:
-        """Scales for densities: those of exact fits are zero, and their densities infinite."""
-        floor = SMALLEST_SCALE / self.background if self.background > 0 else 0.0
-        return np.maximum(self.scale, max(floor, float(np.finfo(np.float64).tiny)))
+        """Scales for densities: none is zero, not even that of a fit without noise."""
+        return np.maximum(self.scale, NARROWEST * (float(self.scale.max()) or 1.0))
 
     def _shares(self, shares: Any, n_rows: int) -> Floats:
         """Return the shares of the regimes among rows that are no outliers, (n, m)."""

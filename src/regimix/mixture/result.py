@@ -77,7 +77,8 @@ class Mixture(Regimes):
         A row further from its component than this many deviations is an outlier; may be infinite.
     evidence : float
         Score of the whole model: log-likelihood gain over no model at all, after all discounts.
-        Not positive: nothing was found. ``search="net"`` knows no score: minus infinity, then.
+        Not positive: nothing was found. ``search="net"`` knows no score: zero if something was
+        found, minus infinity if not.
     component_evidence : ndarray of shape (m,) or None
         How much of it is lost without each component.
     origin : tuple of str
@@ -102,7 +103,7 @@ class Mixture(Regimes):
     ranks : tuple of int or None
         How many coefficients of each component its rows determine.
     n_iter : int
-        Rounds of the last refit.
+        Moves that were tried; at least one.
     inference : Inference or None
         Standard errors and explained variance; ``summary()`` prints them.
     excerpt : Excerpt or None
@@ -152,6 +153,8 @@ class Mixture(Regimes):
         Below and above it lie equal parts of the mixture of all regimes: for a row that is no
         outlier. Where regimes are far apart it reaches over the gaps between them; see
         ``predict_component_intervals`` for the pieces. The errors of the coefficients are included.
+        The interval has no end where regimes without a row to spare, whose noise is not known, have
+        more of the rows than it leaves out.
         """
         means, deviations, degrees = self._predictive(X)
         weights = self._shares(shares, len(means))
@@ -160,17 +163,17 @@ class Mixture(Regimes):
     def predict_component_intervals(self, X: Any, level: float = 0.95) -> Floats:
         """Predict an interval for the response of each row under each regime, (n, m, 2).
 
-        The errors of the coefficients are included.
+        The errors of the coefficients are included. Infinite where a regime has no row to spare.
         """
         means, deviations, degrees = self._predictive(X)
         return predictive.regime_intervals(means, deviations, degrees, wald.read_level(level))
 
     def _predictive(self, X: Any) -> tuple[Floats, Floats, Floats]:
         """Return what each regime predicts, its deviation there, and degrees of freedom."""
+        if self.inference is None:
+            return super()._predictive(X)
         values = self._read(X)
         means = self.predict_components(values)
-        if self.inference is None:
-            return means, np.broadcast_to(self.scale, means.shape), np.full(len(self.scale), np.inf)
         return means, *predictive.deviations(values, self.scale, self.inference)
 
     # --- how sure the coefficients are ------------------------------------------------------------
@@ -198,8 +201,9 @@ class Mixture(Regimes):
         """Return the distances between components in units of their uncertainty, (m, m).
 
         Mahalanobis distances of two coefficient vectors (with intercepts) in the sum of their
-        covariances, over the coefficients that the rows of both determine. Infinite where two exact
-        components differ, NaN where no covariance was recorded.
+        covariances, over the coefficients that the rows of both determine. Of p coefficients, equal
+        components are about the square root of p apart. Infinite where two exact components differ,
+        NaN where no covariance was recorded.
         """
         return wald.separation(self)
 

@@ -121,13 +121,16 @@ def summary_frame(mixture: Mixture, level: float) -> Any:
 
 def _header(mixture: Mixture) -> list[str]:
     """Say what was fitted, in two columns."""
-    outliers = int(np.count_nonzero(mixture.labels < 0))
+    outliers = _sizes(mixture)[-1]
     inference = mixture.inference
     overall = np.nan if inference is None else inference.r_squared_overall
     evidence = "-" if mixture.settings.search == "net" else f"{mixture.evidence:.1f}"
     pairs = [
         (("Response", short(mixture.target_name)), ("Regimes", str(mixture.n_components))),
-        (("Rows", str(mixture.n_rows)), ("Outliers", f"{outliers} ({mixture.outlier_share:.1%})")),
+        (
+            ("Rows", f"{mixture.mass:.0f}"),
+            ("Outliers", f"{outliers:.0f} ({mixture.outlier_share:.1%})"),
+        ),
         (
             ("Features", str(len(mixture.feature_names))),
             ("R², each by its regime", f"{overall:.4f}"),
@@ -140,6 +143,22 @@ def _header(mixture: Mixture) -> list[str]:
         for pair in pairs
     ]
     return ["Mixture of linear regimes".center(WIDTH).rstrip(), "=" * WIDTH, *lines]
+
+
+def _sizes(mixture: Mixture) -> Floats:
+    """Count the rows of each label, outliers last, (m + 1,): repetitions count, absent rows do not.
+
+    A mixture does not hold the weights of many rows; it knows the shares of their labels.
+    """
+    m, excerpt, labels, weights = mixture.n_components, mixture.excerpt, mixture.labels, None
+    if excerpt is not None and excerpt.complete:
+        labels, weights = excerpt.labels, excerpt.weights
+        if weights is not None and (weights != np.floor(weights)).any():
+            weights = None  # importances: a row is a row
+    elif mixture.mass != mixture.n_rows:
+        return mixture.mass * np.append(mixture.weights, mixture.outlier_share)
+    counted = np.bincount(np.where(labels < 0, m, labels), weights, minlength=m + 1)
+    return counted.astype(np.float64)
 
 
 def _block(mixture: Mixture, j: int, values: Floats, level: float) -> list[str]:
@@ -167,7 +186,7 @@ def _block(mixture: Mixture, j: int, values: Floats, level: float) -> list[str]:
 def _title(mixture: Mixture, j: int) -> str:
     parts = [
         f"share {mixture.weights[j]:.1%}",
-        f"{np.count_nonzero(mixture.labels == j)} rows",
+        f"{_sizes(mixture)[j]:.0f} rows",
         f"noise {number(float(mixture.scale[j]))}",
     ]
     if mixture.inference is not None:

@@ -291,4 +291,7 @@ def _ends(x: Floats, labels: NDArray[np.int64], regime: int) -> Floats:
     """Where the rows of a regime begin and end; a regime without rows reaches everywhere."""
     mine = x[labels == regime]
     mine = mine if mine.size > 1 and np.ptp(mine) > 0 else x
-    return np.array([mine.min(), mine.max()])
+    low, high = float(mine.min()), float(mine.max())
+    # All rows in one place still show how steep the lines are there.
+    step = 0.0 if high > low else 0.05 * abs(low) or 1.0
+    return np.array([low - step, high + step])

@@ -29,7 +29,7 @@ MOST_TICKS = 20
 
 
 class SelectionDisplay:
-    """Evidence, BIC and ICL for each number of regimes, the chosen one marked.
+    """Evidence, BIC and ICL for each number of regimes, that of the model marked.
 
     The three have different zeros and directions. Each is shown as what is lost against its own
     best count, in units of log-likelihood (for BIC and ICL: half their difference), so zero is best
@@ -45,7 +45,9 @@ class SelectionDisplay:
     evidence, bic, icl : ndarray of shape (k,)
         Of evidence more is better, of the others less; NaN where not known.
     chosen : int
-        The number of regimes that was chosen.
+        The number of regimes of the model.
+    asked : int, optional
+        The number that was asked for, if one was: it was not chosen then.
 
     Attributes
     ----------
@@ -63,12 +65,14 @@ class SelectionDisplay:
         bic: Floats,
         icl: Floats,
         chosen: int,
+        asked: int | None = None,
     ) -> None:
         self.n_components = n_components
         self.evidence = evidence
         self.bic = bic
         self.icl = icl
         self.chosen = chosen
+        self.asked = asked
 
     @classmethod
     def from_estimator(
@@ -111,6 +115,7 @@ class SelectionDisplay:
             bic=np.asarray(path.bic, dtype=np.float64),
             icl=np.asarray(path.icl, dtype=np.float64),
             chosen=int(path.chosen),
+            asked=mixture.settings.n_components,
         )
         return display.plot(ax, **options)
 
@@ -129,7 +134,7 @@ class SelectionDisplay:
         """
         ax = begin(ax, (6.4, 4.0))
         self.chosen_ = ax.axvline(
-            self.chosen, color=NEUTRAL, linewidth=9, alpha=0.2, label=f"chosen: {self.chosen}"
+            self.chosen, color=NEUTRAL, linewidth=9, alpha=0.2, label=self._origin()
         )
         ax.axhline(0, color=NEUTRAL, linewidth=0.8, zorder=1)
         self.lines_ = {}
@@ -146,6 +151,14 @@ class SelectionDisplay:
         add_legend(ax, legend)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def _origin(self) -> str:
+        """Say where the number of regimes comes from."""
+        if self.asked is None:
+            return f"chosen: {self.chosen}"
+        if self.asked == self.chosen:
+            return f"asked for: {self.chosen}"
+        return f"found: {self.chosen} (asked for: {self.asked})"
 
     def _gains(self) -> dict[str, Floats]:
         """Bring the criteria to one scale: units of log-likelihood, zero is the best."""

@@ -158,10 +158,11 @@ def outline(artist: Artist, regime: int, width: float) -> None:
 
 
 def share_label(labels: NDArray[np.int64], regime: int) -> str:
-    """Name a regime, or the outliers, with its share of the rows."""
+    """Name a regime, or the outliers, with the share of the rows that are labelled so."""
     name = "outliers" if regime < 0 else f"regime {regime}"
     share = np.mean(labels == regime) if labels.size else 0.0
-    return f"{name} ({share:.1%})" if 0 < share < 0.1 else f"{name} ({share:.0%})"
+    # By labels, of the rows that are there: not the share of the model, which is an estimate.
+    return f"{name} ({share:.1%} of rows)" if 0 < share < 0.1 else f"{name} ({share:.0%} of rows)"
 
 
 def short(name: str, longest: int = LONGEST_NAME) -> str:

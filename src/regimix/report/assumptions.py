@@ -59,7 +59,9 @@ def _audited(mixture: Mixture, rows: Rows) -> list[Assumption]:
     try:
         # Many small eigenproblems: on a busy machine, several threads would make each one wait.
         with threadpool_limits(limits=1, user_api="blas"):
-            return [_plain(finding) for finding in audit(mixture, rows.X, rows.y).findings]
+            # Of an excerpt, the audit knows itself how many rows it stands for.
+            shown = () if rows.of > rows.n else (rows.X, rows.y)
+            return [_plain(finding) for finding in audit(mixture, *shown).findings]
     except RegimixError:
         # Too few rows for the question: the mixture itself can still be asked.
         return []
@@ -84,9 +86,9 @@ def _corruption(mixture: Mixture) -> Assumption:
     ratio = mixture.outlier_share / max(float(mixture.weights.min()), 1e-300)
     verdict = "holds" if ratio < 0.5 else "unclear" if ratio < 1 else "violated"
     words = (
-        f"There are {number(ratio, 2)} times as many outliers ({percent(mixture.outlier_share)}) "
-        f"as rows of the smallest regime ({percent(float(mixture.weights.min()))}). Outliers that "
-        "conspired could pass for a regime only if they were as many."
+        f"There are {number(ratio, 2)} times as many outliers ({percent(mixture.outlier_share)} of "
+        f"the model) as rows of the smallest regime ({percent(float(mixture.weights.min()))}). "
+        "Outliers that conspired could pass for a regime only if they were as many."
     )
     return Assumption("Outliers are fewer than the rows of any regime", verdict, words, "")
 

@@ -169,8 +169,10 @@ def _round_gains(up: _Log) -> list[float]:
     return chosen
 
 
-def path(counts: Sequence[int], scores: Floats, chosen: int, title: str, better: str) -> Html:
-    """Draw a score along the number of regimes, the chosen one marked."""
+def path(
+    counts: Sequence[int], scores: Floats, marked: tuple[int, str], title: str, better: str
+) -> Html:
+    """Draw a score along the number of regimes, that of the model marked with a word."""
     known = [(k, s) for k, s in zip(counts, scores.tolist(), strict=True) if math.isfinite(s)]
     if not known:
         return Html("")
@@ -183,16 +185,16 @@ def path(counts: Sequence[int], scores: Floats, chosen: int, title: str, better:
         ends = {"x1": _at(places[k]), "x2": _at(places[k2]), "y1": up(s), "y2": up(s2)}
         drawn.append(tag("line", class_="trace", **ends))
     for k, s in known:
-        best = k == chosen
-        words = tag("title", f"{k}: {number(s)}{' (chosen)' * best}")
-        kind = "taken" if best else "left"
+        here = k == marked[0]
+        words = tag("title", f"{k}: {number(s)}{f' ({marked[1]})' * here}")
+        kind = "taken" if here else "left"
         drawn.append(
-            tag("circle", words, class_=kind, cx=_at(places[k]), cy=up(s), r=6 if best else 4)
+            tag("circle", words, class_=kind, cx=_at(places[k]), cy=up(s), r=6 if here else 4)
         )
         label = tag(
             "text",
             k,
-            class_="name" if best else None,
+            class_="name" if here else None,
             x=_at(places[k]),
             y=184,
             text_anchor="middle",

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from regimix.mixture.result import Mixture
-from regimix.report.rows import SURE, Rows
+from regimix.report.rows import SURE, Ints, Rows
 from regimix.report.terms import Terms
 from regimix.report.words import (
+    EARLY,
     clean,
     count,
     interval,
@@ -32,12 +33,6 @@ SENTENCE = 3
 EQUATION = 96
 # How much likelier the data are, as a logarithm: exp(3) = 20 to one, exp(10) = 22,000 to one.
 THIN, FAIR, STRONG = 3.0, 10.0, 50.0
-EARLY = {
-    "max_starts": "it had used up the starts it was allowed",
-    "time_limit": "its time was over",
-    "callback": "it was told to stop",
-    "interrupted": "it was interrupted",
-}
 
 
 @dataclass(frozen=True)
@@ -82,7 +77,7 @@ def headline(mixture: Mixture, rows: Rows | None, terms: Terms) -> Headline:
         regimes=[_regime(mixture, terms, j) for j in range(mixture.n_components)],
         wrong=_wrong(mixture, rows),
         sure=_sure(mixture, rows),
-        notices=_notices(mixture),
+        notices=[*_other_rows(mixture, rows), *_notices(mixture)],
     )
 
 
@@ -97,30 +92,70 @@ def _title(mixture: Mixture, terms: Terms) -> str:
 
 def _lead(mixture: Mixture, rows: Rows | None, terms: Terms) -> str:
     d, n = mixture.coef.shape[1], count(mixture.n_rows, "row")
+    if rows is not None and not rows.fitted:
+        n += " of the fit"
     by = named(terms.name(0)) if d == 1 else several(d, "feature")
     if mixture.found_nothing:
         return (
             f"The {n} give no evidence that {named(terms.target)} depends on {by} beyond its own "
             "spread. What follows is a robust line through all rows: a description, not a finding."
         )
-    share = _outlying(mixture, rows)
-    explained = f"{percent(1 - share)} of the {n}" if share else f"all {n}"
+    explained, rest = _explained(mixture, _labels(mixture, rows), n)
     if mixture.n_components == 1:
-        return f"One equation in {by} accounts for {explained}. {_rest(share, 'do not fit it')}"
+        rest = _rest(rest, "does not fit it", "do not fit it")
+        return f"One equation in {by} accounts for {explained}. {rest}"
     each = f"{spelled(mixture.n_components).capitalize()} different equations in {by}"
-    return f"{each} account for {explained}, each for its own. {_rest(share, 'fit none of them')}"
+    rest = _rest(rest, "fits none of them", "fit none of them")
+    return f"{each} account for {explained}, each for its own. {rest}"
 
 
-def _rest(share: float, verb: str) -> str:
-    if not share:
+def _explained(mixture: Mixture, labels: Ints | None, n: str) -> tuple[str, str]:
+    """Say how many rows have a regime, and how many have none; the latter empty if all have."""
+    if labels is None:
+        share = mixture.outlier_share
+        # Rows without labels cannot be counted: what is known are the shares of the model.
+        shares = f"an estimated {percent(1 - share)} of the {n}", percent(share)
+        return shares if share else (f"all {n}", "")
+    out = int(np.count_nonzero(labels < 0))
+    if not out:
+        return f"all {n}", ""
+    share = out / labels.size
+    explained = f"{labels.size - out:,} of the {n} ({percent(1 - share)})"
+    return explained, f"{out:,} ({percent(share)})"
+
+
+def _rest(rest: str, one: str, many: str) -> str:
+    if not rest:
         return "No row is an outlier."
-    return f"The other {percent(share)} {verb} and are set aside as outliers."
+    if rest.startswith("1 "):
+        return f"The other {rest} {one} and is set aside as an outlier."
+    return f"The other {rest} {many} and are set aside as outliers."
+
+
+def _labels(mixture: Mixture, rows: Rows | None) -> Ints | None:
+    """Labels of all rows of the fit, if they are known."""
+    if rows is not None and rows.fitted and rows.n == mixture.n_rows:
+        return rows.labels
+    return mixture.labels if mixture.labels.size else None
 
 
 def _outlying(mixture: Mixture, rows: Rows | None) -> float:
-    """Share of rows that fit no regime, by their labels where they are known."""
-    labels = mixture.labels if mixture.labels.size else None if rows is None else rows.labels
+    """Share of the rows of the fit that have no regime, by their labels where they are known."""
+    labels = _labels(mixture, rows)
     return mixture.outlier_share if labels is None else float(np.mean(labels < 0))
+
+
+def _other_rows(mixture: Mixture, rows: Rows | None) -> list[str]:
+    """Say so if the rows shown are not those of the fit."""
+    if rows is None or rows.fitted:
+        return []
+    those = "those" if rows.n == mixture.n_rows else f"the {mixture.n_rows:,}"
+    said = (
+        f"This page shows {count(rows.n, 'row')}, not {those} that the model was fitted to: "
+        "regimes, shares and errors are those of the fit; outliers, pictures and checks of what "
+        "was assumed are those of the rows shown."
+    )
+    return [said]
 
 
 def _regime(mixture: Mixture, terms: Terms, index: int) -> RegimeWords:
@@ -182,10 +217,17 @@ def _wrong(mixture: Mixture, rows: Rows | None) -> str:
     outliers = rows.outliers
     if not outliers.size and rows.of > rows.n and share:
         return f"{known}; none of them is in the excerpt of {rows.n:,} that is shown here."
+    if not outliers.size and not rows.fitted:
+        return f"None of the {count(rows.n, 'row')} shown: each lies within reach of a regime."
     if not outliers.size:
         return "None: every row lies within reach of a regime."
-    said = f"{count(int(outliers.size), 'row')} ({percent(outliers.size / rows.n)})"
-    if rows.of > rows.n:
+    part = outliers.size / rows.n
+    said = f"{count(int(outliers.size), 'row')} ({percent(part)})"
+    if not rows.fitted and rows.n == 1:
+        said = "The one row shown"
+    elif not rows.fitted:
+        said = f"Of the {count(rows.n, 'row')} shown, {outliers.size:,} ({percent(part)})"
+    elif rows.of > rows.n:
         said += f" of the {rows.n:,} kept as an excerpt"
     keys = listing([clean(rows.keys[i], 24) for i in outliers], MOST_ROWS)
     worst = float(np.abs(rows.distance[outliers[0]]))
@@ -204,31 +246,44 @@ def _sure(mixture: Mixture, rows: Rows | None) -> str:
     if closest:
         said.append(closest)
     if rows is not None and mixture.n_components > 1:
-        doubtful = int(rows.doubtful.size)
-        said.append(
-            f"{count(doubtful, 'row')} ({percent(doubtful / rows.n)}) could belong to more than "
-            f"one regime, or to none: their likeliest home is less than {percent(SURE)} likely."
-            if doubtful
-            else "Every row has one home that is far likelier than the others."
-        )
+        said.append(_homes(rows))
     return " ".join(said)
 
 
-def _evidence(mixture: Mixture) -> str:
-    each = mixture.component_evidence
-    weakest = mixture.evidence if each is None else float(np.min(each))
-    least = min(weakest, mixture.evidence)
-    grade = "thin" if least < THIN else "fair" if least < FAIR else "strong"
-    grade = "overwhelming" if least > STRONG else grade
-    whole = number(mixture.evidence, SENTENCE)
-    score = f"The evidence is {grade}: {whole} for the model as a whole"
-    if each is None or mixture.n_components == 1:
-        return f"{score} (a logarithm; 10 is already 22,000 to one)."
-    which = regime(int(np.argmin(each)))
+def _homes(rows: Rows) -> str:
+    """Say how many rows could belong elsewhere."""
+    doubtful, shown = int(rows.doubtful.size), "" if rows.fitted else " shown"
+    if not doubtful:
+        return f"Every row{shown} has one home that is far likelier than the others."
+    of = "" if rows.fitted else f" of the {rows.n:,} shown"
     return (
-        f"{score}, and {number(weakest, SENTENCE)} for {which}, the least certain "
-        "(logarithms; 10 is already 22,000 to one)."
+        f"{count(doubtful, 'row')}{of} ({percent(doubtful / rows.n)}) could belong to more than "
+        f"one regime, or to none: their likeliest home is less than {percent(SURE)} likely."
     )
+
+
+def _evidence(mixture: Mixture) -> str:
+    whole, each = mixture.evidence, mixture.component_evidence
+    said = (
+        f"The evidence is {_grade(whole)}: {number(whole, SENTENCE)} for the model as a whole (a "
+        "logarithm; 10 is already 22,000 to one)."
+    )
+    if each is None or mixture.n_components == 1:
+        return said
+    least = float(np.min(each))
+    lost = f"{number(least, SENTENCE)} would be lost" if least > 0 else "nothing would be lost"
+    # What is left without a regime is scored as it is: the others do not take over its rows.
+    if least > whole:
+        lost += ", which is more than the whole, since the others alone are worse than no model"
+    return (
+        f"{said} For {regime(int(np.argmin(each)))}, the least certain, it is {_grade(least)}: "
+        f"without it, and with the others unchanged, {lost}."
+    )
+
+
+def _grade(evidence: float) -> str:
+    grades = ((THIN, "thin"), (FAIR, "fair"), (STRONG, "strong"))
+    return next((grade for limit, grade in grades if evidence < limit), "overwhelming")
 
 
 def _closest(mixture: Mixture) -> str:

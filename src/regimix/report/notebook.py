@@ -50,7 +50,7 @@ def mixture_html(mixture: Mixture) -> str:
 
 
 def _table(mixture: Mixture, answer: Headline) -> Html:
-    head = [tag("th", name, scope="col") for name in ("", "share", "noise")]
+    head = [tag("th", name, scope="col") for name in ("", "share of the model", "noise")]
     head.append(tag("th", "equation", scope="col", class_="words"))
     lines = []
     for regime, noise in zip(answer.regimes, aligned(mixture.scale.tolist()), strict=True):

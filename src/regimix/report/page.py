@@ -18,7 +18,7 @@ from regimix.mixture.wald import read_level
 from regimix.report import sections, tables
 from regimix.report.assumptions import assumptions
 from regimix.report.headline import headline
-from regimix.report.reproduce import facts, snippet
+from regimix.report.reproduce import facts, snippet, visible
 from regimix.report.residuals import panels
 from regimix.report.rows import Rows, read_rows
 from regimix.report.scatter import Cloud
@@ -41,6 +41,7 @@ def render(
     level: float = 0.95,
     shares: Any = None,
     date: str | None = None,
+    command: str | None = None,
 ) -> str:
     """Write a report as the text of one HTML page, which loads nothing.
 
@@ -50,7 +51,8 @@ def render(
     X, y : array or data frame of shape (n, d), array of shape (n,), optional
         The rows to show. Default: those that the mixture remembers of its fit (``excerpt``).
     keys : sequence of length n, optional
-        What to call the rows. Default: their numbers, from 0.
+        What to call the rows. Default: the index of X, if it is a data frame that has one of its
+        own; else their numbers, from 0.
     title : str, optional
         Default: the answer in a line.
     level : float, default=0.95
@@ -59,6 +61,9 @@ def render(
         Shares of the regimes in each row, where they depend on the row.
     date : str, optional
         When the report was written. Default: today. The rest depends on the arguments alone.
+    command : str, optional
+        What to run to get the same again, as a shell takes it. Default: Python, which assumes that
+        the columns of the fit are those of a table.
 
     Returns
     -------
@@ -70,6 +75,7 @@ def render(
     written = dt.datetime.now().astimezone().date().isoformat() if date is None else date
     page: str = environment.get_template("page.html.j2").render(
         _context(mixture, rows, terms, title, clean(written))
+        | {"snippet": snippet(mixture) if command is None else visible(command)}
     )
     return page
 
@@ -130,7 +136,6 @@ def _context(
         "tried": sections.tried(mixture),
         "findings": assumptions(mixture, rows),
         "spectrum": "" if spectrum is None else spectrum.describe(),
-        "snippet": snippet(mixture),
         "facts": facts(mixture, date),
         "version": version("regimix"),
     }

@@ -7,9 +7,9 @@ from importlib.metadata import version
 
 from regimix.mixture.result import Mixture
 from regimix.mixture.settings import Settings
-from regimix.report.words import clean, number
+from regimix.report.words import clean, ended, number
 
-__all__ = ["facts", "snippet"]
+__all__ = ["facts", "snippet", "visible"]
 
 # Settings that the estimator knows by the same name. The seed and the shares have other names;
 # n_jobs changes nothing.
@@ -41,15 +41,22 @@ def snippet(mixture: Mixture) -> str:
     return "\n".join(lines)
 
 
+def visible(command: str) -> str:
+    """Spell out what is invisible in a command, or could turn the direction of its text."""
+    return "".join(
+        sign if sign.isprintable() or sign == "\n" else repr(sign)[1:-1] for sign in command
+    )
+
+
 def _columns(mixture: Mixture) -> list[str]:
     """Name the columns, if the table had names."""
     names = mixture.feature_names
     unnamed = names == tuple(f"x{i}" for i in range(len(names)))
-    # ascii() spells out what is invisible or could turn the direction of the text.
-    listed = ascii(list(names))
+    # repr() spells out what is invisible or could turn the direction of the text, and only that.
+    listed = repr(list(names))
     if unnamed or len(names) > MOST_NAMES or len(listed) > MOST_CHARACTERS:
         return []
-    return [f"X, y = table[{listed}], table[{mixture.target_name!a}]"]
+    return [f"X, y = table[{listed}], table[{mixture.target_name!r}]"]
 
 
 def facts(mixture: Mixture, date: str) -> list[tuple[str, str]]:
@@ -61,7 +68,7 @@ def facts(mixture: Mixture, date: str) -> list[tuple[str, str]]:
         ("Rows", f"{mixture.n_rows:,}"),
         ("Features", f"{mixture.coef.shape[1]:,}"),
         ("Seed", str(mixture.seed)),
-        ("Search ended", clean(mixture.stopped)),
+        ("Search ended", f"because {ended(mixture.stopped)}"),
         ("Components from", ", ".join(dict.fromkeys(map(clean, mixture.origin)))),
         ("Seconds", ", ".join(map(clean, seconds))),
     ]

@@ -45,6 +45,8 @@ class Rows:
         Probability of being an outlier, and of the likeliest home.
     of : int
         Rows of the whole table; more than n if these are an excerpt.
+    fitted : bool
+        Whether these are the rows of the fit, or an excerpt of them.
     """
 
     X: NDArray[Any]
@@ -59,6 +61,7 @@ class Rows:
     outlying: Floats
     sure: Floats
     of: int
+    fitted: bool
 
     @property
     def n(self) -> int:
@@ -91,7 +94,8 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
         names = None if keys is None else _keys(keys, mixture.n_rows, "rows of the fit")
         chosen = excerpt.numbers if names is None else [names[i] for i in excerpt.numbers]
         of = len(excerpt.y) if excerpt.complete else mixture.n_rows
-        return _beside(mixture, excerpt.X, excerpt.y, excerpt.labels, chosen, of, shares)
+        kept = excerpt.X, excerpt.y, excerpt.labels
+        return _beside(mixture, *kept, chosen, of, shares=shares, fitted=True)
     if X is None or y is None:
         raise DataError(
             f"a report on rows needs X and y; got only {'X' if y is None else 'y'}. Pass both, or "
@@ -99,9 +103,40 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
         )
     values = Table.read(X, fewest_rows=1).values
     target = read_target(y, values.shape[0])
+    keys = _index(X) if keys is None else keys
     named = np.arange(target.size) if keys is None else _keys(keys, target.size, "rows of X")
-    labels = mixture.assign(X, y, shares)
-    return _beside(mixture, values, target, labels, named, target.size, shares)
+    fitted = _are_fitted(mixture, values, target)
+    # Trimming decides by rank among the rows of the fit, so its labels are not quite those that
+    # rows would get as new ones.
+    known = fitted and mixture.excerpt is not None and mixture.labels.size == target.size
+    labels = mixture.labels if known else mixture.assign(X, y, shares)
+    return _beside(
+        mixture, values, target, labels, named, target.size, shares=shares, fitted=fitted
+    )
+
+
+def _are_fitted(mixture: Mixture, X: NDArray[Any], y: Floats) -> bool:
+    """Whether these are the rows of the fit, as far as the mixture can tell: by those it kept."""
+    if y.size != mixture.n_rows:
+        return False
+    excerpt = mixture.excerpt
+    if excerpt is None:
+        return True
+    same = np.array_equal(y[excerpt.numbers], excerpt.y)
+    return same and np.array_equal(X[excerpt.numbers], excerpt.X)
+
+
+def _index(X: Any) -> list[Any] | None:
+    """Return the names that a data frame gives its rows, unless it just counts them."""
+    index = getattr(X, "index", None)
+    # Lists have a method of that name.
+    if index is None or callable(index) or not hasattr(index, "tolist"):
+        return None
+    names = index.tolist()
+    if names == list(range(len(names))):
+        return None
+    several = getattr(index, "nlevels", 1) > 1
+    return [", ".join(map(str, name)) for name in names] if several else names
 
 
 def _keys(keys: Any, n: int, what: str) -> list[Any]:
@@ -112,7 +147,15 @@ def _keys(keys: Any, n: int, what: str) -> list[Any]:
 
 
 def _beside(
-    mixture: Mixture, X: NDArray[Any], y: Floats, labels: Ints, keys: Any, of: int, shares: Any
+    mixture: Mixture,
+    X: NDArray[Any],
+    y: Floats,
+    labels: Ints,
+    keys: Any,
+    of: int,
+    *,
+    shares: Any,
+    fitted: bool,
 ) -> Rows:
     means = mixture.predict_components(X)
     # An exact fit has no noise: any row off it is infinitely far.
@@ -135,6 +178,7 @@ def _beside(
         outlying=belongs[:, -1],
         sure=belongs.max(axis=1),
         of=of,
+        fitted=fitted,
     )
 
 

@@ -103,7 +103,19 @@ class Cloud:
     def _axes(self, feature: int) -> list[tuple[Floats, tuple[float, float]]]:
         """Values and frame of each axis: the feature, the adjusted response, the response."""
         columns = (self._x(feature), self.adjusted(feature), self.rows.y[self.points])
-        return [(v, frame(v[: self.inside], v[self.inside :])) for v in columns]
+        across, up = self._borrowed(feature)
+        return [
+            (v, frame(np.append(v[: self.inside], lines), v[self.inside :]))
+            for v, lines in zip(columns, (across, up, up), strict=True)
+        ]
+
+    def _borrowed(self, feature: int) -> tuple[Floats, Floats]:
+        """Find the ends of the lines that reach beyond rows of their own; the frame holds them."""
+        regimes = range(self.terms.mixture.n_components)
+        borrowed = [j for j in regimes if self._own_reach(j, feature) is None]
+        ends = np.array([self.reach(j, feature) for j in borrowed]).reshape(-1, 2)
+        lines = np.array([self.line(j, feature) for j in borrowed]).reshape(-1, 2)
+        return ends.ravel(), (lines[:, :1] + lines[:, 1:] * ends).ravel()
 
     def _x(self, feature: int) -> Floats:
         return np.asarray(self.rows.X[self.points, feature], dtype=np.float64)
@@ -122,16 +134,34 @@ class Cloud:
         values = base + slope * self._x(feature) + self.rows.residual[self.points]
         return np.asarray(values)
 
-    def reach(self, index: int, feature: int) -> tuple[float, float] | None:
-        """Where the rows of a regime are, along a feature."""
+    def reach(self, index: int, feature: int) -> tuple[float, float]:
+        """From where to where a regime's line is drawn: where its rows are, if they tell."""
+        own = self._own_reach(index, feature)
+        if own is not None:
+            return own
+        # Few rows make no line: all of them together might, or a deviation around the mean.
+        values = self._x(feature)[: self.inside or None]
+        low, high = float(values.min()), float(values.max())
+        if low == high:
+            middle, step = float(self.terms.mean[feature]), float(self.terms.deviation[feature])
+            low, high = min(low, middle - step), max(high, middle + step)
+        return (low, high) if low < high else frame(np.array([low]), np.array([]))
+
+    def _own_reach(self, index: int, feature: int) -> tuple[float, float] | None:
+        """Where the rows of a regime are, along a feature; None if that is just one place."""
         values = self._x(feature)[: self.inside]
         values = values[self.rows.labels[self.points[: self.inside]] == index]
-        return (float(values.min()), float(values.max())) if values.size else None
+        if not values.size or values.min() == values.max():
+            return None
+        return float(values.min()), float(values.max())
 
     def data(self) -> dict[str, Any]:
         """Gather what the page needs to draw any view."""
         rows, points = self.rows, self.points
-        _, _, (y, y_frame) = self._axes(0)
+        # One frame for the plain response, whatever feature it is drawn against.
+        y = rows.y[points]
+        frames = np.array([self._axes(int(i))[2][1] for i in self.terms.order])
+        y_frame = float(frames[:, 0].min()), float(frames[:, 1].max())
         span = y_frame[1] - y_frame[0]
         residual = rows.residual[points]
         indices = range(self.terms.mixture.n_components)
@@ -199,15 +229,13 @@ class Cloud:
     def _lines(self, feature: int, across: Scale, up: Scale) -> list[Html]:
         drawn = []
         for j in range(self.terms.mixture.n_components):
-            reach = self.reach(j, feature)
-            if reach is not None:
-                base, slope = self.line(j, feature)
-                (x1, x2), (y1, y2) = across.many(reach), up.many([base + slope * v for v in reach])
-                ends = {"x1": float(x1), "y1": float(y1), "x2": float(x2), "y2": float(y2)}
-                title = tag("title", regime(j).capitalize())
-                if self._is_broad(j, up):
-                    drawn.append(tag("line", class_="halo", **ends))
-                drawn.append(tag("line", title, class_=f"line r{j % 8}", **ends))
+            reach, (base, slope) = self.reach(j, feature), self.line(j, feature)
+            (x1, x2), (y1, y2) = across.many(reach), up.many([base + slope * v for v in reach])
+            ends = {"x1": float(x1), "y1": float(y1), "x2": float(x2), "y2": float(y2)}
+            title = tag("title", regime(j).capitalize())
+            if self._is_broad(j, up):
+                drawn.append(tag("line", class_="halo", **ends))
+            drawn.append(tag("line", title, class_=f"line r{j % 8}", **ends))
         return drawn
 
 

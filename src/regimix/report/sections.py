@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from regimix.mixture.result import Mixture
 from regimix.report import fluid, tables
 from regimix.report.scatter import Cloud
 from regimix.report.svg import Html, tag
 from regimix.report.terms import Terms
-from regimix.report.words import count, named, several
+from regimix.report.words import count, ended, listing, named, several
+
+if TYPE_CHECKING:
+    from regimix.mixture.selection import Selection
 
 __all__ = [
     "coefficients",
@@ -24,6 +29,12 @@ __all__ = [
 
 # More terms than this are folded away.
 LONG_TABLE = 40
+# Keys of no more characters than this stay on one line.
+LONG_KEY = 32
+EVIDENCE = (
+    "how much likelier the data are with the model than without, after a price for every "
+    "coefficient"
+)
 
 
 def shares(mixture: Mixture) -> Html:
@@ -34,7 +45,7 @@ def shares(mixture: Mixture) -> Html:
         place = {"x": f"{100 * left:.3f}%", "width": f"{100 * share:.3f}%"}
         drawn.append(tag("rect", class_=kind, height="100%", **place))
         left += share
-    label = "Shares of the regimes and, last, of the outliers"
+    label = "Shares of the model: the regimes and, last, the outliers"
     return tag("svg", tag("title", label), *drawn, class_="shares", role="img")
 
 
@@ -92,6 +103,7 @@ def outliers(listed: tables.OutlierList) -> dict[str, Any]:
     """List the outliers."""
     return {
         "rows": listed.rows,
+        "longest": LONG_KEY,
         "columns": listed.columns,
         "note": listed.note,
         "count": f"{len(listed.rows):,} of {count(len(listed.rows), 'row')}",
@@ -109,23 +121,47 @@ def selection(mixture: Mixture) -> dict[str, Any] | None:
         ("BIC", path.bic, "lower"),
         ("ICL", path.icl, "lower"),
     ]
-    charts = [
-        fluid.path(counts, values, int(path.chosen), name, way) for name, values, way in scores
-    ]
-    words = (
-        f"The model with {several(int(path.chosen), 'regime')} was chosen, by evidence: how much "
-        "likelier the data are with the model than without, after a price for every coefficient. "
-        "A further regime must also earn its place on rows that did not suggest it. BIC and ICL "
-        "are there to compare."
-    )
+    marked = int(path.chosen), str(table["mark"])
+    charts = [fluid.path(counts, values, marked, name, way) for name, values, way in scores]
+    words = _chosen(path) if mixture.settings.n_components is None else _asked_for(mixture, path)
     return {**table, "charts": [chart for chart in charts if chart], "words": words}
+
+
+def _chosen(path: Selection) -> str:
+    return (
+        f"The model with {several(int(path.chosen), 'regime')} was chosen, by evidence: "
+        f"{EVIDENCE}. A further regime must also earn its place on rows that did not suggest it. "
+        "BIC and ICL are there to compare."
+    )
+
+
+def _asked_for(mixture: Mixture, path: Selection) -> str:
+    """Say that the number was given, and what the evidence says of it."""
+    asked, here = mixture.settings.n_components, int(path.chosen)
+    said = _asked(here if asked is None else asked)
+    said += "; the number was not chosen." if asked == here else f"; the rows support {here}."
+    known = np.isfinite(path.evidence)
+    if np.count_nonzero(known) < 2:
+        return f"{said} No other numbers were compared."
+    best = int(path.n_components[np.nanargmax(np.where(known, path.evidence, np.nan))])
+    looked = listing([str(int(k)) for k in path.n_components[known]])
+    favours = f"{several(best, 'regime')}{' too' if best == here else ''}"
+    return (
+        f"{said} Of the numbers that were looked at on the way ({looked}), the evidence favours "
+        f"{favours}. Evidence is {EVIDENCE}. BIC and ICL are there to compare."
+    )
+
+
+def _asked(number: int) -> str:
+    verb = "was" if number == 1 else "were"
+    return f"{several(number, 'regime').capitalize()} {verb} asked for"
 
 
 def no_selection(mixture: Mixture) -> str:
     """Say why numbers of regimes are not compared."""
     asked = mixture.settings.n_components
     if asked is not None:
-        return f"{several(asked, 'regime').capitalize()} were asked for; no others were compared."
+        return f"{_asked(asked)}; no others were compared."
     return "What other numbers of regimes would be worth was not recorded with this model."
 
 
@@ -137,6 +173,6 @@ def tried(mixture: Mixture) -> dict[str, Any]:
     taken = sum(attempt.accepted for attempt in mixture.attempts)
     words = (
         f"The search tried {count(total, 'change')} to the model, took {taken:,}, and ended "
-        f"because of this: {mixture.stopped}."
+        f"because {ended(mixture.stopped)}."
     )
     return {**table, "svg": fluid.convergence(mixture.attempts), "words": words}

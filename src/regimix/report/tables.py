@@ -39,7 +39,7 @@ DIGITS = (4, 1, 4, 4, 3, 3) + MOST_BESIDE * (4,)
 
 def regimes(mixture: Mixture) -> dict[str, Any]:
     """Summarise each regime in a line: columns and rows of cells."""
-    columns = ["Share", "Rows", "Noise"]
+    columns = ["Share of the model", "Rows labelled", "Noise"]
     shares, n = mixture.weights, mixture.labels.size
     noise = aligned(mixture.scale.tolist())
     cells = [
@@ -216,6 +216,7 @@ def selection(mixture: Mixture) -> dict[str, Any] | None:
         return None
     scores = (chosen.evidence, chosen.bic, chosen.icl)
     return {
+        "mark": _mark(mixture.settings.n_components, int(chosen.chosen)),
         "rows": [
             {
                 "count": int(k),
@@ -223,5 +224,10 @@ def selection(mixture: Mixture) -> dict[str, Any] | None:
                 "cells": [number(float(s[i])) for s in scores],
             }
             for i, k in enumerate(chosen.n_components)
-        ]
+        ],
     }
+
+
+def _mark(asked: int | None, chosen: int) -> str:
+    """Say in a word how the number of regimes came about."""
+    return "chosen" if asked is None else "asked for" if asked == chosen else "found"

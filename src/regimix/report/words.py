@@ -10,6 +10,7 @@ __all__ = [
     "bare",
     "clean",
     "count",
+    "ended",
     "interval",
     "listing",
     "named",
@@ -26,6 +27,19 @@ NAME, END = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
 DIGITS = 4
 # Names on the page: long ones lose their middle.
 LONGEST = 40
+# Why a search ended, for a sentence that says "because"; what ended it early is in EARLY.
+EARLY = {
+    "max_starts": "it had used up the starts it was allowed",
+    "time_limit": "its time was over",
+    "callback": "it was told to stop",
+    "interrupted": "it was interrupted",
+}
+ENDS = {
+    "nothing improves": "nothing improved the model any more",
+    "all found": "every regime was found",
+    "none accepted": "there was nothing more to accept",
+    **EARLY,
+}
 SMALL = (
     *("no", "one", "two", "three", "four", "five", "six"),
     *("seven", "eight", "nine", "ten", "eleven", "twelve"),
@@ -56,6 +70,9 @@ def aligned(values: Sequence[float], digits: int = DIGITS) -> list[str]:
         return [number(value, digits) for value in values]
     typical = sizes[len(sizes) // 2]
     decimals = max(0, digits - 1 - math.floor(math.log10(typical)))
+    # Zeros that end every number, and are not rounded, say nothing: whole numbers stay whole.
+    while decimals and all(math.isclose(round(v, decimals - 1), v, rel_tol=1e-12) for v in sizes):
+        decimals -= 1
     return [_fixed(v, decimals) if math.isfinite(v) else number(v) for v in values]
 
 
@@ -150,6 +167,11 @@ def named(name: str) -> str:
 def bare(text: str) -> str:
     """Return a sentence as plain text."""
     return text.replace(NAME, "").replace(END, "")
+
+
+def ended(stopped: str) -> str:
+    """Say why a search ended."""
+    return ENDS.get(stopped, clean(stopped))
 
 
 def regime(index: int) -> str:

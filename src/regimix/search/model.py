@@ -24,6 +24,7 @@ __all__ = [
     "maximise",
     "refit",
     "score_of",
+    "settle",
     "smallest_component",
     "solve_normal",
 ]
@@ -46,6 +47,8 @@ LARGEST_LEVERAGE = 0.999
 SMALLEST_PART = 0.01
 # A component whose posteriors moved by less than this many tolerances in all is not refitted.
 STILL = 100.0
+# Rounds after which shares no longer change the score by much.
+SETTLE_ROUNDS = 5
 # EM stops when a round gains less than this per square root of the rows.
 TOLERANCE = 1e-3
 
@@ -223,6 +226,16 @@ def evaluate(rows: Rows, model: Model) -> Fitted:
     """Score a model as it stands."""
     posterior, log_gain = expectation(rows, model)
     return Fitted(model, posterior, score_of(rows, model, posterior, log_gain), log_gain)
+
+
+def settle(rows: Rows, model: Model) -> Fitted:
+    """Let shares settle, the components as they are; then score."""
+    for _ in range(SETTLE_ROUNDS):
+        posterior, _ = expectation(rows, model)
+        share = np.maximum(posterior[:-1] @ rows.weights, 1.0) / rows.mass
+        share *= min(1.0, (1.0 - SHARE_FLOOR) / max(float(share.sum()), 1e-300))
+        model = replace(model, share=share, bell=_fit_bell(rows, model.bell, posterior[-1]))
+    return evaluate(rows, model)
 
 
 @dataclass(frozen=True)

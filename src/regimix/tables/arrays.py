@@ -84,10 +84,9 @@ def to_dataset(loaded: Loaded, recipe: Recipe, terms: Terms, notes: list[str]) -
     if terms.target == "optional" and y is not None and not np.isfinite(y[kept]).all():
         absent = int(np.count_nonzero(~np.isfinite(y[kept])))
         notes.append(
-            f"The target {recipe.target!r} is missing in {absent} of {kept.size} rows: all rows "
-            "are predicted without it."
+            f"The target {recipe.target!r} is missing in {absent} of {kept.size} rows: they are "
+            "predicted without it."
         )
-        y = None
     kept = _sampled(kept, terms, notes)
     whole = kept.size == frame.height
     return DataSet(

@@ -70,6 +70,8 @@ def choose(loaded: Loaded, roles: Roles) -> tuple[Recipe, list[str]]:
     frame, source = loaded.frame, loaded.source
     if frame.width == 0 or frame.height == 0:
         raise DataError(f"{source} has {frame.width} columns and no rows; there is nothing to fit.")
+    if frame.height == 1:
+        raise DataError(f"{source} has only one row; regimes are found where there are many.")
     roles.check(dict.fromkeys(frame.columns), source)
     _check_target(frame[roles.target])
     if roles.weights is not None:
@@ -108,7 +110,8 @@ def _check_number(series: pl.Series, role: str) -> None:
     if column is None or column.kind not in ("number", "flag"):
         first = series.drop_nulls()
         shown = f" (such as {str(first[0])[:40]!r})" if first.len() else ""
-        reason = reason or f"holds {series.dtype} values{shown}"
+        held = "text" if is_text(series) else f"{_plain(series.dtype)} values"
+        reason = reason or f"holds {held}{shown}"
         raise DataKindError(
             f"column {series.name!r} cannot be {role}: it {reason}, and regimix explains numbers. "
             "Name a column of numbers."
@@ -123,7 +126,7 @@ def _classify(series: pl.Series, *, asked: bool) -> tuple[Column | None, str]:
     if not (asked or name):
         return None, "has no name (row numbers that a program wrote, perhaps)"
     if is_text(series):
-        return _classify_text(series)
+        return _classify_text(series, asked=asked)
     if kind.is_temporal():
         if asked:
             return Column(name, "date"), ""
@@ -135,7 +138,7 @@ def _classify(series: pl.Series, *, asked: bool) -> tuple[Column | None, str]:
     return Column(name, "flag" if kind == pl.Boolean else "number"), ""
 
 
-def _classify_text(series: pl.Series) -> tuple[Column | None, str]:
+def _classify_text(series: pl.Series, *, asked: bool) -> tuple[Column | None, str]:
     text = as_text(series).drop_nulls()
     if not text.len():
         return None, "has no values"
@@ -147,6 +150,8 @@ def _classify_text(series: pl.Series) -> tuple[Column | None, str]:
         return None, "is the same in all rows"
     if counts.height > MOST_LEVELS:
         return None, f"is text of {counts.height} different values (at most {MOST_LEVELS} are used)"
+    if not asked and counts.height == text.len():
+        return None, "is text that differs in every row, as names and remarks do"
     ordered = counts.sort("count", series.name, descending=[True, False])
     return Column(series.name, "levels", tuple(ordered[series.name].to_list())), ""
 

@@ -26,7 +26,8 @@ class DataSet:
     ----------
     X : ndarray of shape (n, d), float64, C-contiguous
     y : ndarray of shape (n,) or None
-        None: the table has no target, and none was needed.
+        None: the table has no target, and none was needed. Where none was needed but the column
+        is there, rows without a value are not finite.
     weights : ndarray of shape (n,) or None
     feature_names : tuple of str
         Names of the columns of X; a text column gives several, "column=level".

@@ -101,7 +101,8 @@ def read_like(
     recipe : Recipe
         ``DataSet.recipe``, or ``Recipe.from_json`` of what a model file holds.
     target : {"required", "optional"}
-        Whether rows need a response; "optional" gives ``y=None`` where the column is absent.
+        Whether rows need a response; "optional" gives ``y=None`` where the column is absent, and
+        NaN in rows where its value is.
     key : str, optional
         Another key column than that of the recipe.
     unknown : {"note", "error"}

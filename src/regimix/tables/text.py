@@ -20,6 +20,12 @@ from regimix.tables.extra import refusing
 __all__ = ["GZIP", "Text", "beginning", "read_csv", "read_json_lines"]
 
 GZIP = b"\x1f\x8b"
+ZIP = b"PK\x03\x04"
+# The first member of a model file, whose name follows a header of 30 bytes.
+MANIFEST_WITHIN = 64
+# Signs below the blank that text does not use, and the share of them that makes bytes binary.
+CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b"))
+CONTROL_SHARE = 0.02
 # Cells that stand for "not known", in any column; blank cells do so anyway.
 MISSING = ["NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A"]
 SEPARATORS = ",;\t|"
@@ -59,6 +65,7 @@ class Text:
         if start.startswith(GZIP):
             body = _unpacked(name, body)
             start = body[:HEAD_BYTES]
+        _refuse_archive(name, start)
         if start.startswith(UTF16):
             encoding = "utf-16"
         if start.startswith(codecs.BOM_UTF8) or not _is_utf8(encoding):
@@ -167,11 +174,36 @@ def _recoded(name: str, data: bytes, encoding: str) -> bytes:
     try:
         return data.decode(encoding).removeprefix("\ufeff").encode()
     except UnicodeDecodeError as error:
+        if _is_binary(data[:HEAD_BYTES]):
+            raise DataError(
+                f"{name} holds binary data, not text. Tables are CSV, TSV, JSON lines, Parquet or "
+                "Arrow; save it as one of these, and let its name end accordingly."
+            ) from error
         line = data.count(b"\n", 0, error.start) + 1
         raise DataError(
             f"{name} is not {encoding}: line {line} holds the byte {data[error.start]:#04x}. Save "
             "it as UTF-8, or say how it was saved with encoding: 'latin-1' (or 'cp1252') is common."
         ) from error
+
+
+def _refuse_archive(name: str, start: bytes) -> None:
+    """Refuse models and spreadsheets, whatever they are called: both are ZIP archives."""
+    if not start.startswith(ZIP):
+        return
+    if b"manifest.json" in start[:MANIFEST_WITHIN]:
+        raise DataError(
+            f"{name} is a model that regimix has written, not a table; pass the file that holds "
+            "the rows."
+        )
+    raise DataError(
+        f"{name} is a ZIP archive or a spreadsheet, not a table in text; unpack it, or save the "
+        "sheet as CSV."
+    )
+
+
+def _is_binary(start: bytes) -> bool:
+    """Whether bytes are full of signs that no text has."""
+    return len(start) - len(start.translate(None, CONTROL)) > CONTROL_SHARE * len(start)
 
 
 def _head(name: str, start: bytes) -> str:

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from regimix.atomic import write_bytes
-from regimix.errors import ParameterError
+from regimix.errors import DataError, ParameterError
 from regimix.tables.data import DataSet
 from regimix.tables.extra import need_polars
 
 if TYPE_CHECKING:
     import polars as pl
+    from numpy.typing import NDArray
 
     from regimix.mixture.result import Mixture
 
-__all__ = ["label_columns", "write_labels", "write_table"]
+__all__ = ["gate_shares", "label_columns", "write_labels", "write_table"]
 
 # A spreadsheet takes a cell that begins so for a formula, and runs it.
 FORMULA = r"^[=+\-@\t\r\n]"
@@ -68,7 +69,8 @@ def label_columns(
 
     The key comes first. With a target: the target, ``regime`` (-1: outlier), ``prediction``,
     ``probability_0``, ... of each component, ``probability_outlier`` and ``outlier_score``.
-    Without: ``prediction`` and ``prediction_0``, ... of each component.
+    Without: ``prediction`` and ``prediction_0``, ... of each component. Where only some rows have
+    a target: all of these, masked (blank in a file) where they cannot be known.
 
     Parameters
     ----------
@@ -77,26 +79,72 @@ def label_columns(
         ``mixture.assign``.
     shares : array of shape (n, m), optional
         Shares of the regimes for each row, where a gate knows them; default: what a gate that was
-        learnt from the features says.
+        learnt from the features says. A gate that was learnt from other columns
+        (``gating_features``) needs them: ``mixture.gate.shares(Z)``.
     """
     X, y, each = data.X, data.y, range(mixture.n_components)
-    if shares is None and mixture.gate is not None and mixture.gate.from_features:
-        shares = mixture.gate.shares(X)
+    shares = gate_shares(mixture, X) if shares is None else np.asarray(shares)
     columns: dict[str, Any] = {data.key_name: data.keys}
+    prediction = {"prediction": mixture.predict(X, shares)}
+    means = mixture.predict_components(X)
+    predictions = {f"prediction_{j}": means[:, j] for j in each}
     if y is None:
-        own = {"prediction": mixture.predict(X, shares)}
-        means = mixture.predict_components(X)
-        return _joined(columns, own | {f"prediction_{j}": means[:, j] for j in each})
-    columns = _joined(columns, {data.target_name: y})
-    probabilities = mixture.responsibilities(X, y, shares)
-    own = {
-        "regime": np.asarray(mixture.assign(X, y, shares) if labels is None else labels),
-        "prediction": mixture.predict(X, shares),
-        **{f"probability_{j}": probabilities[:, j] for j in each},
+        return _joined(columns, prediction | predictions)
+    known = np.isfinite(y)
+    parts = (None if values is None else np.asarray(values)[known] for values in (shares, labels))
+    judged = _judged(mixture, X[known], y[known], *parts)
+    spread = {name: _spread(values, known) for name, values in judged.items()}
+    columns = _joined(columns, {data.target_name: _spread(y[known], known)})
+    regime = {"regime": spread.pop("regime")}
+    return _joined(columns, regime | prediction | spread | ({} if known.all() else predictions))
+
+
+def gate_shares(mixture: Mixture, X: Any) -> NDArray[np.float64] | None:
+    """Return the shares that a gate gives each row; None without a gate.
+
+    Raises
+    ------
+    DataError
+        The gate was learnt from columns that are not those of X: leaving it out in silence would
+        answer another question than the model does.
+    """
+    gate = mixture.gate
+    if gate is None:
+        return None
+    if not gate.from_features:
+        raise DataError(
+            "the model's gate was learnt from columns that are not among its features "
+            f"({', '.join(gate.names)}), so its answers for rows need them: in Python, pass "
+            "shares=mixture.gate.shares(Z), where Z holds these columns of the same rows."
+        )
+    return np.asarray(gate.shares(X))
+
+
+def _judged(mixture: Mixture, X: Any, y: Any, shares: Any, labels: Any) -> dict[str, Any]:
+    """Say what the mixture makes of rows with a target."""
+    if not len(y):
+        # Nothing to ask, but the columns should have their types.
+        probabilities = np.empty((0, mixture.n_components + 1))
+        labels, scores = np.empty(0, dtype=np.int64), np.empty(0)
+    else:
+        probabilities = mixture.responsibilities(X, y, shares)
+        scores = mixture.outlier_score(X, y, shares)
+        labels = mixture.assign(X, y, shares) if labels is None else labels
+    return {
+        "regime": labels,
+        **{f"probability_{j}": probabilities[:, j] for j in range(mixture.n_components)},
         "probability_outlier": probabilities[:, -1],
-        "outlier_score": mixture.outlier_score(X, y, shares),
+        "outlier_score": scores,
     }
-    return _joined(columns, own)
+
+
+def _spread(values: Any, known: NDArray[np.bool_]) -> Any:
+    """Put values into the rows that they are known for; the others are masked."""
+    if known.all():
+        return values
+    whole = np.zeros(known.shape, dtype=np.asarray(values).dtype)
+    whole[known] = values
+    return np.ma.MaskedArray(whole, mask=~known)
 
 
 def _joined(columns: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
@@ -111,6 +159,10 @@ def _joined(columns: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(values: Any) -> Any:
+    if isinstance(values, np.ma.MaskedArray):
+        import polars as pl
+
+        return pl.Series(values.filled(0)).set(pl.Series(np.ma.getmaskarray(values)), None)
     array = np.asarray(values)
     return array.tolist() if array.dtype == object else np.ascontiguousarray(array)
 

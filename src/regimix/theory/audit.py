@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from regimix.errors import DataError, ParameterError
+from regimix.mixture.result import Mixture
 from regimix.theory import assumptions
 from regimix.theory.findings import Finding
 from regimix.theory.rounds import Rounds, contracts, guaranteed, observe_rounds
 from regimix.theory.separation import local_separation
 from regimix.theory.whitened import WhitenedFit, whitened_fit
-
-if TYPE_CHECKING:
-    from regimix.mixture.result import Mixture
 
 __all__ = ["Audit", "Finding", "RegimeAudit", "audit"]
 
@@ -123,7 +122,7 @@ class Audit:
         return [*lines, "", *wrap(closing, WIDTH)]
 
 
-def audit(mixture: Mixture, X: Any, y: Any) -> Audit:
+def audit(mixture: Any, X: Any = None, y: Any = None) -> Audit:
     """Check the paper's assumptions on the rows of a fit, in whitened coordinates.
 
     Separation (Definition 1), noise, corruption γ*, rows against d·max(1, log log d)/τ_min
@@ -134,10 +133,11 @@ def audit(mixture: Mixture, X: Any, y: Any) -> Audit:
 
     Parameters
     ----------
-    mixture : Mixture
+    mixture : Mixture or MixedLinearRegression
         A fitted model.
-    X, y : array or data frame of shape (n, d), array of shape (n,)
-        The rows of the fit, or new ones.
+    X, y : array or data frame of shape (n, d), array of shape (n,), optional
+        The rows of the fit, or new ones. Default: those that the mixture remembers of its fit
+        (``excerpt``).
 
     Returns
     -------
@@ -149,13 +149,42 @@ def audit(mixture: Mixture, X: Any, y: Any) -> Audit:
     >>> from regimix import MixedLinearRegression, theory
     >>> from regimix.synth import make_mlrc
     >>> X, y, _ = make_mlrc(600, 2, 2, noise=0.01, separation=1.0, random_state=0)
-    >>> found = theory.audit(MixedLinearRegression(random_state=0).fit(X, y).mixture_, X, y)
+    >>> found = theory.audit(MixedLinearRegression(random_state=0).fit(X, y), X, y)
     >>> found["rows"].verdict
     'holds'
     """
     # Many small eigenproblems: several threads would make each one wait.
     with threadpool_limits(limits=1, user_api="blas"):
-        return _judged(mixture, whitened_fit(mixture, X, y))
+        known = _mixture_of(mixture)
+        return _judged(known, _fit_of(known, X, y))
+
+
+def _mixture_of(model: Any) -> Mixture:
+    """Return a mixture, or that of a fitted estimator."""
+    mixture = getattr(model, "mixture_", model)
+    if not isinstance(mixture, Mixture):
+        raise ParameterError(
+            "an audit needs a Mixture or a fitted MixedLinearRegression; got "
+            f"{type(model).__name__}. Call fit(X, y) first; of a pipeline, pass the last step and "
+            "the rows as it sees them."
+        )
+    return mixture
+
+
+def _fit_of(mixture: Mixture, X: Any, y: Any) -> WhitenedFit:
+    """Whiten the rows given, or those that the mixture remembers."""
+    if X is not None and y is not None:
+        return whitened_fit(mixture, X, y)
+    excerpt = mixture.excerpt
+    if X is not None or y is not None or excerpt is None:
+        missing = "X and y are" if X is None and y is None else "X is" if X is None else "y is"
+        raise DataError(
+            f"there are no rows to audit: {missing} missing, and only a mixture that remembers "
+            "rows of its fit (excerpt) can do without both. Pass X and y."
+        )
+    fit = whitened_fit(mixture, excerpt.X, excerpt.y)
+    # An excerpt is a uniform draw: it stands for all rows of the fit.
+    return fit if excerpt.complete else replace(fit, n_rows=mixture.n_rows, complete=False)
 
 
 def _judged(mixture: Mixture, fit: WhitenedFit) -> Audit:
@@ -215,10 +244,10 @@ def _regimes(fit: WhitenedFit, rounds: Rounds) -> tuple[RegimeAudit, ...]:
 
 def _number(value: float) -> str:
     """Write a number in at most nine characters."""
-    if np.isnan(value):
+    if np.isnan(value) or value == -np.inf:
         return "-"
     if np.isinf(value):
-        return "inf" if value > 0 else "-inf"
+        return "unlimited"
     return (
         f"{value:.3g}"
         if abs(value) < 1000

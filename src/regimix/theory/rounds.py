@@ -120,9 +120,14 @@ def guaranteed(fit: WhitenedFit, rounds: Rounds) -> Finding:
         certain = regularity.minus(kept).lower
         upper = 2 * regularity.plus(wrong).upper / certain if certain > 0 else np.inf
         verdict = "holds" if upper < 1 else "unclear"
+    found = f"The factor of Theorem 4 for regime {j} is at least {factor:.2g} at such a start."
+    if np.isinf(factor):
+        found = (
+            f"Theorem 4 gives no factor for regime {j}: as few rows as a round keeps may leave "
+            "coefficients open."
+        )
     words = (
-        f"The factor of Theorem 4 for regime {j} is at least {factor:.2g} at such a start. It "
-        "is a worst case over all subsets of rows and is seldom below 1 on real tables: a "
-        "sufficient condition, not a necessary one. Look at what is seen."
+        f"{found} It is a worst case over all subsets of rows and is seldom below 1 on real "
+        "tables: a sufficient condition, not a necessary one. Look at what is seen."
     )
     return Finding(name, verdict, factor, 1.0, words)
