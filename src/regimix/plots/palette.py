@@ -22,8 +22,8 @@ NEUTRAL = "#555555"  # guides and remarks
 PALE = frozenset({"#F0E442"})
 EDGE = "#444444"
 
-# One less than colours, so that a colour which comes again has another mark.
-MARKERS = ("o", "s", "D", "^", "v", "P", "h")
+# In the order of the report. One less than colours: a colour that comes again has another mark.
+MARKERS = ("o", "s", "^", "D", "v", "P", "h")
 
 
 def colour(regime: int) -> str:
