@@ -26,8 +26,10 @@ class Selection:
     """Criteria of the best model found with each number of components.
 
     All are those of the rows that were searched (a sample, if the table is large). ``evidence``
-    is the score by which the search decides; ``bic`` and ``icl`` (BIC plus twice the entropy of
-    the assignments) are there to compare, and lower is better.
+    is the score by which the search decides: one more component must raise it by a margin.
+    ``bic`` and ``icl`` (BIC plus twice the entropy of the assignments) are there to compare, and
+    lower is better. Their differences count: they are in the search's own units of the response
+    and against its background, so they are not those of ``Mixture.bic``.
 
     Attributes
     ----------

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from regimix.errors import RegimixError
 from regimix.mixture.result import Mixture
@@ -57,11 +56,9 @@ def assumptions(mixture: Mixture, rows: Rows | None) -> list[Assumption]:
 
 def _audited(mixture: Mixture, rows: Rows) -> list[Assumption]:
     try:
-        # Many small eigenproblems: on a busy machine, several threads would make each one wait.
-        with threadpool_limits(limits=1, user_api="blas"):
-            # Of an excerpt, the audit knows itself how many rows it stands for.
-            shown = () if rows.of > rows.n else (rows.X, rows.y)
-            return [_plain(finding) for finding in audit(mixture, *shown).findings]
+        # Of an excerpt, the audit knows itself how many rows it stands for.
+        shown = () if rows.of > rows.n else (rows.X, rows.y)
+        return [_plain(finding) for finding in audit(mixture, *shown).findings]
     except RegimixError:
         # Too few rows for the question: the mixture itself can still be asked.
         return []
