@@ -309,12 +309,10 @@ def _numbers(values: NDArray[Any], labels: Sequence[str]) -> NDArray[Any]:
     what = labels[0] if len(set(labels)) == 1 else "X"
     if kind == "c":
         raise DataKindError(f"{what} holds complex numbers. Complex data not supported.")
-    advice = "for example a date to days since a reference"
+    name, advice = str(values.dtype), "for example a date to days since a reference"
     if kind in "SUT":
-        advice = "with .astype(float) if it is text that spells numbers"
-    raise DataKindError(
-        f"{what} holds {values.dtype} values, which are not numbers; convert them, {advice}."
-    )
+        name, advice = "text", "with .astype(float) if it spells numbers"
+    raise DataKindError(f"{what} holds {name}, not numbers; convert it, {advice}.")
 
 
 def _shortened(values: NDArray[Any], labels: Sequence[str]) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,8 @@ from scipy.special import ndtr, ndtri
 
 from regimix.mixture.settings import read_count
 from regimix.plots.palette import NEUTRAL
-from regimix.plots.rows import RowView, rows_of_estimator, rows_of_mixture
+from regimix.plots.residual import ResidualPlot
+from regimix.plots.rows import RowView
 from regimix.plots.style import (
     MOST_POINTS,
     ROOM,
@@ -27,15 +28,13 @@ from regimix.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from regimix.mixture.result import Mixture
-
 __all__ = ["QQDisplay"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 
-class QQDisplay:
+class QQDisplay(ResidualPlot):
     """Residuals of each regime over the normal quantiles that they should have.
 
     Residuals are in units of the noise of their regime, so normal ones lie on the diagonal. Rows
@@ -81,36 +80,6 @@ class QQDisplay:
         self.nearest = nearest
         self.n_components = n_components
         self.n_rows = n_rows
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any = None, y: Any = None, *, ax: Axes | None = None, **options: Any
-    ) -> Self:
-        """Plot the residuals of a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : MixedLinearRegression, TrimmedRegressor or a pipeline that ends with one
-        X, y : array or data frame of shape (n, d), array of shape (n,)
-            Rows to show. Default: the excerpt that the fitted mixture keeps of its own rows.
-        ax : matplotlib Axes, optional
-        **options
-            See `plot`.
-        """
-        return cls._of(rows_of_estimator(estimator, X, y)).plot(ax, **options)
-
-    @classmethod
-    def from_mixture(
-        cls,
-        mixture: Mixture,
-        X: Any = None,
-        y: Any = None,
-        *,
-        ax: Axes | None = None,
-        **options: Any,
-    ) -> Self:
-        """Plot the residuals of a mixture; parameters as in `from_estimator`."""
-        return cls._of(rows_of_mixture(mixture, X, y)).plot(ax, **options)
 
     @classmethod
     def _of(cls, rows: RowView) -> Self:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regimix.errors import ParameterError
 from regimix.plots.palette import NEUTRAL
-from regimix.plots.rows import RowView, draw, positive_scale, rows_of_estimator, rows_of_mixture
+from regimix.plots.residual import ResidualPlot
+from regimix.plots.rows import RowView, draw, positive_scale
 from regimix.plots.style import (
     MOST_POINTS,
     ROOM,
@@ -28,8 +29,6 @@ from regimix.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from regimix.mixture.result import Mixture
-
 __all__ = ["ResidualsDisplay"]
 
 Floats = NDArray[np.float64]
@@ -44,7 +43,7 @@ SLICES = 40
 GUIDE = 2.0
 
 
-class ResidualsDisplay:
+class ResidualsDisplay(ResidualPlot):
     """Residuals of every regime, with guides at two noise levels on each side.
 
     A column for each regime, as wide as rows are many there, or residuals over fitted values. By
@@ -90,36 +89,6 @@ class ResidualsDisplay:
         self.scale = scale
         self.target_name = target_name
         self.n_rows = n_rows
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any = None, y: Any = None, *, ax: Axes | None = None, **options: Any
-    ) -> Self:
-        """Plot the residuals of a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : MixedLinearRegression, TrimmedRegressor or a pipeline that ends with one
-        X, y : array or data frame of shape (n, d), array of shape (n,)
-            Rows to show. Default: the excerpt that the fitted mixture keeps of its own rows.
-        ax : matplotlib Axes, optional
-        **options
-            See `plot`.
-        """
-        return cls._of(rows_of_estimator(estimator, X, y)).plot(ax, **options)
-
-    @classmethod
-    def from_mixture(
-        cls,
-        mixture: Mixture,
-        X: Any = None,
-        y: Any = None,
-        *,
-        ax: Axes | None = None,
-        **options: Any,
-    ) -> Self:
-        """Plot the residuals of a mixture; parameters as in `from_estimator`."""
-        return cls._of(rows_of_mixture(mixture, X, y)).plot(ax, **options)
 
     @classmethod
     def _of(cls, rows: RowView) -> Self:
