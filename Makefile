@@ -13,8 +13,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 # Debian packages that a target needs beyond Python; .ci/apt installs them where it may, and says so.
 TEST_PACKAGES := chromium postgresql
-BENCH_PACKAGES := r-base-core r-cran-robustbase
-RECOVERY_PACKAGES := $(BENCH_PACKAGES) r-cran-flexmix r-cran-mixtools
+BENCH_PACKAGES := r-base-core r-cran-robustbase r-cran-flexmix r-cran-mixtools
 
 .SHELLFLAGS := -eu -c
 .DEFAULT_GOAL := help
@@ -63,15 +62,14 @@ docs: $(VENV)/.docs ## build the site in docs/_build/html; warnings are errors
 picture: $(VENV)/.docs ## draw the picture of the README again
 	@$(BIN)/python docs/picture.py
 
-bench: $(VENV)/.dev ## speed against peers; writes the table of the benchmarks page
+bench: $(VENV)/.dev ## speed against peers, in half an hour; writes the table of the benchmarks page
 	$(call stage,bench: benchmarks.speed)
 	@.ci/apt $(BENCH_PACKAGES) || echo "Going on without the peers that need them."
 	@$(BIN)/python -m benchmarks.speed $(ARGS)
 
-# Plots need matplotlib, which the site's layer of the environment brings.
-bench-recovery: $(VENV)/.docs ## who finds every component: hours; see benchmarks/README.md
+bench-recovery: $(VENV)/.dev ## who finds every component: hours; see benchmarks/README.md
 	$(call stage,bench-recovery: benchmarks.recovery)
-	@.ci/apt $(RECOVERY_PACKAGES) || echo "Going on without the peers that need them."
+	@.ci/apt $(BENCH_PACKAGES) || echo "Going on without the peers that need them."
 	@$(ONE_THREAD) $(BIN)/python -m benchmarks.recovery --jobs $(WORKERS) $(ARGS)
 
 format: $(VENV)/.dev ## let ruff rewrite the files

@@ -93,7 +93,9 @@ def add_results(_app, page, source):
     if (RESULTS / name).exists():
         text = (RESULTS / name).read_text(encoding="utf-8")
         # Pictures lie beside the results.
-        source[0] += text.replace("](recovery-", "](../benchmarks/results/recovery-")
+        for pictures in ("](recovery-", "](speed-"):
+            text = text.replace(pictures, pictures.replace("](", "](../benchmarks/results/"))
+        source[0] += text
     else:
         source[0] += f"No table yet: run `{command}`, then `make docs`.\n"
 

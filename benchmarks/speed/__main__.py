@@ -1,36 +1,63 @@
 """Measure, print the table, and write it: ``python -m benchmarks.speed --help``."""
 
 import argparse
+import sys
+import traceback
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.speed import machine, table
+from benchmarks.speed.archive import Archive, now
 
-COMPARISONS = ("whole-fit", "late-rounds", "batch", "large-d")  # each a module of this package
+# Each comparison by its name, and the module of this package that runs it. Order of the table.
+COMPARISONS = {
+    "million": "million",
+    "linear": "linear",
+    "dask": "cluster",
+    "whole-fit": "whole_fit",
+    "peers": "mixtures",
+    "start": "start",
+    "late-rounds": "late_rounds",
+    "batch": "batch",
+    "large-d": "large_d",
+    "profile": "profiled",
+}
 REPEATS = 5  # an odd number: the median is then a run that happened
 RESULTS = Path(__file__).parents[1] / "results"
 
 
 def main() -> None:
     arguments = _arguments()
-    results: dict[str, table.Comparison] = {}
-    for name in arguments.only or COMPARISONS:
-        print(f"== {name}", flush=True)
-        comparison = import_module(f"benchmarks.speed.{name.replace('-', '_')}")
-        results[name] = comparison.run(arguments.repeats, arguments.quick)
-    run = {
-        "repeats": arguments.repeats,
-        "quick": arguments.quick,
-        "machine": machine.describe(),
-    }
-    text = table.markdown(results, run)
-    print(f"\n{text}")
-    # A trial or a part never replaces the whole table unless a folder is named.
-    partial = arguments.quick or arguments.only
-    folder = arguments.out or (None if partial else RESULTS)
+    # A trial never replaces what was measured, unless a folder is named.
+    folder = arguments.out or (None if arguments.quick else RESULTS)
+    archive = Archive(folder, list(COMPARISONS))
+    failed: list[str] = []
+    try:
+        failed = measure(archive, arguments)
+    except KeyboardInterrupt:
+        print("\nStopped. What has finished is kept.")
+    archive.write()
+    print(f"\n{archive.text()}")
     if folder is not None:
-        table.write(folder, text, results, run)
         print(f"Written to {folder / 'speed.md'} and speed.json.")
+    if failed:
+        sys.exit(f"Failed, for reasons given above: {', '.join(failed)}.")
+
+
+def measure(archive: Archive, arguments: argparse.Namespace) -> list[str]:
+    """Run comparisons, each on file as soon as it is done; return the names of those that fail."""
+    failed = []
+    for name in () if arguments.table_only else arguments.only or COMPARISONS:
+        print(f"== {name}", flush=True)
+        try:
+            comparison = import_module(f"benchmarks.speed.{COMPARISONS[name]}")
+            result = comparison.run(arguments.repeats, arguments.quick)
+        except Exception:  # the others are still worth their time
+            traceback.print_exc()
+            failed.append(name)
+            continue
+        archive.add(name, result, now(arguments.repeats, arguments.quick))
+        archive.write()
+    return failed
 
 
 def _arguments() -> argparse.Namespace:
@@ -38,25 +65,32 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small sizes: try the benchmark")
     parser.add_argument(
         "--only",
-        action="append",
+        nargs="+",
+        action="extend",
         choices=COMPARISONS,
         metavar="NAME",
-        help=f"run one comparison (may be repeated): {', '.join(COMPARISONS)}",
+        help=f"run some comparisons, the others stay as they are: {', '.join(COMPARISONS)}",
     )
     parser.add_argument(
         "--repeats",
         type=_positive,
-        default=REPEATS,
+        default=None,
         metavar="N",
-        help=f"rounds after the warm-up (default {REPEATS})",
+        help=f"rounds after the warm-up (default {REPEATS}; one with --quick)",
     )
     parser.add_argument(
         "--out",
         type=Path,
         metavar="DIR",
-        help="where to write (default: benchmarks/results, for a whole run)",
+        help="where to write (default: benchmarks/results; nowhere with --quick)",
     )
-    return parser.parse_args()
+    parser.add_argument(
+        "--table-only", action="store_true", help="run nothing, write page and plots again"
+    )
+    arguments = parser.parse_args()
+    if arguments.repeats is None:
+        arguments.repeats = 1 if arguments.quick else REPEATS
+    return arguments
 
 
 def _positive(text: str) -> int:

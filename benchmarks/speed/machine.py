@@ -5,6 +5,7 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
+import scipy.linalg  # noqa: F401  # NumPy and SciPy each bring a BLAS, known once it is loaded
 from threadpoolctl import threadpool_info
 
 

@@ -1,10 +1,7 @@
-"""One table for all comparisons: for the terminal, as Markdown, and as JSON."""
+"""One table for all comparisons, and below it what each has to say, as Markdown."""
 
-import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 HEADER = ("what", "regimix", "compared with", "its figure", "ratio", "target", "met")
@@ -30,7 +27,10 @@ class Target:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; a ratio of None stands for a peer that is missing."""
+    """One line of the table; a ratio of None stands for a peer that is missing.
+
+    A ``fault`` (a wrong answer) is told instead of whether the target is met.
+    """
 
     what: str
     ours: str
@@ -39,11 +39,17 @@ class Row:
     ratio: float | None = None
     target: Target | None = None
     digits: int = 4
+    fault: str = ""
+
+    def met(self) -> str:
+        if self.fault:
+            return self.fault
+        if self.target is None or self.ratio is None:
+            return ""
+        return "yes" if self.target.met(self.ratio) else "no"
 
     def cells(self, judged: bool) -> tuple[str, ...]:
-        met = ""
-        if judged and self.target is not None and self.ratio is not None:
-            met = "yes" if self.target.met(self.ratio) else "no"
+        met = self.met() if judged or self.fault else ""
         ratio = "–" if self.ratio is None else f"{self.ratio:.{self.digits}g}"
         target = "" if self.target is None else str(self.target)
         return (self.what, self.ours, self.against, self.theirs, ratio, target, met)
@@ -57,6 +63,29 @@ class Comparison:
     remarks: Sequence[str] = ()
     raw: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """When and with what a comparison was measured."""
+
+    date: str
+    commit: str
+    repeats: int
+    quick: bool
+    machine: Mapping[str, str]
+
+    def __str__(self) -> str:
+        what = "; ".join(f"{name}: {value}" for name, value in self.machine.items())
+        return f"{self.date[:10]}, {self.commit}; rounds: {self.repeats}; {what}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A comparison on file."""
+
+    comparison: Comparison
+    measured: Measured
 
 
 def grid(header: Sequence[str], lines: Sequence[Sequence[str]], names: Sequence[int] = (0,)) -> str:
@@ -78,37 +107,30 @@ def grid(header: Sequence[str], lines: Sequence[Sequence[str]], names: Sequence[
     )
 
 
-def markdown(results: Mapping[str, Comparison], run: Mapping[str, Any]) -> str:
-    """Write the table, the remarks, and where it was measured."""
-    rows = [row for result in results.values() for row in result.rows]
-    cells = [row.cells(judged=not run["quick"]) for row in rows]
+def markdown(entries: Mapping[str, Entry], pictures: Mapping[str, str]) -> str:
+    """Write the table, the pictures (title by file), the remarks, and what was measured when."""
+    cells = [
+        row.cells(judged=not entry.measured.quick)
+        for entry in entries.values()
+        for row in entry.comparison.rows
+    ]
     parts = [
         grid(HEADER, cells, NAMES),
-        f"Medians; rounds after a discarded warm-up: {run['repeats']}, contestants taking turns.",
+        "Medians of rounds after a discarded warm-up, contestants taking turns within a round.",
     ]
-    if run["quick"]:
+    if any(entry.measured.quick for entry in entries.values()):
         parts.append("Reduced sizes (`--quick`): a trial of the benchmark, not a measurement.")
-    parts += [remark for result in results.values() for remark in result.remarks]
-    machine = "; ".join(f"{name}: {value}" for name, value in run["machine"].items())
-    return "\n\n".join([*parts, f"Measured with {machine}."]) + "\n"
+    parts += [f"![{title}]({file})" for file, title in pictures.items()]
+    for name, entry in entries.items():
+        if entry.comparison.remarks:
+            parts += [f"### {name}", *entry.comparison.remarks]
+    return "\n\n".join([*parts, *_measured(entries)]) + "\n"
 
 
-def write(
-    folder: Path, text: str, results: Mapping[str, Comparison], run: Mapping[str, Any]
-) -> None:
-    """Write ``speed.md`` and ``speed.json``."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "speed.md").write_text(text, encoding="utf-8")
-    content = {**run, "comparisons": {name: asdict(result) for name, result in results.items()}}
-    (folder / "speed.json").write_text(
-        json.dumps(_finite(content), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
-
-
-def _finite(value: Any) -> Any:
-    """Replace infinities, which JSON does not know, by None."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _measured(entries: Mapping[str, Entry]) -> list[str]:
+    """Say when and where, once for all that were measured alike."""
+    alike: dict[str, list[str]] = {}
+    for name, entry in entries.items():
+        alike.setdefault(str(entry.measured), []).append(name)
+    lines = [f"- {', '.join(names)}: {where}" for where, names in alike.items()]
+    return ["### Measured", "\n".join(lines)]

@@ -6,10 +6,11 @@ coefficients: the reweighted ones minimise something else.
 """
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.data import OUTLIERS, Floats, Sample, one_model, trimmed_objective
 from benchmarks.peers.ltsreg import ltsreg, rows_kept
@@ -20,7 +21,7 @@ from benchmarks.speed.table import Comparison, Row, Target
 from regimix import TrimmedRegressor
 
 COLUMNS = 20
-ROWS, QUICK_ROWS = 100_000, 5_000
+ROWS, QUICK_ROWS = 100_000, 1_000
 WARM_UP_ROWS = 2_000  # enough to load and compile everything; robpy is slow
 NOISE = 0.5  # of the norm of the coefficients: many rounds, and no two local minima alike
 OURS = "regimix"
@@ -64,7 +65,7 @@ class Arena:
     def enter(self, number: int) -> tuple[Sample, int]:
         """Return the data of a round, which is also left for the peers, and the rows to keep."""
         if number != self._number:
-            rows = self._rows if number > 0 else WARM_UP_ROWS
+            rows = self._rows if number > 0 else min(self._rows, WARM_UP_ROWS)
             self._sample = one_model(rows, COLUMNS, seed=number, noise=NOISE)
             write_sample(self._sample, self.path)
             self._number = number
@@ -103,7 +104,12 @@ def run(repeats: int, quick: bool) -> Comparison:
     remarks = [
         f"{name}: {version}; runs: {len(seconds[name])}." for name, version in versions.items()
     ]
-    raw = {"seconds": seconds, "objectives": arena.objectives, "peers": versions}
+    raw = {
+        "seconds": seconds,
+        "objectives": arena.objectives,
+        "peers": versions,
+        "bars": _pictured(rows, seconds, versions),
+    }
     settings = {
         "rows": rows,
         "columns": COLUMNS,
@@ -112,6 +118,21 @@ def run(repeats: int, quick: bool) -> Comparison:
         "outliers": OUTLIERS,
     }
     return Comparison(_rows(rows, seconds, arena, missing), remarks, raw, settings)
+
+
+def _pictured(rows: int, seconds: Seconds, names: Iterable[str]) -> list[dict[str, Any]]:
+    """Collect what the picture of all peers shows."""
+    median = medians(seconds)
+    return [
+        {
+            "peer": name.replace("`", ""),
+            "case": f"{rows:,} × {COLUMNS}, 30 % outliers",
+            "ratio": median[name] / median[OURS],
+            "target": CHALLENGES[name].speed.bound,
+            "found": True,
+        }
+        for name in names
+    ]
 
 
 def _ours(arena: Arena) -> Contestant:

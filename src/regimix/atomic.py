@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["open_atomically", "write_bytes"]
+__all__ = ["open_atomically", "remove_leftovers", "write_bytes"]
 
 # Names are drawn until one is free; more failures than this are not chance.
 MOST_TRIES = 100
+# Characters of the target's name in that of its temporary file: names have a largest length.
+NAMED = 100
 
 
 @contextmanager
@@ -64,11 +67,23 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
         file.write(data)
 
 
+def remove_leftovers(targets: Iterable[Path]) -> None:
+    """Remove the temporary files of writers that were killed while they wrote these targets."""
+    folders: dict[Path, set[str]] = {}
+    for target in targets:
+        folders.setdefault(target.parent, set()).add(target.name[:NAMED])
+    for folder, names in folders.items():
+        for entry in folder.glob(".*.part"):
+            found = re.fullmatch(r"\.(.*)\.[0-9a-f]{12}\.part", entry.name, re.DOTALL)
+            if found is not None and found[1] in names:
+                entry.unlink(missing_ok=True)
+
+
 def _create_beside(target: Path) -> tuple[Path, int]:
     """Create an empty file in the folder of the target: replacing works within a file system."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     for _ in range(MOST_TRIES):
-        temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
+        temporary = target.with_name(f".{target.name[:NAMED]}.{secrets.token_hex(6)}.part")
         try:
             return temporary, os.open(temporary, flags, 0o666)
         except FileExistsError:

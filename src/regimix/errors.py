@@ -3,9 +3,12 @@
 ::
 
     RegimixError
+    ├── CheckpointError      a checkpoint cannot be used or written   (also a ValueError)
+    ├── ClusterError         a cluster does not do its work           (also a RuntimeError)
     ├── DataError            the table cannot be used as it is        (also a ValueError)
     │   └── DataKindError    a cell or column is not a number         (also a TypeError)
     ├── ModelFileError       a model file cannot be read or written   (also a ValueError)
+    ├── OutOfTimeError       a time limit came before an answer       (also a TimeoutError)
     ├── ParameterError       a setting is outside what is allowed     (also a ValueError)
     └── MissingExtraError    an optional dependency is not installed  (also an ImportError)
 
@@ -18,12 +21,15 @@ A message says what is wrong, what was received, what is allowed and what to do.
 """
 
 __all__ = [
+    "CheckpointError",
+    "ClusterError",
     "ConvergenceWarning",
     "DataError",
     "DataKindError",
     "EvidenceWarning",
     "MissingExtraError",
     "ModelFileError",
+    "OutOfTimeError",
     "ParameterError",
     "RankWarning",
     "RegimixError",
@@ -33,6 +39,14 @@ __all__ = [
 
 class RegimixError(Exception):
     """Base of every error that regimix raises on purpose."""
+
+
+class CheckpointError(RegimixError, ValueError):
+    """A checkpoint cannot be read or written, or belongs to another fit."""
+
+
+class ClusterError(RegimixError, RuntimeError):
+    """A cluster did not do what was asked of it."""
 
 
 class DataError(RegimixError, ValueError):
@@ -49,6 +63,10 @@ class ModelFileError(RegimixError, ValueError):
 
 class ParameterError(RegimixError, ValueError):
     """A setting is outside what is allowed."""
+
+
+class OutOfTimeError(RegimixError, TimeoutError):
+    """A time limit was reached before there was an answer."""
 
 
 class MissingExtraError(RegimixError, ImportError):

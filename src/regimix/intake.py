@@ -18,8 +18,19 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from regimix.errors import DataError, DataKindError
+from regimix.threads import fitting_threads, in_threads
 
-__all__ = ["CHUNK_BYTES", "Table", "chunk_size", "chunks", "read_target", "read_weights"]
+__all__ = [
+    "CHUNK_BYTES",
+    "LARGEST_COUNT",
+    "Table",
+    "check_weights",
+    "chunk_size",
+    "chunks",
+    "read_target",
+    "read_vector",
+    "read_weights",
+]
 
 Floats = NDArray[np.float64]
 
@@ -30,6 +41,8 @@ LARGEST_COUNT = 2.0**53
 # About the second-level cache of one core: a chunk that fits is read from memory once,
 # however many operations follow.
 CHUNK_BYTES = 2 << 20
+# Rows of a block that is worth a thread.
+THREAD_ROWS = 1 << 16
 # Below this, the overhead of a call outweighs its arithmetic.
 SMALLEST_CHUNK = 256
 # How the names of number types begin, in lower case, in pandas and polars.
@@ -88,26 +101,38 @@ class Table:
     def extent(self) -> tuple[Floats, Floats]:
         """Find the smallest and largest value of each column; refuse what is not finite."""
         lowest = highest = self.values[0]
-        for rows in chunks(*self.values.shape):
-            part = self.values[rows]
+        n_rows, n_columns = self.values.shape
+        blocks = list(chunks(n_rows, n_columns, THREAD_ROWS))
+        with fitting_threads(n_columns):
+            for low, high in in_threads(self._extent_of, blocks):
+                lowest, highest = np.minimum(lowest, low), np.maximum(highest, high)
+        if self.values.dtype.kind in "iu":
+            for i in np.flatnonzero(lowest != highest):
+                _check_digits(lowest[i], highest[i], self.label(int(i)))
+        return lowest.astype(np.float64), highest.astype(np.float64)
+
+    def _extent_of(self, block: slice) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Find the extent of a block of rows, chunk by chunk."""
+        values = self.values[block]
+        lowest = highest = values[0]
+        for rows in chunks(*values.shape):
+            part = values[rows]
             # minimum and maximum hand on NaN: one look serves extent and finiteness.
             low, high = part.min(axis=0), part.max(axis=0)
             bad = ~(_within_range(low) & _within_range(high))
             if bad.any():
                 column = int(np.flatnonzero(bad)[0])
-                _refuse_value(part[:, column], rows.start, self.label(column), LARGEST_VALUE)
+                first = block.start + rows.start
+                _refuse_value(part[:, column], first, self.label(column), LARGEST_VALUE)
             lowest, highest = np.minimum(lowest, low), np.maximum(highest, high)
-        if self.values.dtype.kind in "iu":
-            for i in np.flatnonzero(lowest != highest):
-                _check_digits(lowest[i], highest[i], self.label(int(i)))
-        return lowest.astype(np.float64), highest.astype(np.float64)
+        return lowest, highest
 
 
 def read_target(y: Any, n_rows: int) -> Floats:
     """Check the response: one finite number a row. Returns float64, the user's memory if it is."""
     if y is None:
         raise DataError("requires y to be passed, but the target y is None: pass one number a row.")
-    values = _read_vector(y, "y")
+    values = read_vector(y, "y")
     if values.ndim == 2 and values.shape[1] == 1:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected; y.ravel() is used.",
@@ -141,22 +166,14 @@ def read_weights(sample_weight: Any, n_rows: int) -> tuple[Floats | None, bool]:
     """
     if sample_weight is None:
         return None, True
-    weights = _read_vector(sample_weight, "sample_weight")
+    weights = read_vector(sample_weight, "sample_weight")
     if weights.ndim == 0:
         weights = np.full(n_rows, weights)
     if weights.shape != (n_rows,):
         raise DataError(
             f"sample_weight must be one number a row, shape ({n_rows},); got {weights.shape}."
         )
-    weights = weights.astype(np.float64)
-    if not np.isfinite(weights).all():
-        _refuse_value(weights, 0, "sample_weight", np.inf)
-    if (weights < 0).any():
-        row = int(np.flatnonzero(weights < 0)[0])
-        raise DataError(
-            f"sample_weight is negative in row {row} ({weights[row]}); weights are zero (row "
-            "absent) or positive."
-        )
+    weights = check_weights(weights)
     # The largest is one: sums can no longer overflow, and what is nothing beside it is absent.
     relative = weights / (weights.max(initial=0.0) or 1.0)
     present = np.count_nonzero(relative)
@@ -169,6 +186,20 @@ def read_weights(sample_weight: Any, n_rows: int) -> tuple[Floats | None, bool]:
     if whole and weights.max() < LARGEST_COUNT and weights.sum() < LARGEST_COUNT:
         return (None if weights.min() == weights.max() == 1 else weights), True
     return relative * (present / relative.sum()), False
+
+
+def check_weights(weights: NDArray[Any]) -> Floats:
+    """Refuse weights that are not finite or negative."""
+    weights = weights.astype(np.float64)
+    if not np.isfinite(weights).all():
+        _refuse_value(weights, 0, "sample_weight", np.inf)
+    if (weights < 0).any():
+        row = int(np.flatnonzero(weights < 0)[0])
+        raise DataError(
+            f"sample_weight is negative in row {row} ({weights[row]}); weights are zero (row "
+            "absent) or positive."
+        )
+    return weights
 
 
 # --- any container to an array of numbers ---------------------------------------------------------
@@ -201,7 +232,7 @@ def _read_table(data: Any, what: str) -> tuple[NDArray[Any], tuple[str, ...]]:
     return _numbers(values, _labels(names, what)), names
 
 
-def _read_vector(data: Any, what: str) -> NDArray[Any]:
+def read_vector(data: Any, what: str) -> NDArray[Any]:
     """Turn what may be a column into an array of numbers, of whatever shape."""
     if _is_frame(data):
         return _frame_values(data, [what] * len(data.columns))

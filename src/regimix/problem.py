@@ -1,9 +1,7 @@
 """The data door: a user's table becomes a checked, frozen, standardised ``Problem``.
 
-Standardising never copies the table. A ``Problem`` holds the user's own memory and four small
-arrays that say how a row is read: ``z = (x - center) / scale`` with a leading constant column when
-there is an intercept, and ``(y - target_center) / target_scale``. Solvers work with coefficients
-``theta`` in those units; ``to_user`` and ``from_user`` translate.
+Standardising never copies the table. A ``Problem`` holds the user's own memory and a frame: four
+small arrays that say how a row is read.
 
 Scales are powers of two, and centers are multiples of a small part of them: dividing is exact,
 subtracting is exact for numbers of few digits, and a slope translates without any rounding.
@@ -12,16 +10,17 @@ subtracting is exact for numbers of few digits, and a slope translates without a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.errors import DataError, ParameterError
+from regimix.errors import DataError
+from regimix.frame import Frame
 from regimix.intake import CHUNK_BYTES, Table, read_target, read_weights
 
-__all__ = ["Problem"]
+__all__ = ["WHOLE_KEYS", "Problem", "Units", "standard_places", "tells_apart"]
 
 Floats = NDArray[np.float64]
 
@@ -30,6 +29,10 @@ Floats = NDArray[np.float64]
 STANDARDISE_ROWS = 4096
 # Interquartile range of the standard normal: the factor that turns an IQR into a deviation.
 NORMAL_IQR = 1.3489795003921634
+# Up to this total weight, draws look at all numbers of a row; beyond, at the response alone if that
+# tells this share of the rows apart.
+WHOLE_KEYS = 1 << 16
+RARELY_EQUAL = 0.999
 # Centers are multiples of this part of the scale: subtracting them is exact for numbers of few
 # digits, and what is left of the mean does not tie columns to the constant one.
 CENTER_STEPS = 1024
@@ -43,13 +46,11 @@ FARTHEST = 1e30
 LARGEST_OFFSET = 1e10
 # Below this many roundings of the values themselves a spread is no spread.
 ROUNDINGS = 8
-# Coefficients that a user starts from, standardised: beyond this, squared residuals may overflow.
-LARGEST_THETA = 1e60
 
 
-@dataclass(frozen=True)
-class Problem:
-    """A regression table that has been checked, and knows the way back to user units.
+@dataclass(frozen=True, kw_only=True)
+class Problem(Frame):
+    """A regression table that has been checked, in memory, with its frame.
 
     Attributes
     ----------
@@ -60,30 +61,11 @@ class Problem:
     weights : ndarray of shape (n,) or None
         Row weights; zero means absent. Whole numbers count repetitions; any others are relative
         importances and were scaled to a mean of one over the rows present.
-    counts : bool
-        Whether weights are whole numbers (or absent), so that the kept mass is whole too.
-    mass : float
-        Total weight, the ``n`` of every formula.
-    fit_intercept : bool
-    center, scale : ndarray of shape (d,)
-        Units of the columns; the center is zero without an intercept.
-    target_center, target_scale : float
-        Units of the response.
-    feature_names : tuple of str
-        Names of the columns, for messages.
     """
 
     X: NDArray[Any]
     y: Floats
     weights: Floats | None
-    counts: bool
-    mass: float
-    fit_intercept: bool
-    center: Floats
-    scale: Floats
-    target_center: float
-    target_scale: float
-    feature_names: tuple[str, ...]
 
     @classmethod
     def from_arrays(
@@ -93,23 +75,29 @@ class Problem:
         table = Table.read(X)
         target = read_target(y, table.n_rows)
         weights, counts = read_weights(sample_weight, table.n_rows)
-        units = _Units.of(table, weights, centred=bool(fit_intercept))
+        units = Units.of(table, weights, centred=bool(fit_intercept))
         units.check(table.values, [table.label(i) for i in range(units.scale.size)])
         response = Table(target[:, None], ("y",))
-        target_units = _Units.of(response, weights, centred=bool(fit_intercept)).without_jitter()
+        target_units = Units.of(response, weights, centred=bool(fit_intercept)).without_jitter()
         target_units.check(response.values, ["y"])
+        mass = float(table.n_rows if weights is None else weights.sum())
+        rows = standard_rows(table.n_rows, weights)
         return cls(
+            n_rows=table.n_rows,
+            n_present=table.n_rows if weights is None else int(np.count_nonzero(weights)),
+            weighted=weights is not None,
             X=table.values,
             y=target,
             weights=weights,
             counts=counts,
-            mass=float(table.n_rows if weights is None else weights.sum()),
+            mass=mass,
             fit_intercept=bool(fit_intercept),
             center=units.center,
             scale=units.scale,
             target_center=float(target_units.center[0]),
             target_scale=float(target_units.scale[0]),
             feature_names=table.names,
+            distinct_response=mass > WHOLE_KEYS and tells_apart(table.values[rows], target[rows]),
         )
 
     @classmethod
@@ -119,6 +107,9 @@ class Problem:
         """Wrap rows that are checked and standardised already; units are trivial."""
         ones = weights is None or bool((weights == 1.0).all())
         return cls(
+            n_rows=y.size,
+            n_present=y.size if ones or weights is None else int(np.count_nonzero(weights)),
+            weighted=not ones,
             X=Z,
             y=y,
             weights=None if ones else weights,
@@ -132,114 +123,32 @@ class Problem:
             feature_names=tuple(f"z{i}" for i in range(Z.shape[1])),
         )
 
-    @property
-    def n_rows(self) -> int:
-        """Rows of the table, absent ones included."""
-        return int(self.X.shape[0])
+    @classmethod
+    def framed(
+        cls, frame: Frame, X: NDArray[Any], y: Floats, weights: Floats | None = None
+    ) -> Problem:
+        """Put rows into a frame that is known already."""
+        known = {name: getattr(frame, name) for name in Frame.__dataclass_fields__}
+        return cls(**known | {"n_rows": y.size}, X=X, y=y, weights=weights)
 
     @property
-    def n_features(self) -> int:
-        """Columns of the user's table."""
-        return int(self.X.shape[1])
+    def mass_of_rows(self) -> float:
+        """Weight of these rows; of a part of a table, ``mass`` is that of the whole."""
+        return float(self.n_rows if self.weights is None else self.weights.sum())
 
-    @property
-    def n_columns(self) -> int:
-        """Coefficients of one component: the features, and the constant if there is one."""
-        return self.n_features + self.fit_intercept
-
-    def raw(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Turn standardised coefficients into slopes on raw columns and a constant.
-
-        The response stays standardised: ``(y - target_center) / target_scale`` is predicted by
-        ``X @ slopes.T + constant``. Serves passes over X that must not standardise it.
-
-        Parameters
-        ----------
-        theta : ndarray of shape (..., n_columns)
-
-        Returns
-        -------
-        slopes : ndarray of shape (..., d)
-        constant : ndarray of shape (...)
-        """
-        first = int(self.fit_intercept)
-        slopes = theta[..., first:] / self.scale
-        constant = -(slopes @ self.center) if first else np.zeros(theta.shape[:-1])
-        if first:
-            constant = constant + theta[..., 0]
-        return slopes, constant
-
-    def to_user(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Translate standardised coefficients into the user's units.
-
-        Returns
-        -------
-        coef : ndarray of shape (..., d)
-        intercept : ndarray of shape (...)
-            Zero without an intercept.
-        """
-        with np.errstate(over="ignore", invalid="ignore"):
-            slopes, constant = self.raw(theta)
-            coef = slopes * self.target_scale
-            intercept = np.asarray(constant * self.target_scale + self.target_center)
-        if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
-            raise DataError(
-                "a coefficient is too large to be written as a number in the units of this table "
-                f"(response of size {self.target_scale:.3g}, columns of size "
-                f"{self.scale.min():.3g} to {self.scale.max():.3g}); rescale the columns or the "
-                "response."
-            )
-        return coef, intercept
-
-    def from_user(self, coef: Floats, intercept: Floats | float = 0.0) -> Floats:
-        """Translate coefficients in the user's units into standardised ones.
-
-        Parameters
-        ----------
-        coef : ndarray of shape (..., d)
-        intercept : ndarray of shape (...)
-
-        Returns
-        -------
-        theta : ndarray of shape (..., n_columns)
-        """
-        coef = np.asarray(coef, dtype=np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):
-            relative = coef / self.target_scale
-            theta = relative * self.scale
-            if self.fit_intercept:
-                first = (np.asarray(intercept) - self.target_center) / self.target_scale
-                first = np.asarray(first + relative @ self.center)
-                theta = np.concatenate([first[..., None], theta], axis=-1)
-            usable = (np.abs(theta) <= LARGEST_THETA).all()
-        if not usable:
-            raise ParameterError(
-                f"coefficients up to {np.abs(coef).max():.3g} (intercept up to "
-                f"{np.abs(intercept).max():.3g}) predict values so far from this table (response "
-                f"of size {self.target_scale:.3g}) that their squares overflow; pass coefficients "
-                "in the units of the table."
-            )
-        return theta
-
-    def residual_floor(self, theta: Floats) -> Floats:
-        """Bound the rounding error of a typical residual, for each of a batch of coefficients.
-
-        Residuals below it are rounding noise: they count as equal, so that the kept set of an
-        exact fit is decided by row order and not by the last bit.
-        """
-        first = int(self.fit_intercept)
-        digits = 1.0 + np.abs(self.center) / self.scale
-        size = (
-            1.0 + np.abs(theta[..., first:]) @ digits + abs(self.target_center / self.target_scale)
+    def part(self, rows: slice) -> Problem:
+        """Return some of the rows, in place; units and total weight stay those of the table."""
+        return replace(
+            self,
+            n_rows=len(range(*rows.indices(self.n_rows))),
+            X=self.X[rows],
+            y=self.y[rows],
+            weights=None if self.weights is None else self.weights[rows],
         )
-        if first:
-            size = size + np.abs(theta[..., 0])
-        precision = 4 * np.finfo(np.float64).eps * math.sqrt(max(1, self.n_columns))
-        return np.asarray(precision * size)
 
 
 @dataclass(frozen=True)
-class _Units:
+class Units:
     """Location and spread of each column, with its extent over all rows.
 
     Attributes
@@ -253,29 +162,47 @@ class _Units:
     highest: Floats
 
     @classmethod
-    def of(cls, table: Table, weights: Floats | None, *, centred: bool) -> _Units:
+    def of(cls, table: Table, weights: Floats | None, *, centred: bool) -> Units:
         """Find the units of a table from a sample of its rows, a few columns at a time."""
-        lowest, highest = table.extent()
-        rows = _standard_rows(table.n_rows, weights)
+        rows = standard_rows(table.n_rows, weights)
         row_weights = None if weights is None else weights[rows]
+        return cls.of_sample(table.values[rows], row_weights, *table.extent(), centred=centred)
+
+    @classmethod
+    def of_sample(
+        cls,
+        rows: NDArray[Any],
+        weights: Floats | None,
+        lowest: Floats,
+        highest: Floats,
+        *,
+        centred: bool,
+    ) -> Units:
+        """Find the units from some rows and the extents over all rows."""
         center, scale = np.zeros_like(lowest), np.ones_like(lowest)
-        block = max(1, CHUNK_BYTES // (8 * rows.size))
+        block = max(1, CHUNK_BYTES // (8 * len(rows)))
         for first in range(0, lowest.size, block):
             part = slice(first, first + block)
-            sample = table.values[rows, part].astype(np.float64)
             center[part], scale[part] = _spread(
-                sample, row_weights, lowest[part], highest[part], centred=centred
+                rows[:, part].astype(np.float64),
+                weights,
+                lowest[part],
+                highest[part],
+                centred=centred,
             )
         return cls(center, scale, lowest, highest)
 
-    def without_jitter(self) -> _Units:
+    def without_jitter(self) -> Units:
         """Take values that differ by rounding alone for equal ones, of their own size."""
         jitter = self.scale <= _rounding(self.center)
         scale = np.where(jitter, _power_of_two(np.abs(self.center)), self.scale)
-        return _Units(self.center, scale, self.lowest, self.highest)
+        return Units(self.center, scale, self.lowest, self.highest)
 
-    def check(self, values: NDArray[Any], labels: list[str]) -> None:
-        """Refuse columns that double precision cannot handle, and say what would help."""
+    def check(self, values: NDArray[Any] | None, labels: list[str]) -> None:
+        """Refuse columns that double precision cannot handle, and say what would help.
+
+        Rows are named if their values are at hand.
+        """
         widest = np.maximum(self.highest - self.center, self.center - self.lowest)
         small = self.scale < SMALLEST_SPREAD
         blurred = np.abs(self.center) > LARGEST_OFFSET * self.scale
@@ -293,22 +220,37 @@ class _Units:
                     f"double precision. Subtract {self.center[i]:.6g} first, or leave it out if it "
                     "is meant to be constant."
                 )
-            row = int(np.argmax(np.abs(values[:, i] - self.center[i])))
+            far = self.highest[i] - self.center[i] > self.center[i] - self.lowest[i]
+            where = f"{self.highest[i] if far else self.lowest[i]:.6g} in some row"
+            if values is not None:
+                row = int(np.argmax(np.abs(values[:, i] - self.center[i])))
+                where = f"{values[row, i]:.6g} in row {row} (counting from 0)"
             raise DataError(
-                f"{spread} but is {values[row, i]:.6g} in row {row} (counting from 0), more than "
+                f"{spread} but is {where}, more than "
                 f"{FARTHEST:g} times as far from the rest. Drop the row if that is a placeholder; "
                 "if it is not, set the tiny values to zero or take logarithms."
             )
 
 
-def _standard_rows(n_rows: int, weights: Floats | None) -> NDArray[np.intp]:
+def standard_rows(n_rows: int, weights: Floats | None) -> NDArray[np.intp]:
     """Pick evenly spaced rows among those present."""
-    present = None if weights is None else np.flatnonzero(weights)
-    count = n_rows if present is None else present.size
+    if weights is None:
+        return standard_places(n_rows)
+    present = np.flatnonzero(weights)
+    return np.asarray(present[standard_places(present.size)])
+
+
+def standard_places(count: int) -> NDArray[np.intp]:
+    """Pick evenly spaced places among so many rows."""
     if count <= STANDARDISE_ROWS:
-        return np.arange(n_rows) if present is None else present
-    places = np.linspace(0, count - 1, STANDARDISE_ROWS).astype(np.intp)
-    return places if present is None else present[places]
+        return np.arange(count)
+    return np.linspace(0, count - 1, STANDARDISE_ROWS).astype(np.intp)
+
+
+def tells_apart(X: NDArray[Any], y: Floats) -> bool:
+    """Say whether rows that differ nearly always differ in the response."""
+    rows = np.unique(np.column_stack([X.astype(np.float64), y]), axis=0)
+    return bool(np.unique(rows[:, -1]).size >= RARELY_EQUAL * len(rows))
 
 
 def _spread(

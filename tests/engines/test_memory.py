@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from regimix import gd_ilts, ilts
 from regimix.engines.memory import MemoryEngine
+from regimix.engines.single import is_within, within_sums
 from regimix.problem import Problem
 from tests.oracles import fraction_for, kept_weight_by_sorting, noisy_table
 
@@ -175,13 +176,15 @@ def test_rows_within_a_bound(seed, n, intercept, weighted, chunk_rows, bound):
     Z, y, weights = dense(problem)
     residuals = y - Z @ theta
     inside = (np.abs(residuals) <= bound) & (weights > 0)
-    found = MemoryEngine(problem, chunk_rows).within(theta, bound)
-    np.testing.assert_array_equal(found.rows, inside)
-    assert found.mass == weights[inside].sum()
-    np.testing.assert_allclose(found.square, (weights * residuals**2)[inside].sum(), atol=1e-9)
+    engine = MemoryEngine(problem, chunk_rows)
+    rows = engine.map_rows(is_within, theta, bound)
+    np.testing.assert_array_equal(rows & (weights > 0), inside)
+    mass, square, sums = engine.fold(within_sums, theta, bound)
+    assert mass == weights[inside].sum()
+    np.testing.assert_allclose(square, (weights * residuals**2)[inside].sum(), atol=1e-9)
     weighted_rows = Z[inside] * weights[inside, None]
-    np.testing.assert_allclose(found.sums.gram, weighted_rows.T @ Z[inside], atol=1e-7)
-    np.testing.assert_allclose(found.sums.moment, residuals[inside] @ weighted_rows, atol=1e-7)
+    np.testing.assert_allclose(sums.gram, weighted_rows.T @ Z[inside], atol=1e-7)
+    np.testing.assert_allclose(sums.moment, residuals[inside] @ weighted_rows, atol=1e-7)
 
 
 def test_a_batch_too_large_for_memory_is_cut(monkeypatch):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regimix.engines.memory import MemoryEngine
-from regimix.engines.mixed import Law, best_components, mixture_sums
+from regimix.engines.mixed import Law, mixture_sums, nearest
 from regimix.problem import Problem
 
 seeds = st.integers(0, 2**32 - 1)
@@ -72,11 +72,11 @@ def test_sums_are_those_of_plain_loops(seed, weighted, fit_intercept):
 def test_any_chunking_gives_the_same(seed, size):
     problem, law = table(seed)
     engine = MemoryEngine(problem)
-    whole, labels = mixture_sums(engine, law), best_components(engine, law)
+    whole, labels = mixture_sums(engine, law), nearest(engine, law)
 
     parts = MemoryEngine(problem, chunk_rows=size)
     assert sum(1 for _ in parts.chunks()) == -(-80 // size)
-    again, relabelled = mixture_sums(parts, law), best_components(parts, law)
+    again, relabelled = mixture_sums(parts, law), nearest(parts, law)
     assert again.log_gain == pytest.approx(whole.log_gain)
     np.testing.assert_allclose(again.size, whole.size)
     for one, other in zip(again.sums, whole.sums, strict=True):
@@ -89,7 +89,7 @@ def test_any_chunking_gives_the_same(seed, size):
 @given(seeds)
 def test_rows_go_to_their_likeliest_component(seed):
     problem, law = table(seed)
-    labels, odds = best_components(MemoryEngine(problem), law)
+    labels, odds = nearest(MemoryEngine(problem), law)
     _, share, _, _ = slow(problem, law)
     np.testing.assert_array_equal(labels, share.argmax(axis=0))
     background = 1 - share.sum(axis=0)

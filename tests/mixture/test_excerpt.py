@@ -21,7 +21,7 @@ def table(n=200, d=3, seed=0):
 
 def excerpt_of(X, y, labels, weights=None, *, chunk_rows=None, seed=0):
     engine = MemoryEngine(Problem.from_arrays(X, y, weights), chunk_rows)
-    return Excerpt.of(engine, labels, seed)
+    return Excerpt.of(engine, lambda block: block.own(labels), seed)
 
 
 def test_few_rows_are_all_there():

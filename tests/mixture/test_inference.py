@@ -253,7 +253,7 @@ def test_a_component_of_few_rows_has_no_errors_and_a_reason():
     labels[np.flatnonzero(truth.labels == 1)[:4]] = 1
     problem = Problem.from_arrays(X, y)
     law = law_of(problem, np.column_stack([truth.intercept, truth.coef]))
-    found = infer(MemoryEngine(problem), law, labels)
+    found = infer(MemoryEngine(problem), law, lambda block: block.own(labels))
     assert np.isnan(found.standard_error[1]).all()
     assert np.isnan(found.covariance[1]).all()
     assert found.degrees[1] == 0
@@ -281,9 +281,9 @@ def test_errors_cost_one_pass_and_few_numbers(monkeypatch):
     read = []
 
     class Counting(MemoryEngine):
-        def read(self, rows):
+        def readable(self, rows):
             read.append(rows)
-            return super().read(rows)
+            return super().readable(rows)
 
     problem = Problem.from_arrays(X, y)
     law = law_of(problem, np.column_stack([truth.intercept, truth.coef]))
@@ -302,7 +302,9 @@ def test_wide_tables_keep_errors_but_no_covariance():
     problem = Problem.from_arrays(X, y)
     theta = np.zeros((1, 258))
     theta[0, 1] = 1.0
-    found = infer(MemoryEngine(problem), law_of(problem, theta, 0.1), np.zeros(700, dtype=np.int64))
+    everywhere = np.zeros(700, dtype=np.int64)
+    law = law_of(problem, theta, 0.1)
+    found = infer(MemoryEngine(problem), law, lambda block: block.own(everywhere))
     assert found.covariance is None
     A = user_design(X, True)
     expected = 0.1 * np.sqrt(np.diag(np.linalg.inv(A.T @ A)))

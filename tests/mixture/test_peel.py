@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from regimix.engines.keep import Held
 from regimix.engines.memory import MemoryEngine
+from regimix.engines.select import Choice
 from regimix.errors import ParameterError
 from regimix.mixture import peel as module
 from regimix.mixture.peel import peel
@@ -283,7 +285,8 @@ def test_an_interrupt_keeps_what_was_found():
 
 def test_the_table_is_never_copied():
     engine, _ = mixture(0, 2, 5, 60)
-    taken = module._without(engine, np.arange(engine.problem.n_rows) < 10)
+    first = Choice(np.arange(engine.problem.n_rows) < 10, 0.0)
+    taken = engine.without(Held(first))
     assert taken.problem.X is engine.problem.X
     assert taken.problem.y is engine.problem.y
     assert taken.problem.mass == engine.problem.mass - 10

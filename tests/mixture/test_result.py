@@ -387,7 +387,8 @@ def test_it_says_whether_anything_was_found(search, evidence, nothing):
 
 
 def test_results_travel_without_the_callback():
-    mixture = mixture_of([[1.0]], settings=Settings(callback=lambda progress: False, seed=9))
+    of_the_run = {"callback": lambda progress: False, "checkpoint": "path"}
+    mixture = mixture_of([[1.0]], settings=Settings(seed=9, **of_the_run))
     assert mixture.settings == Settings(seed=9)
     again = pickle.loads(pickle.dumps(mixture))
     assert str(again) == str(mixture)
@@ -461,7 +462,7 @@ def test_shares_are_for_the_net_alone():
 
 def test_progress_says_where_a_search_is():
     progress = Progress("search", 2, 10.0, 0.5, 7)
-    assert dataclasses.astuple(progress) == ("search", 2, 10.0, 0.5, 7)
+    assert dataclasses.astuple(progress) == ("search", 2, 10.0, 0.5, 7, 0, None)
 
 
 def test_seeds_of_every_kind():

@@ -81,7 +81,11 @@ def differences(one, other, place="mixture"):
     if type(one) is not type(other):
         return [f"{place}: {type(one).__name__} and {type(other).__name__}"]
     if dataclasses.is_dataclass(one):
-        names = [field.name for field in dataclasses.fields(one) if field.name != "excerpt"]
+        names = [
+            field.name
+            for field in dataclasses.fields(one)
+            if field.name not in ("excerpt", "label_counts")
+        ]
         pairs = [(name, getattr(one, name), getattr(other, name)) for name in names]
     elif isinstance(one, dict):
         if list(one) != list(other):

@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -36,9 +36,25 @@ class MixtureWorker(Worker):
         return Found(theta[:, 1:], theta[:, 0], seconds)
 
 
-@cache
-def _worker(package: str) -> MixtureWorker:
-    """Start R once in each process of the benchmark; it ends with that process."""
+_workers: dict[str, MixtureWorker] = {}
+
+
+def worker(package: str) -> MixtureWorker:
+    """Start R once in each process of the benchmark; it ends with that process, or when told."""
+    if package not in _workers:
+        _workers[package] = _start(package)
+    return _workers[package]
+
+
+def stop_workers() -> None:
+    """End every R that waits."""
+    while _workers:
+        _, waiting = _workers.popitem()
+        with waiting:
+            pass
+
+
+def _start(package: str) -> MixtureWorker:
     missing = f"missing here: `apt-get install r-base-core r-cran-{package}`"
     rscript = shutil.which("Rscript")
     if rscript is None:
@@ -48,17 +64,21 @@ def _worker(package: str) -> MixtureWorker:
 
 def _one_start(package: str, cell: Cell, sample: Sample, seed: int, _budget: float) -> Found:
     with tempfile.TemporaryDirectory() as folder:
-        return _worker(package).find(_stored(sample, folder), cell, seed)
+        return worker(package).find(_stored(sample, folder), cell, seed)
 
 
-def _restarted(package: str, cell: Cell, sample: Sample, seed: int, budget: float) -> Found:
+def _patient(package: str, cell: Cell, sample: Sample, seed: int, budget: float) -> Found:
+    patience = max(PATIENCE_SECONDS, PATIENCE_TIMES * budget)
+    return restarted(package, cell, sample, seed, patience)
+
+
+def restarted(package: str, cell: Cell, sample: Sample, seed: int, patience: float) -> Found:
     """Start again until the truth is found: better than any user, who does not know it."""
     seconds = 0.0
-    patience = max(PATIENCE_SECONDS, PATIENCE_TIMES * budget)
     with tempfile.TemporaryDirectory() as folder:
         path = _stored(sample, folder)
         for restart in range(1, MOST_RESTARTS + 1):
-            found = _worker(package).find(path, cell, seed * MOST_RESTARTS + restart)
+            found = worker(package).find(path, cell, seed * MOST_RESTARTS + restart)
             seconds += found.seconds or 0.0
             if judge(cell, sample, found).success or seconds > patience:
                 break
@@ -72,5 +92,5 @@ def _stored(sample: Sample, folder: str) -> Path:
 
 
 ltsreg = partial(_one_start, "robustbase")
-flexmix = partial(_restarted, "flexmix")
-mixtools = partial(_restarted, "mixtools")
+flexmix = partial(_patient, "flexmix")
+mixtools = partial(_patient, "mixtools")

@@ -1,26 +1,31 @@
 """The few reductions over rows that solvers may ask for.
 
 Solvers never touch X. They hold coefficients and d x d statistics, ask an ``Engine`` to *follow* a
-batch of starts, and let the ``Follower`` remember which rows each start keeps. A cluster can serve
-the same questions partition by partition.
+batch of starts, and let the ``Follower`` remember which rows each start keeps. Everything else they
+ask is a function of one block of rows (``fold``, ``map_rows``): memory, a disk or a cluster serve
+the same questions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.problem import Problem
+from regimix.engines.draw import Drawn
+from regimix.engines.keep import BlockValues, Keeper, Mask
+from regimix.frame import Frame
 
-__all__ = ["Engine", "Follower", "RowSums", "Sample", "Selected", "Within"]
+if TYPE_CHECKING:
+    from regimix.engines.memory import MemoryEngine
+
+__all__ = ["Engine", "Follower", "RowSums", "Sample", "Selected"]
 
 Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Indices = NDArray[np.intp]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,9 @@ class RowSums:
 
     gram: Floats
     moment: Floats
+
+    def __add__(self, other: RowSums) -> RowSums:
+        return RowSums(self.gram + other.gram, self.moment + other.moment)
 
 
 @dataclass(frozen=True)
@@ -63,26 +71,6 @@ class Selected:
     square_moved: float
     threshold: float
     signature: int
-
-
-@dataclass(frozen=True)
-class Within:
-    """The rows whose residual stays within a bound, and sums over them.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (n,), bool
-    mass : float
-        Their total weight.
-    square : float
-        Their weighted sum of squared residuals.
-    sums : RowSums
-    """
-
-    rows: Bools
-    mass: float
-    square: float
-    sums: RowSums
 
 
 @dataclass(frozen=True)
@@ -137,17 +125,39 @@ class Follower(Protocol):
         """Multiply the kept rows' Gram matrix with a vector; no p x p matrix."""
         ...
 
-    def kept(self, start: int) -> tuple[Bools, Floats | None]:
+    def kept(self, start: int) -> tuple[Any, Any]:
         """Return the kept rows, and their weights in the fit if there are weights."""
+        ...
+
+    def keeper(self, start: int) -> Keeper:
+        """Return what tells the kept rows of any block."""
         ...
 
 
 class Engine(Protocol):
-    """Rows that live somewhere, seen in standardised units."""
+    """Rows that live somewhere, seen in standardised units.
+
+    Whatever must be known of all rows is a function of one block of them, whose results are added
+    (``fold``) or put together (``map_rows``). A block is a ``MemoryEngine``.
+    """
 
     @property
-    def problem(self) -> Problem:
-        """The table behind the rows."""
+    def problem(self) -> Frame:
+        """Size and units of the table."""
+        ...
+
+    def fold(self, function: Callable[..., T], *args: Any) -> T:
+        """Add up ``function(block, *args)`` over blocks of rows."""
+        ...
+
+    def map_rows(self, function: Callable[..., NDArray[Any]], *args: Any) -> Any:
+        """Put together what ``function(block, *args)`` says of each row, where the rows are."""
+        ...
+
+    def choose(
+        self, values: BlockValues, args: tuple[Any, ...], mass: float, floor: float = 0.0
+    ) -> Keeper:
+        """Keep the rows of smallest ``values(block, *args)`` up to a total weight."""
         ...
 
     def follow(self, n_starts: int, mass: float, *, narrow: bool = False) -> Follower:
@@ -158,14 +168,18 @@ class Engine(Protocol):
         """
         ...
 
-    def residuals(self, theta: Floats) -> Floats:
-        """Residuals of all rows, standardised."""
+    def without(self, rows: Mask) -> Engine:
+        """Leave rows out; the table, its units and its number of rows stay."""
         ...
 
-    def within(self, theta: Floats, bound: float) -> Within:
-        """Find the rows whose absolute residual is at most ``bound``, and sum over them."""
+    def draw(self, rows: int, seed: int) -> Drawn:
+        """Draw at least so many distinct rows with all their copies, in order of their keys."""
         ...
 
     def sample(self, rows: int, seed: int) -> Sample:
         """Draw distinct rows, whatever their order and repetition in the table."""
+        ...
+
+    def block_of(self, drawn: Drawn) -> MemoryEngine:
+        """Make a block of drawn rows, in the units of the table."""
         ...

@@ -2,65 +2,175 @@
 
 Every distinct row has a 64-bit key made of its numbers and the seed. The rows of smallest key are a
 uniform draw without replacement over distinct rows: the same rows whatever their order, however
-often they repeat, and however the table is cut into chunks.
+often they repeat, and however the table is cut into blocks and chunks.
+
+Keys of a large table come from the response alone where that tells rows apart: reading one number a
+row instead of all of them. Rows of equal response then have equal keys, and the rest of their
+numbers decides between them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regimix.engines.select import mix
-from regimix.problem import Problem
+from regimix.frame import Frame
 
-__all__ = ["draw_distinct", "row_keys"]
+if TYPE_CHECKING:
+    from regimix.engines.memory import MemoryEngine
 
+__all__ = ["Drawn", "draw_rows"]
+
+Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
+Indices = NDArray[np.intp]
 
-_ABSENT = np.uint64(2**64 - 1)
+LARGEST_KEY = 2**64 - 1
+# Draws of several blocks that are more than so many times what is wanted have copies to spare.
+SURPLUS = 3
 # Fixes the multipliers of the row hash; any value would do.
 _HASH_SEED = 20190214
 
 
-def row_keys(problem: Problem, chunks: Iterable[slice], seed: int) -> Words:
-    """Give every row a key: equal rows, equal keys; absent rows the largest key.
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Rows of small key.
+
+    Attributes
+    ----------
+    keys, marks : ndarray of shape (k,)
+        Equal rows have equal keys and equal marks; different rows differ in one of them.
+    numbers : ndarray of shape (k,), int
+        Where the rows stand in the table.
+    X, y : ndarray of shape (k, d), (k,)
+    weights : ndarray of shape (k,)
+        One without weights.
+    totals : ndarray of shape (k,)
+        The same, and the weight of further copies of the row that were left out.
+    """
+
+    keys: Words
+    marks: Words
+    numbers: NDArray[np.int64]
+    X: Floats
+    y: Floats
+    weights: Floats
+    totals: Floats
+
+    @classmethod
+    def joined(cls, pieces: Sequence[Drawn]) -> Drawn:
+        """Put the draws of several blocks together."""
+        columns = zip(*(vars(piece).values() for piece in pieces), strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
+
+    def take(self, rows: Indices) -> Drawn:
+        """Keep some of the rows."""
+        return Drawn(*(values[rows] for values in vars(self).values()))
+
+    def ordered(self) -> Drawn:
+        """Put rows in order of their keys: a shorter piece of a draw is itself a draw."""
+        return self.take(np.lexsort((self.numbers, self.marks, self.keys)))
+
+    def first_copies(self) -> NDArray[np.bool_]:
+        """Say which of the ordered rows differ from the row before."""
+        new = np.ones(self.keys.size, dtype=np.bool_)
+        new[1:] = (np.diff(self.keys) != 0) | (np.diff(self.marks) != 0)
+        return new
+
+    def distinct(self, count: int) -> Drawn:
+        """Return one copy of each of the first so many distinct rows, with the weight of all."""
+        first = self.first_copies()
+        totals = np.zeros(int(np.count_nonzero(first)))
+        np.add.at(totals, np.cumsum(first) - 1, self.totals)
+        drawn = self.take(np.flatnonzero(first)[:count])
+        return replace(drawn, weights=totals[:count], totals=totals[:count])
+
+    def without_surplus(self, count: int) -> Drawn:
+        """Leave out copies that nobody asks for: further ones, beyond ``count`` rows in all."""
+        drawn = self.ordered()
+        first = drawn.first_copies()
+        surplus = ~first & (np.arange(first.size) >= count)
+        totals = drawn.totals.copy()
+        originals = np.flatnonzero(first)[np.cumsum(first) - 1]
+        np.add.at(totals, originals[surplus], drawn.totals[surplus])
+        return replace(drawn, totals=totals).take(np.flatnonzero(~surplus))
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawing:
+    """Draws of several blocks on their way; they are added, and never become much."""
+
+    pieces: tuple[Drawn, ...]
+    count: int
+
+    def __add__(self, other: _Drawing) -> _Drawing:
+        pieces = (*self.pieces, *other.pieces)
+        if sum(piece.keys.size for piece in pieces) > SURPLUS * self.count:
+            pieces = (Drawn.joined(pieces).without_surplus(self.count),)
+        return _Drawing(pieces, self.count)
+
+
+def draw_rows(engine: Any, count: int, seed: int) -> Drawn:
+    """Draw at least ``count`` distinct rows with all their copies, in order; or all rows.
+
+    Keys are uniform, so that one pass with a bound on them is enough; where rows repeat, more of
+    the keys must be looked at.
+    """
+    frame: Frame = engine.problem
+    share = (count + 5 * math.sqrt(count) + 10) / frame.n_present
+    while True:
+        bound = LARGEST_KEY if share >= 1 else int(share * 2.0**64)
+        drawn = Drawn.joined(engine.fold(_draw_block, seed, bound, count).pieces).ordered()
+        if bound == LARGEST_KEY or np.count_nonzero(drawn.first_copies()) >= count:
+            return drawn
+        share *= 4
+
+
+def _draw_block(block: MemoryEngine, seed: int, bound: int, count: int) -> _Drawing:
+    """Return the rows of a block whose key is at most ``bound``."""
+    problem = block.problem
+    keys = np.empty(problem.n_rows, dtype=np.uint64)
+    for rows in block.chunks():
+        values = None if problem.distinct_response else problem.X[rows]
+        keys[rows] = _keys(values, problem.y[rows], seed)
+    small = keys <= np.uint64(bound)
+    if problem.weights is not None:
+        small &= problem.weights > 0
+    picked = np.flatnonzero(small)
+    X, y = np.asarray(problem.X[picked], dtype=np.float64), problem.y[picked]
+    weights = np.ones(picked.size) if problem.weights is None else problem.weights[picked]
+    drawn = Drawn(
+        keys[picked],
+        _keys(X, y, seed) if problem.distinct_response else np.zeros(picked.size, np.uint64),
+        block.numbers[picked],
+        X,
+        y,
+        weights,
+        weights,
+    )
+    return _Drawing((drawn if picked.size <= count else drawn.without_surplus(count),), count)
+
+
+def _keys(X: NDArray[Any] | None, y: Floats, seed: int) -> Words:
+    """Give every row a key: equal rows, equal keys.
 
     The numbers of a row are read as 64-bit words, multiplied by random odd words and added.
     """
+    n_factors = 1 if X is None else X.shape[1] + 1
     rng = np.random.default_rng(_HASH_SEED)
-    factors = rng.integers(0, 2**64, problem.n_features + 1, dtype=np.uint64) | np.uint64(1)
+    factors = rng.integers(0, 2**64, n_factors, dtype=np.uint64) | np.uint64(1)
     salt = mix(np.array([seed % 2**64], dtype=np.uint64))
-    keys = np.empty(problem.n_rows, dtype=np.uint64)
-    for rows in chunks:
-        with np.errstate(over="ignore"):
-            words = _words(problem.X[rows]) @ factors[:-1] + _words(problem.y[rows]) * factors[-1]
-            keys[rows] = mix(words ^ salt)
-    keys[keys == _ABSENT] = _ABSENT - np.uint64(1)
-    if problem.weights is not None:
-        keys[problem.weights == 0] = _ABSENT
-    return keys
-
-
-def draw_distinct(
-    keys: Words, row_weights: NDArray[np.float64] | None, count: int
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Draw up to ``count`` distinct rows; return one copy of each and the weight of all copies."""
-    take = count
-    while True:
-        take = min(take, keys.size)
-        largest = np.partition(keys, take - 1)[take - 1]
-        rows = np.flatnonzero((keys <= largest) & (keys != _ABSENT))
-        _, first, copy_of = np.unique(keys[rows], return_index=True, return_inverse=True)
-        if first.size >= count or take == keys.size:
-            break
-        take *= 2  # repeated rows took places: look further
-    weights = np.ones(rows.size) if row_weights is None else row_weights[rows]
-    totals = np.zeros(first.size)
-    np.add.at(totals, copy_of, weights)
-    return rows[first[:count]], totals[:count]
+    with np.errstate(over="ignore"):
+        words = _words(y) * factors[-1]
+        if X is not None:
+            words += _words(X) @ factors[:-1]
+        return mix(words ^ salt)
 
 
 def _words(values: NDArray[Any]) -> Words:

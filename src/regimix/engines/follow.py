@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from regimix.engines.band import Band
 from regimix.engines.base import RowSums, Selected
+from regimix.engines.keep import Held
 from regimix.engines.select import Choice, mix, smallest, smallest_of_each
 from regimix.problem import Problem
 
@@ -93,6 +94,7 @@ class MemoryFollower:
         self._weights = engine.problem.weights
         self._kept = np.zeros((n_starts, engine.problem.n_rows), dtype=np.bool_)
         self._memory = [_Memory() for _ in range(n_starts)]
+        self._thresholds = [math.inf] * n_starts
         self._band: Band | None = None
         self._last_theta: Floats | None = None
         self._buffer: Floats | None = None
@@ -204,6 +206,7 @@ class MemoryFollower:
         for chunk in self.engine.chunks():
             memory.signature ^= _name(np.flatnonzero(changed[chunk]) + chunk.start)
         memory.boundary = (choice.boundary, choice.boundary_weight)
+        self._thresholds[start] = choice.threshold
         memory.rows = None
         n_moved = int(np.count_nonzero(changed))
         return Selected(objective, n_moved, 0.0, choice.threshold, memory.name())
@@ -230,6 +233,7 @@ class MemoryFollower:
         """
         memory = self._memory[start]
         memory.signature ^= _name(rows)
+        self._thresholds[start] = choice.threshold
         signs = np.where(self._kept[start, rows], 1.0, -1.0)
         if self._weights is not None:
             signs *= self._weights[rows]
@@ -369,6 +373,11 @@ class MemoryFollower:
         if row >= 0:
             weights[row] = weight
         return weights
+
+    def keeper(self, start: int) -> Held:
+        """Return what tells the kept rows of any block."""
+        row, weight = self._memory[start].boundary
+        return Held(Choice(self._kept[start].copy(), self._thresholds[start], row, weight))
 
     def kept(self, start: int) -> tuple[Bools, Floats | None]:
         """Return the kept rows, and their weights in the fit if there are weights."""

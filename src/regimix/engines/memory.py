@@ -1,41 +1,158 @@
 """Rows in memory or in a memory map, read in bounded chunks.
 
-Extra memory: at most five vectors of length n (residuals, their sizes, a scratch of
-``numpy.partition``, row lengths in single precision, keys of rows) and one chunk. A batch of starts
-is cut so that its blocks of residuals stay within ``BLOCK_BYTES``.
+Extra memory: at most four vectors of length n (residuals, their sizes, a scratch of
+``numpy.partition``, row lengths in single precision) and one chunk a thread. A batch of starts is
+cut so that its blocks of residuals stay within ``BLOCK_BYTES``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.base import RowSums, Sample, Within
-from regimix.engines.draw import draw_distinct, row_keys
+from regimix.engines.base import Follower, RowSums, Sample, T
+from regimix.engines.draw import Drawn, draw_rows
+from regimix.engines.fold import combine_all
 from regimix.engines.follow import MemoryFollower
+from regimix.engines.keep import BlockValues, Held, Mask
+from regimix.engines.select import smallest
 from regimix.intake import chunk_size, chunks
 from regimix.problem import Problem
+from regimix.threads import in_threads
 
 __all__ = ["MemoryEngine"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
+# Rows of a block that is worth a thread. The cuts are the same for any number of threads: sums are
+# added in the same order.
+BLOCK_ROWS = 1 << 16
+# Centers of up to so many scales may be taken from sums of squares afterwards: nothing is lost, and
+# a column that is constant (its center is its value) does not get a variance by rounding.
+NEAR_ZERO = 0.1
+
 
 class MemoryEngine:
-    """Serve the reductions of ``engines.base`` from one array."""
+    """Serve the reductions of ``engines.base`` from one array: a whole table, or a block of one.
 
-    def __init__(self, problem: Problem, chunk_rows: int | None = None) -> None:
+    Parameters
+    ----------
+    problem : Problem
+    chunk_rows : int, optional
+        Rows to read at a time; default: as many as fit the cache.
+    numbers : range or ndarray of int, optional
+        Where the rows stand in the whole table; default: this is the whole table.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        chunk_rows: int | None = None,
+        numbers: range | NDArray[np.int64] | None = None,
+    ) -> None:
         self.problem = problem
         self.chunk_rows = chunk_rows
         self._inverse_scale = 1.0 / problem.scale
-        self._keys: tuple[int, NDArray[np.uint64]] | None = None
+        self._numbers = range(problem.n_rows) if numbers is None else numbers
+        self._drawn: tuple[int, int, Drawn] | None = None
 
-    def follow(self, n_starts: int, mass: float, *, narrow: bool = False) -> MemoryFollower:
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """Where the rows stand in the whole table."""
+        return np.asarray(self._numbers, dtype=np.int64)
+
+    def own(self, of_all: NDArray[Any]) -> NDArray[Any]:
+        """Return the part of a vector over the whole table that belongs to these rows."""
+        if isinstance(self._numbers, range):
+            return of_all[self._numbers.start : self._numbers.stop]
+        return np.asarray(of_all[self._numbers])
+
+    # --- the whole table, block by block ----------------------------------------------------------
+
+    def fold(self, function: Callable[..., T], *args: Any) -> T:
+        """Add up ``function(block, *args)`` over blocks of rows."""
+        return combine_all(in_threads(lambda block: function(block, *args), self._blocks()))
+
+    def map_rows(self, function: Callable[..., NDArray[Any]], *args: Any) -> NDArray[Any]:
+        """Put together what ``function(block, *args)`` says of each row."""
+        blocks = self._blocks()
+        if len(blocks) == 1:
+            return function(blocks[0], *args)
+        out: NDArray[Any] | None = None
+        first = 0
+        for part in in_threads(lambda block: function(block, *args), blocks):
+            if out is None:
+                out = np.empty(self.problem.n_rows, dtype=part.dtype)
+            out[first : first + part.size] = part
+            first += part.size
+        assert out is not None
+        return out
+
+    def choose(
+        self, values: BlockValues, args: tuple[Any, ...], mass: float, floor: float = 0.0
+    ) -> Held:
+        """Keep the rows of smallest ``values(block, *args)`` up to a total weight."""
+        return Held(smallest(self.map_rows(values, *args), mass, self.problem.weights, floor))
+
+    def without(self, rows: Mask) -> MemoryEngine:
+        """Leave rows out, by a weight of zero; the table and its units stay where they are."""
+        problem = self.problem
+        weights = np.ones(problem.n_rows) if problem.weights is None else problem.weights
+        weights = np.where(rows.mask(self), 0.0, weights)
+        left = replace(
+            problem,
+            weights=weights,
+            weighted=True,
+            n_present=int(np.count_nonzero(weights)),
+            mass=float(weights.sum()),
+        )
+        return MemoryEngine(left, self.chunk_rows)
+
+    def draw(self, rows: int, seed: int) -> Drawn:
+        """Draw at least so many distinct rows, if there are; the largest draw is remembered."""
+        if self._drawn is None or self._drawn[0] != seed or self._drawn[1] < rows:
+            self._drawn = seed, rows, draw_rows(self, rows, seed)
+        return self._drawn[2]
+
+    def sample(self, rows: int, seed: int) -> Sample:
+        """Draw distinct rows, whatever their order and repetition in the table."""
+        drawn = self.draw(rows, seed).distinct(rows)
+        block = self.block_of(drawn)
+        return Sample(block.standardised(slice(None)), block.target(slice(None)), drawn.weights)
+
+    def block_of(self, drawn: Drawn) -> MemoryEngine:
+        """Make a block of drawn rows, in the units of the table."""
+        problem = Problem.framed(self.problem, drawn.X, drawn.y, drawn.weights)
+        return MemoryEngine(problem, self.chunk_rows, drawn.numbers)
+
+    def _blocks(self) -> list[MemoryEngine]:
+        n_rows = self.problem.n_rows
+        if n_rows <= BLOCK_ROWS or not isinstance(self._numbers, range):
+            return [self]
+        return [
+            MemoryEngine(self.problem.part(rows), self.chunk_rows, self._numbers[rows])
+            for rows in chunks(n_rows, self.problem.n_columns, BLOCK_ROWS)
+        ]
+
+    @staticmethod
+    def _shares(chunks: Iterable[slice]) -> list[list[slice]]:
+        """Put chunks together until they are worth a thread; the same for any number of threads."""
+        shares: list[list[slice]] = []
+        for chunk in chunks:
+            if not shares or chunk.stop - shares[-1][0].start > BLOCK_ROWS:
+                shares.append([])
+            shares[-1].append(chunk)
+        return shares
+
+    # --- rows of this block -----------------------------------------------------------------------
+
+    def follow(self, n_starts: int, mass: float, *, narrow: bool = False) -> Follower:
         """Begin to follow starts that keep rows of total weight ``mass`` each."""
         return MemoryFollower(self, n_starts, mass, narrow=narrow)
 
@@ -55,7 +172,8 @@ class MemoryEngine:
         # (y - center) / scale - constant, with the constants of both sides together.
         shift = problem.target_center / problem.target_scale + constants[:, None]
         block = np.empty((thetas.shape[0], problem.n_rows)) if out is None else out
-        for rows in self.chunks():
+
+        def fill(rows: slice) -> None:
             part = block[:, rows]
             values = as_float64(problem.X[rows])
             if thetas.shape[0] == 1:
@@ -63,6 +181,9 @@ class MemoryEngine:
             else:
                 np.matmul(slopes, values.T, out=part)
             np.subtract(problem.y[rows] / problem.target_scale - shift, part, out=part)
+
+        for _ in in_threads(lambda chunks: list(map(fill, chunks)), self._shares(self.chunks())):
+            pass
         return block
 
     def standardised(self, rows: Indices | slice) -> Floats:
@@ -105,17 +226,23 @@ class MemoryEngine:
         Residuals are given, or those at ``theta``.
         """
         p = self.problem.n_features + 1
-        gram, moment = np.zeros((p, p)), np.zeros(p)
         # Adding a p x p matrix must stay cheap against computing it: no fewer than p rows at once.
         at_once = self.chunk_rows or max(p, chunk_size(p))
-        for part in chunks(rows.size, p, at_once):
-            values = self.read(rows[part])
-            if theta is not None:
-                near = self.residuals_of(rows[part], theta, values)
-            else:
-                assert residuals is not None
-                near = residuals[part]
-            self._add_rows(gram, moment, values, near, None if weights is None else weights[part])
+
+        def add_up(parts: list[slice]) -> tuple[Floats, Floats]:
+            gram, moment = np.zeros((p, p)), np.zeros(p)
+            for part in parts:
+                values = self.read(rows[part])
+                near = None if residuals is None else residuals[part]
+                if near is None:
+                    assert theta is not None
+                    near = self.residuals_of(rows[part], theta, values)
+                weight = None if weights is None else weights[part]
+                self._add_rows(gram, moment, values, near, weight)
+            return gram, moment
+
+        shares = self._shares(chunks(rows.size, p, at_once)) or [[]]
+        gram, moment = combine_all(in_threads(add_up, shares))
         gram[1:, 0] = gram[0, 1:]
         gram[1:] *= self._inverse_scale[:, None]
         gram[:, 1:] *= self._inverse_scale
@@ -136,6 +263,22 @@ class MemoryEngine:
             return as_float64(picked)
         out = picked if isinstance(rows, np.ndarray) and picked.dtype == np.float64 else None
         return np.asarray(np.subtract(picked, self.problem.center, out=out))
+
+    @cached_property
+    def offset(self) -> Floats:
+        """What is still to be taken from rows as ``readable`` gives them, to centre them."""
+        problem = self.problem
+        near = bool((np.abs(problem.center) <= NEAR_ZERO * problem.scale).all())
+        return problem.center if near else np.zeros(problem.n_features)
+
+    def readable(self, rows: slice) -> Floats:
+        """Return rows in double precision: as they are where centers are small, else centred.
+
+        Sums over rows that lie near zero can be centred afterwards.
+        """
+        if self.offset is self.problem.center:
+            return as_float64(self.problem.X[rows])
+        return self.read(rows)
 
     def slopes(self, thetas: Floats) -> tuple[Floats, Floats]:
         """Slopes and constants that predict from rows as ``read`` gives them."""
@@ -168,31 +311,6 @@ class MemoryEngine:
             gram[0, 1:] += weighted.sum(axis=0)
             gram[0, 0] += values.shape[0] if weights is None else weights.sum()
             moment[0] += residuals.sum() if weights is None else residuals @ weights
-
-    def within(self, theta: Floats, bound: float) -> Within:
-        """Find the rows whose absolute residual is at most ``bound``, and sum over them."""
-        residuals = self.residuals(theta)
-        inside = np.abs(residuals) <= bound
-        weights = self.problem.weights
-        if weights is not None:
-            inside &= weights > 0
-        rows = np.flatnonzero(inside)
-        near = residuals[rows]
-        row_weights = None if weights is None else weights[rows]
-        mass = float(rows.size if row_weights is None else row_weights.sum())
-        square = float(near @ (near if row_weights is None else near * row_weights))
-        return Within(inside, mass, square, self.sums(rows, near, row_weights))
-
-    def row_keys(self, seed: int) -> NDArray[np.uint64]:
-        """Keys of all rows by what they say; those of the last seed are remembered."""
-        if self._keys is None or self._keys[0] != seed:
-            self._keys = seed, row_keys(self.problem, self.chunks(), seed)
-        return self._keys[1]
-
-    def sample(self, rows: int, seed: int) -> Sample:
-        """Draw distinct rows, whatever their order and repetition in the table."""
-        picked, weights = draw_distinct(self.row_keys(seed), self.problem.weights, rows)
-        return Sample(self.standardised(picked), self.target(picked), weights)
 
 
 def as_float64(values: NDArray[Any]) -> Floats:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.base import RowSums
-from regimix.problem import Problem
+from regimix.engines.base import Engine, RowSums
+from regimix.engines.fold import combine
+from regimix.engines.keep import Keeper
 
-__all__ = ["Law", "MixtureSums", "best_components", "mixture_sums"]
+if TYPE_CHECKING:
+    from regimix.engines.memory import MemoryEngine
+
+__all__ = ["Labelling", "Law", "MixtureSums", "labelled_sums", "mixture_sums", "nearest"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
+Labels = NDArray[np.int64]
+# Gives the component of each row of a block, -1 for none.
+Labelling = Callable[["MemoryEngine"], Labels]
 
 LOG_ROOT_2PI = 0.9189385332046727
+# Exponentials of more than this overflow, with room for a sum.
+LARGEST_EXPONENT = 700.0
 # Rows with a smaller share in a component do not enter its sums.
 MEMBER = 1e-2
 # Rows whose doubt is worth less than this part of a row do not enter its sums.
@@ -81,97 +90,193 @@ class MixtureSums:
     log_gain: float
     doubt: Floats | None = None
 
+    def pick(self, index: Indices) -> MixtureSums:
+        """Keep some components, in a given order."""
+        return replace(
+            self,
+            sums=tuple(self.sums[i] for i in index),
+            size=self.size[index],
+            square=self.square[index],
+            doubt=None if self.doubt is None else self.doubt[index],
+        )
 
-class Rows(Protocol):
-    """What these reductions ask of the engine they serve."""
-
-    problem: Problem
-
-    def chunks(self) -> Iterator[slice]: ...
-    def read(self, rows: Indices | slice) -> Floats: ...
-    def slopes(self, thetas: Floats) -> tuple[Floats, Floats]: ...
-    def target(self, rows: Indices | slice) -> Floats: ...
-    def sums(self, rows: Indices, residuals: Floats) -> RowSums: ...
+    def __add__(self, other: MixtureSums) -> MixtureSums:
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return MixtureSums(*(combine(a, b) for a, b in pairs))
 
 
-def _residuals(engine: Rows, rows: slice, law: Law) -> tuple[Floats, Floats]:
-    """Read a chunk, and its residuals at every component (m, c)."""
-    values = engine.read(rows)
-    slopes, constants = engine.slopes(law.thetas)
-    return values, engine.target(rows) - slopes @ values.T - constants[:, None]
+def mixture_sums(
+    engine: Engine, law: Law, *, with_doubt: bool = False, power: float = 1.0
+) -> MixtureSums:
+    """Sum over the rows of each component, every row by its posterior share.
+
+    ``power`` raises the weights of the rows: the variance of a weighted sum has their squares.
+    """
+    return engine.fold(_block_sums, law, with_doubt, power)
+
+
+def labelled_sums(
+    engine: Engine,
+    law: Law,
+    labelling: Labelling,
+    keeper: Keeper | None = None,
+    power: float = 1.0,
+) -> MixtureSums:
+    """Sum over the rows of each component, every row by its label.
+
+    With a keeper, the one row that is kept in part counts in part.
+    """
+    return engine.fold(_block_labelled, law, labelling, keeper, power)
+
+
+def nearest(block: MemoryEngine, law: Law) -> tuple[Labels, Floats]:
+    """Find each row's likeliest component, and its log odds over a row of the background."""
+    n = block.problem.n_rows
+    labels, odds = np.empty(n, dtype=np.int64), np.empty(n)
+    reader = _Reader(block, law)
+    for rows in block.chunks():
+        log_odds = _log_odds(reader.residuals(rows, block.readable(rows)), law)
+        np.argmax(log_odds, axis=0, out=labels[rows])
+        np.max(log_odds, axis=0, out=odds[rows])
+    return labels, odds - np.log(law.background_share)
+
+
+class _Reader:
+    """Residuals of chunks at every component, from rows as they can be read fastest."""
+
+    def __init__(self, block: MemoryEngine, law: Law) -> None:
+        frame = block.problem
+        slopes, constants = block.slopes(law.thetas)
+        self.slopes = np.ascontiguousarray(slopes.T)
+        self.shift = constants - slopes @ block.offset
+        self.shift = (self.shift + frame.target_center / frame.target_scale)[:, None]
+        self.y, self.unit = frame.y, 1.0 / frame.target_scale
+
+    def residuals(self, rows: slice, values: Floats) -> Floats:
+        """Return the residuals of a chunk, (m, c)."""
+        predicted = np.ascontiguousarray((values @ self.slopes).T)
+        predicted += self.shift
+        return np.subtract(self.y[rows] * self.unit, predicted, out=predicted)
 
 
 def _log_odds(residuals: Floats, law: Law) -> Floats:
     """Log of share times density over that of the background, (m, c)."""
     height = np.log(law.share) - np.log(law.scale) - LOG_ROOT_2PI - law.log_background
-    scaled = residuals / law.scale[:, None]
-    return np.asarray(height[:, None] - 0.5 * np.square(scaled, out=scaled))
-
-
-def mixture_sums(engine: Rows, law: Law, *, with_doubt: bool = False) -> MixtureSums:
-    """Sum over the rows of each component, every row by its posterior share."""
-    problem = engine.problem
-    m, first = len(law.scale), int(problem.fit_intercept)
-    p = problem.n_features + 1
-    gram, moment = np.zeros((m, p, p)), np.zeros((m, p))
-    doubt = np.zeros((m if with_doubt else 0, p, p))
-    size, square, gain = np.zeros(m), np.zeros(m), 0.0
-    for rows in engine.chunks():
-        values, residuals = _residuals(engine, rows, law)
-        posterior, log_total = _posterior(_log_odds(residuals, law), law)
-        weights = None if problem.weights is None else problem.weights[rows]
-        gain += float(log_total.sum() if weights is None else log_total @ weights)
-        for j in range(m):
-            members = np.flatnonzero(posterior[j] > MEMBER)
-            share = posterior[j, members]
-            if weights is not None:
-                share = share * weights[members]
-            near, picked = residuals[j, members], values[members]
-            weighted = _add_products(gram[j], picked, share)
-            moment[j, 1:] += near @ weighted
-            moment[j, 0] += near @ share
-            size[j] += share.sum()
-            square[j] += float((near * share) @ near)
-            if with_doubt:
-                unsure = (1 - posterior[j, members]) * (near / law.scale[j]) ** 2
-                doubtful = np.flatnonzero(unsure > CERTAIN)
-                _add_products(doubt[j], picked[doubtful], (share * unsure)[doubtful])
-    inverse = np.concatenate([[1.0], 1.0 / problem.scale])
-    keep = slice(1 - first, None)
-    for matrix in (gram, doubt):
-        matrix[:, 1:, 0] = matrix[:, 0, 1:]
-        matrix *= inverse[:, None] * inverse
-    moment *= inverse
-    sums = tuple(RowSums(gram[j, keep, keep], moment[j, keep]) for j in range(m))
-    return MixtureSums(sums, size, square, gain, doubt[:, keep, keep] if with_doubt else None)
-
-
-def _add_products(gram: Floats, values: Floats, weights: Floats) -> Floats:
-    """Add rows to a Gram matrix with a constant first column; return them weighted."""
-    weighted = np.asarray(values * weights[:, None])
-    gram[1:, 1:] += weighted.T @ values
-    gram[0, 1:] += weighted.sum(axis=0)
-    gram[0, 0] += weights.sum()
-    return weighted
+    scaled = residuals * (1.0 / law.scale[:, None])
+    np.square(scaled, out=scaled)
+    scaled *= -0.5
+    scaled += height[:, None]
+    return scaled
 
 
 def _posterior(log_odds: Floats, law: Law) -> tuple[Floats, Floats]:
     """Turn log odds (m, c) into shares (m, c), and the log density over the background's."""
-    rest = np.log(law.background_share)
-    top = np.maximum(log_odds.max(axis=0), rest)
-    odds = np.exp(log_odds - top)
-    total = odds.sum(axis=0) + np.exp(rest - top)
+    rest = float(np.log(law.background_share))
+    log_odds -= rest
+    np.minimum(log_odds, LARGEST_EXPONENT, out=log_odds)
+    odds = np.exp(log_odds, out=log_odds)
+    total = 1.0 + odds.sum(axis=0)
     odds /= total
-    return odds, np.log(total) + top
+    return odds, np.log(total) + rest
 
 
-def best_components(engine: Rows, law: Law) -> tuple[NDArray[np.int64], Floats]:
-    """Find each row's likeliest component, and its log odds over a row of the background."""
-    n = engine.problem.n_rows
-    labels, odds = np.empty(n, dtype=np.int64), np.empty(n)
-    for rows in engine.chunks():
-        log_odds = _log_odds(_residuals(engine, rows, law)[1], law)
-        best = np.argmax(log_odds, axis=0)
-        labels[rows] = best
-        odds[rows] = log_odds[best, np.arange(best.size)]
-    return labels, odds - np.log(law.background_share)
+class _Sums:
+    """Sums of one block on their way, with a constant first column whether it is used or not."""
+
+    def __init__(self, block: MemoryEngine, law: Law, *, with_doubt: bool) -> None:
+        m, p = len(law.scale), block.problem.n_features + 1
+        self.block, self.law = block, law
+        self.gram, self.moment = np.zeros((m, p, p)), np.zeros((m, p))
+        self.doubt = np.zeros((m, p, p)) if with_doubt else None
+        self.size, self.square, self.gain = np.zeros(m), np.zeros(m), 0.0
+
+    def add(self, j: int, values: Floats, residuals: Floats, weights: Floats) -> Floats:
+        """Add rows to a component; multiply them by the roots of their weights on the way."""
+        roots = np.sqrt(weights)
+        # A matrix times its own transpose costs half of any other product.
+        values *= roots[:, None]
+        near = residuals * roots
+        self.gram[j, 1:, 1:] += values.T @ values
+        self.gram[j, 0, 1:] += roots @ values
+        self.moment[j, 1:] += near @ values
+        self.moment[j, 0] += near @ roots
+        self.size[j] += weights.sum()
+        self.square[j] += float(near @ near)
+        return values
+
+    def add_doubt(self, j: int, rooted: Floats, roots: Floats, unsure: Floats) -> None:
+        """Add what rows of a component do not say, because they may belong elsewhere."""
+        assert self.doubt is not None
+        rows = np.flatnonzero(unsure > CERTAIN)
+        factor = np.sqrt(unsure[rows])
+        half, first = rooted[rows] * factor[:, None], roots[rows] * factor
+        self.doubt[j, 1:, 1:] += half.T @ half
+        self.doubt[j, 0, 1:] += first @ half
+        self.doubt[j, 0, 0] += first @ first
+
+    def done(self) -> MixtureSums:
+        """Scale the sums, and leave the constant column out where there is no intercept."""
+        frame, offset = self.block.problem, self.block.offset
+        inverse = np.concatenate([[1.0], 1.0 / frame.scale])
+        keep = slice(1 - int(frame.fit_intercept), None)
+        self.gram[:, 0, 0] = self.size
+        for matrix in (self.gram, self.doubt):
+            if matrix is not None:
+                _centre(matrix, offset)
+                matrix *= inverse[:, None] * inverse
+        self.moment[:, 1:] -= self.moment[:, :1] * offset
+        moment = (self.moment * inverse)[:, keep]
+        gram = self.gram[:, keep, keep]
+        doubt = None if self.doubt is None else self.doubt[:, keep, keep]
+        sums = tuple(RowSums(gram[j], moment[j]) for j in range(len(gram)))
+        return MixtureSums(sums, self.size, self.square, self.gain, doubt)
+
+
+def _centre(gram: Floats, offset: Floats) -> None:
+    """Turn sums of rows with a constant into those of rows from which an offset was taken."""
+    for matrix in gram:
+        sums, mass = matrix[0, 1:], matrix[0, 0]
+        cross = np.outer(sums, offset)
+        matrix[1:, 1:] += mass * np.outer(offset, offset) - cross - cross.T
+        sums -= mass * offset
+        matrix[1:, 0] = sums
+
+
+def _block_sums(block: MemoryEngine, law: Law, with_doubt: bool, power: float) -> MixtureSums:
+    sums = _Sums(block, law, with_doubt=with_doubt)
+    row_weights = block.problem.weights
+    reader = _Reader(block, law)
+    for rows in block.chunks():
+        values = block.readable(rows)
+        residuals = reader.residuals(rows, values)
+        posterior, log_total = _posterior(_log_odds(residuals, law), law)
+        weights = None if row_weights is None else row_weights[rows] ** power
+        sums.gain += float(log_total.sum() if weights is None else log_total @ weights)
+        for j in range(len(law.scale)):
+            members = np.flatnonzero(posterior[j] > MEMBER)
+            share, near = posterior[j, members], residuals[j, members]
+            weight = share if weights is None else share * weights[members]
+            rooted = sums.add(j, values.take(members, axis=0), near, weight)
+            if with_doubt:
+                unsure = (1 - share) * (near / law.scale[j]) ** 2
+                sums.add_doubt(j, rooted, np.sqrt(weight), unsure)
+    return sums.done()
+
+
+def _block_labelled(
+    block: MemoryEngine, law: Law, labelling: Labelling, keeper: Keeper | None, power: float
+) -> MixtureSums:
+    sums = _Sums(block, law, with_doubt=False)
+    labels = labelling(block)
+    row_weights = block.problem.weights if keeper is None else keeper.weights(block)
+    reader = _Reader(block, law)
+    for rows in block.chunks():
+        values = block.readable(rows)
+        residuals = reader.residuals(rows, values)
+        for j in range(len(law.scale)):
+            members = np.flatnonzero(labels[rows] == j)
+            weight = np.ones(members.size)
+            if row_weights is not None:
+                weight = row_weights[rows][members] ** power
+            sums.add(j, values.take(members, axis=0), residuals[j, members], weight)
+    return sums.done()

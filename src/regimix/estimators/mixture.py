@@ -6,13 +6,15 @@ import warnings
 from dataclasses import replace
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import validate_data
 
-from regimix.engines.memory import MemoryEngine
-from regimix.errors import ConvergenceWarning, EvidenceWarning, RankWarning
+from regimix.errors import ConvergenceWarning, EvidenceWarning, ParameterError, RankWarning
 from regimix.estimators.gating import check_gating, learn_gate
+from regimix.estimators.rows import is_remote, opened, remember_features
 from regimix.estimators.use import MixtureMethods
+from regimix.frame import Frame
+from regimix.mixture.control import watcher
 from regimix.mixture.given import given_starts
 from regimix.mixture.kregimes import plain_count
 from regimix.mixture.peel import MAX_STARTS
@@ -83,6 +85,9 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
         returned, with a warning.
     time_limit : float, optional
         Most seconds to search, likewise.
+    checkpoint : path, optional
+        A file that long fits write down their progress in, whole or not at all. A fit of the same
+        rows with the same settings goes on from it, to the same answer; a finished fit removes it.
     callback : callable, optional
         Told of the progress (``regimix.mixture.settings.Progress``) between steps; a true answer
         stops the search, likewise.
@@ -104,8 +109,8 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
         Shares of all rows; with ``outlier_share_`` they sum to one.
     scale_ : ndarray of shape (m,)
         Standard deviation of the noise of each component.
-    labels_ : ndarray of shape (n,)
-        The component of each row, -1 for outliers.
+    labels_ : array of shape (n,)
+        The component of each row, -1 for outliers. A dask array if the rows are on a cluster.
     n_components_ : int
     outlier_share_ : float
     evidence_ : float
@@ -151,6 +156,7 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
         max_starts: int | None = None,
         time_limit: float | None = None,
         callback: Any = None,
+        checkpoint: Any = None,
         max_iter: int = MAX_ITER,
         tol: float = 0.0,
         random_state: Any = None,
@@ -170,17 +176,22 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
         self.max_starts = max_starts
         self.time_limit = time_limit
         self.callback = callback
+        self.checkpoint = checkpoint
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, gating_features: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, gating_features: Any = None
+    ) -> Self:
         """Find the relations.
 
         Parameters
         ----------
         X : array or data frame of shape (n, d)
+            In memory or memory-mapped; or a dask array or data frame; or a table that is read in
+            parts (``regimix.scan_parquet``), which brings its own response and weights.
         y : array of shape (n,)
         sample_weight : array of shape (n,), optional
             Whole numbers count repetitions of a row, other numbers are relative importances; a row
@@ -201,18 +212,35 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
             del given[name]
         settings = Settings.read(**given)
         check_gating(self.gating, gating_features)
-        problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=self.fit_intercept)
-        validate_data(self, X, y, skip_check_array=True)
-        init = None if self.init is None else given_starts(problem, self.init)
-        mixture = fit_mixture(MemoryEngine(problem), settings, init)
-        label = getattr(y, "name", None)
-        if label is not None:
-            mixture = replace(mixture, target_name=str(label))
+        if self.gating is not None and is_remote(X):
+            raise ParameterError(
+                "gating is learnt from rows in memory, and these are not: fit without gating, then "
+                "learn a classifier from a part of the rows and their labels."
+            )
+        with opened(
+            X,
+            y,
+            sample_weight,
+            fit_intercept=self.fit_intercept,
+            time_limit=settings.time_limit,
+            watch=watcher(settings),
+        ) as rows:
+            engine, frame = rows.engine, rows.engine.problem
+            remember_features(self, X, y, frame)
+            init = None if self.init is None else given_starts(engine, self.init, settings.seed)
+            mixture = fit_mixture(engine, settings, init)
+        if rows.target_name is not None:
+            mixture = replace(mixture, target_name=rows.target_name)
         if self.gating is not None:
-            gate = learn_gate(self.gating, mixture, problem, X, gating_features)
+            assert isinstance(frame, Problem)
+            gate = learn_gate(self.gating, mixture, frame, X, gating_features)
             mixture = replace(mixture, gate=gate)
         self._store(mixture)
-        self._warn(problem)
+        labels: Any = mixture.labels
+        if not isinstance(labels, np.ndarray):
+            # They stay where the rows are; a model must be small enough to be passed around.
+            self.mixture_ = replace(mixture, labels=np.empty(0, dtype=np.int64))
+        self._warn(frame)
         return self
 
     def _store(self, mixture: Mixture) -> None:
@@ -227,7 +255,7 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
         self.selection_ = None if mixture.selection is None else mixture.selection.as_dict()
         self.n_iter_ = mixture.n_iter
 
-    def _warn(self, problem: Problem) -> None:
+    def _warn(self, problem: Frame) -> None:
         mixture = self.mixture_
         asked = mixture.settings.n_components
         if mixture.stopped in EARLY:

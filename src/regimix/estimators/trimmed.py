@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from regimix.engines.memory import MemoryEngine
+from regimix.engines.base import Engine
 from regimix.errors import ConvergenceWarning, EvidenceWarning, ParameterError, RankWarning
+from regimix.estimators.rows import opened, remember_features
+from regimix.frame import Frame
 from regimix.intake import Table
 from regimix.mixture.given import given_starts
 from regimix.mixture.settings import read_seed
-from regimix.problem import Problem
 from regimix.search.single import Single, find_single
 from regimix.trimmed.fit import check_limits
 from regimix.trimmed.gradient import GradientSolver
@@ -72,8 +73,8 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         Standard deviation of the residuals of good rows, consistent at the normal law.
     raw_scale_ : float
         The same from the trimmed fit.
-    inlier_mask_ : ndarray of shape (n,), bool
-        Rows within 2.5 scales.
+    inlier_mask_ : array of shape (n,), bool
+        Rows within 2.5 scales. A dask array if the rows are on a cluster.
     keep_ : float
         Fraction of rows kept, given or found.
     objective_ : float
@@ -123,12 +124,14 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         self.tol = tol
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the relation.
 
         Parameters
         ----------
         X : array or data frame of shape (n, d)
+            In memory or memory-mapped; or a dask array or data frame; or a table that is read in
+            parts (``regimix.scan_parquet``), which brings its own response and weights.
         y : array of shape (n,)
         sample_weight : array of shape (n,), optional
             Whole numbers count repetitions of a row, other numbers are relative importances; a row
@@ -139,22 +142,22 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         self
         """
         self._check_parameters()
-        problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=self.fit_intercept)
-        validate_data(self, X, y, skip_check_array=True)
-        mass = None if self._is_auto() else kept_mass(self.keep, problem)
-        engine = MemoryEngine(problem)
-        single = find_single(
-            engine,
-            mass,
-            given=None if self.init is None else given_starts(problem, self.init),
-            n_starts=self.n_starts,
-            seed=read_seed(self.random_state),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            make_solver=self._make_solver,
-        )
-        self._store(engine, single)
-        self._warn(problem, single)
+        seed = read_seed(self.random_state)
+        with opened(X, y, sample_weight, fit_intercept=self.fit_intercept) as rows:
+            engine = rows.engine
+            remember_features(self, X, y, engine.problem)
+            single = find_single(
+                engine,
+                None if self._is_auto() else kept_mass(self.keep, engine.problem),
+                given=None if self.init is None else given_starts(engine, self.init, seed),
+                n_starts=self.n_starts,
+                seed=seed,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                make_solver=self._make_solver,
+            )
+            self._store(engine, single)
+        self._warn(engine.problem, single)
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -178,13 +181,13 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
             raise ParameterError(f"n_starts must be a whole number from 0; got {n!r}.")
         check_limits(self.max_iter, self.tol)
 
-    def _make_solver(self, problem: Problem, n_starts: int, mass: float) -> Solver:
+    def _make_solver(self, problem: Frame, n_starts: int, mass: float) -> Solver:
         if self.solver == "exact":
             return ExactSolver(n_starts, problem.n_columns, mass)
         inner: Any = self.solver
         return GradientSolver(problem, mass, n_starts, inner=inner)
 
-    def _store(self, engine: MemoryEngine, single: Single) -> None:
+    def _store(self, engine: Engine, single: Single) -> None:
         problem, run = engine.problem, single.run
         raw_scale = single.scale
         if raw_scale is None:
@@ -209,7 +212,7 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         if single.evidence is not None:
             self.evidence_ = single.evidence
 
-    def _warn(self, problem: Problem, single: Single) -> None:
+    def _warn(self, problem: Frame, single: Single) -> None:
         if single.run.stopped == "max_iter":
             warnings.warn(
                 f"ILTS made max_iter={self.max_iter} rounds without settling; the best so far is "

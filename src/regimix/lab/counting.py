@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.base import Follower, RowSums, Sample, Selected, Within
+from regimix.engines.base import Follower, RowSums, Selected
+from regimix.engines.keep import Keeper
 from regimix.engines.memory import MemoryEngine
 from regimix.problem import Problem
 from regimix.trimmed.fit import Run
@@ -29,7 +30,7 @@ Bools = NDArray[np.bool_]
 SELECTION = 16
 
 
-class CountingEngine:
+class CountingEngine(MemoryEngine):
     """A MemoryEngine whose followers count their work.
 
     Parameters
@@ -45,32 +46,15 @@ class CountingEngine:
     def __init__(
         self, engine: MemoryEngine, *, updates: bool = False, flipped: bool = False
     ) -> None:
-        self.engine = engine
+        super().__init__(engine.problem, engine.chunk_rows)
         self.updates = updates
         self.flipped = flipped
         self.work = 0.0
 
-    @property
-    def problem(self) -> Problem:
-        """The table behind the rows."""
-        return self.engine.problem
-
     def follow(self, n_starts: int, mass: float, *, narrow: bool = False) -> Follower:
         """Begin to follow starts; every selection looks at all rows."""
         del narrow  # late selections among few rows are a shortcut of ours, not of the paper
-        return _CountingFollower(self, self.engine.follow(n_starts, mass, narrow=False), mass)
-
-    def residuals(self, theta: Floats) -> Floats:
-        """Residuals of all rows, standardised."""
-        return self.engine.residuals(theta)
-
-    def within(self, theta: Floats, bound: float) -> Within:
-        """Find the rows whose absolute residual is at most ``bound``, and sum over them."""
-        return self.engine.within(theta, bound)
-
-    def sample(self, rows: int, seed: int) -> Sample:
-        """Draw distinct rows."""
-        return self.engine.sample(rows, seed)
+        return _CountingFollower(self, super().follow(n_starts, mass, narrow=False), mass)
 
 
 class _CountingFollower:
@@ -121,6 +105,10 @@ class _CountingFollower:
         """Multiply the kept rows with a vector, and back."""
         self._engine.work += 2 * self._mass * self._d
         return self._follower.product(start, direction)
+
+    def keeper(self, start: int) -> Keeper:
+        """Return what tells the kept rows of any block."""
+        return self._follower.keeper(start)
 
     def kept(self, start: int) -> tuple[Bools, Floats | None]:
         """Return the kept rows."""

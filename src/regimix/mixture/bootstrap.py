@@ -13,10 +13,11 @@ from scipy.optimize import linear_sum_assignment
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from regimix.engines.memory import MemoryEngine
-from regimix.engines.mixed import Law
+from regimix.engines.mixed import Law, mixture_sums
 from regimix.errors import ParameterError
 from regimix.mixture.kregimes import assign_nearest, plain_count
-from regimix.mixture.refine import SMALLEST_SCALE, assign_and_trim, polish
+from regimix.mixture.polish import SMALLEST_SCALE, maximised
+from regimix.mixture.refine import assign_and_trim
 from regimix.mixture.settings import Settings
 from regimix.mixture.wald import estimates, read_level
 from regimix.problem import Problem
@@ -256,7 +257,7 @@ def _draw(problem: Problem, labels: Labels, rng: np.random.Generator) -> Floats:
 def _settle(engine: MemoryEngine, law: Law) -> Law:
     """Run EM until no coefficient moves by a noticeable part of its error."""
     for _ in range(MOST_ROUNDS):
-        again = polish(engine, law, rounds=1)
+        again = maximised(law, mixture_sums(engine, law), engine.problem.mass)
         error = again.scale / np.sqrt(np.maximum(again.share * engine.problem.mass, 1.0))
         # Standardised features have a spread near one: this is about the error of a coefficient.
         still = np.abs(again.thetas - law.thetas).max(axis=1) <= SETTLED * error

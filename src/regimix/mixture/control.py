@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from regimix.mixture.settings import Progress, Settings
 
-__all__ = ["Control", "Stopped"]
+__all__ = ["Control", "Stopped", "watcher"]
 
 
 class Stopped(Exception):  # noqa: N818 - not an error: the search ends with the best so far
@@ -40,3 +42,16 @@ class Control:
             raise Stopped("max_starts")
         if settings.time_limit is not None and self.elapsed >= settings.time_limit:
             raise Stopped("time_limit")
+
+
+def watcher(settings: Settings) -> Callable[[int, int | None], Any] | None:
+    """Return what tells the user's callback how far a pass over the table is."""
+    if settings.callback is None:
+        return None
+    tell, begun = settings.callback, time.monotonic()
+
+    def watch(done: int, total: int | None) -> Any:
+        elapsed = time.monotonic() - begun
+        return tell(Progress("reading", 0, 0.0, elapsed, 0, done, total))
+
+    return watch

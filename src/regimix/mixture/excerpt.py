@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.memory import MemoryEngine
+from regimix.engines.base import Engine
+from regimix.engines.mixed import Labelling
+from regimix.frame import Frame
 
-__all__ = ["Excerpt"]
+__all__ = ["Excerpt", "excerpt_rows"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -44,23 +46,21 @@ class Excerpt:
     weights: Floats | None = None
 
     @classmethod
-    def of(cls, engine: MemoryEngine, labels: Labels, seed: int) -> Excerpt:
+    def of(cls, engine: Engine, labelling: Labelling, seed: int) -> Excerpt:
         """Draw by what the rows say: their order and the chunks do not matter."""
-        problem = engine.problem
-        weights = problem.weights
-        count = max(1, MOST_NUMBERS // (problem.n_features + EXTRA_COLUMNS))
-        present = problem.n_rows if weights is None else int(np.count_nonzero(weights))
-        if present <= count:
-            numbers = np.arange(problem.n_rows) if weights is None else np.flatnonzero(weights)
-        else:
-            # Absent rows have the largest key.
-            keys = engine.row_keys(seed)
-            numbers = np.sort(np.argpartition(keys, count - 1)[:count])
+        count = excerpt_rows(engine.problem)
+        drawn = engine.draw(count, seed)
+        drawn = drawn.take(np.argsort(drawn.numbers[:count], kind="stable"))
         return cls(
-            X=problem.X[numbers].astype(np.float64),
-            y=problem.y[numbers].copy(),
-            labels=labels[numbers],
-            numbers=numbers.astype(np.int64),
-            complete=present <= count,
-            weights=None if weights is None else weights[numbers],
+            X=drawn.X,
+            y=drawn.y,
+            labels=labelling(engine.block_of(drawn)),
+            numbers=drawn.numbers,
+            complete=engine.problem.n_present <= count,
+            weights=drawn.weights if engine.problem.weighted else None,
         )
+
+
+def excerpt_rows(frame: Frame) -> int:
+    """Return how many rows an excerpt has at most."""
+    return max(1, MOST_NUMBERS // (frame.n_features + EXTRA_COLUMNS))

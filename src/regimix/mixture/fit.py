@@ -11,35 +11,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.memory import MemoryEngine
-from regimix.engines.mixed import Law
-from regimix.engines.threads import fitting_threads
+from regimix.engines.base import Engine
+from regimix.engines.mixed import Labelling, Law, MixtureSums
+from regimix.engines.parts import PassStopped
 from regimix.errors import ParameterError
+from regimix.frame import Frame
+from regimix.mixture.checkpoint import Checkpoint
 from regimix.mixture.control import Control
-from regimix.mixture.excerpt import Excerpt
+from regimix.mixture.excerpt import Excerpt, excerpt_rows
 from regimix.mixture.inference import infer
 from regimix.mixture.kregimes import assign_nearest, nearest_regimes, plain_count
+from regimix.mixture.labelling import Likeliest, Ordered, label_counts
 from regimix.mixture.moves import search_model
 from regimix.mixture.net import search_net
+from regimix.mixture.polish import Polished
 from regimix.mixture.prune import MARGIN
 from regimix.mixture.refine import (
     SolverMaker,
     assign_and_trim,
-    label_rows,
     make_exact,
-    polish,
 )
 from regimix.mixture.result import Attempt, Mixture
-from regimix.mixture.rowlaw import RowLaw
+from regimix.mixture.resume import finish_checkpoint, open_checkpoint, resumed_polish
+from regimix.mixture.rowlaw import MOMENT_ROWS, RowLaw
 from regimix.mixture.selection import Selection
 from regimix.mixture.settings import Settings
 from regimix.mixture.worth import component_worths, needs_no_features
-from regimix.problem import Problem
 from regimix.search.hunt import bulk_model
 from regimix.search.model import MEMBER, Fitted, Model, evaluate, refit
 from regimix.search.propose import Proposer
 from regimix.search.rows import Rows, Units, whitened_rows
 from regimix.search.subspace import Subspace
+from regimix.threads import fitting_threads
 from regimix.trimmed.gradient import GradientSolver
 from regimix.trimmed.ilts import ExactSolver, Solver
 
@@ -91,7 +94,7 @@ class _Found:
     selection: Selection
 
 
-def fit_mixture(engine: MemoryEngine, settings: Settings, init: Floats | None = None) -> Mixture:
+def fit_mixture(engine: Engine, settings: Settings, init: Floats | None = None) -> Mixture:
     """Find every component, told nothing but the data.
 
     Parameters
@@ -104,34 +107,43 @@ def fit_mixture(engine: MemoryEngine, settings: Settings, init: Floats | None = 
             'init is not used by search="net", whose starts are the points of a net; leave one '
             "of the two out."
         )
-    with fitting_threads(engine.problem):
+    with fitting_threads(engine.problem.n_columns):
         if settings.search == "net":
             return _fit_net(engine, settings, _Clock())
         return _fit_searched(engine, settings, init, _Clock())
 
 
 def _fit_searched(
-    engine: MemoryEngine, settings: Settings, init: Floats | None, clock: _Clock
+    engine: Engine, settings: Settings, init: Floats | None, clock: _Clock
 ) -> Mixture:
     """Search for the whole model on a sample, and polish it on all rows."""
     problem = engine.problem
     with clock.stage("sample"):
         limit = max(SEARCH_ROWS, SEARCH_ROWS_PER_COEFFICIENT * problem.n_columns)
+        # One pass draws for the search, for the law of the rows and for the excerpt.
+        engine.draw(max(limit, MOMENT_ROWS, excerpt_rows(problem)), settings.seed)
         sample = engine.sample(limit, settings.seed)
         rows, units = whitened_rows(sample, intercept=problem.fit_intercept)
         given = None if init is None else _given(rows, units.forth(init, sample.Z, rows.design))
+        saved = open_checkpoint(engine, settings, sample, init)
     with clock.stage("search"):
-        found = _search(rows, units, settings, given)
+        found = _search(rows, units, settings, given, saved)
     with clock.stage("polish"):
         partial = rows.n == limit and plain_count(settings) is None
-        waiting = found.stopped in USER_WAITS
-        law = polish(engine, found.law) if partial and not waiting else found.law
-        law, labels = _finish(engine, law, settings)
-    return to_mixture(
+        polished = Polished(found.law)
+        if partial and found.stopped not in USER_WAITS:
+            polished = resumed_polish(engine, found.law, saved)
+        law: Law = polished.law
+        labelling: Labelling = Likeliest(law)
+        if polished.stopped is None:
+            law, labelling = _finish(engine, law, settings)
+    stopped = polished.stopped or found.stopped
+    mixture = to_mixture(
         engine,
         law,
-        labels,
+        labelling,
         settings,
+        known=polished.sums if law is polished.law else None,
         by_component={
             "origin": found.origin,
             "component_evidence": found.component_scores,
@@ -139,26 +151,30 @@ def _fit_searched(
         },
         evidence=found.score,
         attempts=found.attempts,
-        stopped=found.stopped,
+        stopped=stopped,
         timings=clock.timings,
         spectrum=found.spectrum,
         selection=found.selection,
     )
+    finish_checkpoint(saved, stopped)
+    return mixture
 
 
-def _fit_net(engine: MemoryEngine, settings: Settings, clock: _Clock) -> Mixture:
+def _fit_net(engine: Engine, settings: Settings, clock: _Clock) -> Mixture:
     """Run Algorithm 2 as stated; where it accepts nothing, answer with one robust component."""
     with clock.stage("search"):
-        found = search_net(engine, settings, _solver_maker(settings))
-    law, labels, origin = found.law, found.labels, ("net",) * len(found.law.scale)
+        saved = open_checkpoint(engine, settings)
+        found = search_net(engine, settings, _solver_maker(settings), saved)
+    law, labelling = found.law, found.labelling
+    origin = ("net",) * len(found.law.scale)
     if not origin:
         with clock.stage("polish"):
-            law, labels = _robust_law(engine, settings)
+            law, labelling = _robust_law(engine, settings)
             origin = ("bulk",)
-    return to_mixture(
+    mixture = to_mixture(
         engine,
         law,
-        labels,
+        labelling,
         settings,
         by_component={"origin": origin},
         # Algorithm 2 accepts by counting rows; it knows no score.
@@ -168,25 +184,26 @@ def _fit_net(engine: MemoryEngine, settings: Settings, clock: _Clock) -> Mixture
         timings=clock.timings,
         spectrum=found.spectrum,
     )
+    finish_checkpoint(saved, found.stopped, net=True)
+    return mixture
 
 
-def _robust_law(engine: MemoryEngine, settings: Settings) -> tuple[Law, NDArray[np.int64]]:
+def _robust_law(engine: Engine, settings: Settings) -> tuple[Law, Labelling]:
     """Fit one component through the bulk of the rows."""
     problem = engine.problem
     sample = engine.sample(SEARCH_ROWS, settings.seed)
     rows, units = whitened_rows(sample, intercept=problem.fit_intercept)
     law = _law(rows, units, _one_robust(rows).model)
-    return law, label_rows(engine, law)
+    return law, Likeliest(law)
 
 
-def _renamed(labels: NDArray[np.int64], order: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Rename labels after components were put in order; outliers stay outliers."""
-    rank = np.full(len(order) + 1, -1, dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return np.asarray(rank[labels])
-
-
-def _search(rows: Rows, units: Units, settings: Settings, given: Model | None) -> _Found:
+def _search(
+    rows: Rows,
+    units: Units,
+    settings: Settings,
+    given: Model | None,
+    saved: Checkpoint | None = None,
+) -> _Found:
     """Search for the whole model on the sample; polish it there."""
     proposer = Proposer(
         np.random.default_rng(settings.seed),
@@ -195,7 +212,12 @@ def _search(rows: Rows, units: Units, settings: Settings, given: Model | None) -
         n_jobs=settings.n_jobs,
     )
     state = search_model(
-        rows, proposer, Control(settings), n_components=settings.n_components, given=given
+        rows,
+        proposer,
+        Control(settings),
+        n_components=settings.n_components,
+        given=given,
+        checkpoint=saved,
     )
     fitted, count = state.current, plain_count(settings)
     if count is not None:
@@ -269,20 +291,19 @@ def _given(rows: Rows, coef: Floats) -> Model:
     return Model(coef, scale, np.full(len(coef), 0.9 / len(coef)), ("given",) * len(coef))
 
 
-def _finish(engine: MemoryEngine, law: Law, settings: Settings) -> tuple[Law, NDArray[np.int64]]:
-    """Label all rows; trim to a given share, or make noiseless components exact."""
+def _finish(engine: Engine, law: Law, settings: Settings) -> tuple[Law, Labelling]:
+    """Say which row belongs where: trim to a given share, or make noiseless components exact."""
     if plain_count(settings) is not None:
         return assign_nearest(engine, law)
     if settings.keep is not None:
         return assign_and_trim(engine, law, settings.keep)
-    labels = label_rows(engine, law)
-    return make_exact(engine, law, labels, _solver_maker(settings), settings.max_iter, settings.tol)
+    return make_exact(engine, law, _solver_maker(settings), settings.max_iter, settings.tol)
 
 
 def _solver_maker(settings: Settings) -> SolverMaker:
     """Return what makes the inner solver that was asked for."""
 
-    def make(problem: Problem, n_starts: int, mass: float) -> Solver:
+    def make(problem: Frame, n_starts: int, mass: float) -> Solver:
         if settings.solver == "exact":
             return ExactSolver(n_starts, problem.n_columns, mass)
         return GradientSolver(problem, mass, n_starts, inner=settings.solver)
@@ -291,20 +312,22 @@ def _solver_maker(settings: Settings) -> SolverMaker:
 
 
 def to_mixture(
-    engine: MemoryEngine,
+    engine: Engine,
     law: Law,
-    labels: NDArray[np.int64],
+    labelling: Labelling,
     settings: Settings,
     by_component: dict[str, Any],
+    known: MixtureSums | None = None,
     **record: Any,
 ) -> Mixture:
     """Put components in order of share, and translate them into the user's units.
 
-    ``by_component`` has what else is known of each component: arrays or tuples.
+    ``by_component`` has what else is known of each component: arrays or tuples; ``known`` are sums
+    over their rows, by responsibility.
     """
     problem = engine.problem
     order = np.argsort(-law.share, kind="stable")
-    law, labels = law.pick(order), _renamed(labels, order)
+    law, labelling = law.pick(order), Ordered(labelling, order)
     for name, values in by_component.items():
         many = isinstance(values, tuple)
         record[name] = tuple(values[i] for i in order) if many else values[order]
@@ -312,13 +335,19 @@ def to_mixture(
     share = law.share / max(1.0, float(law.share.sum()))
     # EM counts rows by their responsibilities; trimming and Algorithm 2 by their labels.
     by_label = settings.keep is not None or settings.search == "net"
-    inference = infer(engine, law, labels if by_label else None)
+    try:
+        known = None if known is None else known.pick(order)
+        inference = infer(engine, law, labelling if by_label else None, known)
+    except PassStopped:
+        inference = None  # there is an answer, but no time to say how sure it is
+    labels = engine.map_rows(labelling)
     return Mixture(
         coef=coef,
         intercept=intercept,
         weights=share,
         scale=law.scale * problem.target_scale,
         labels=labels,
+        label_counts=_label_counts(engine, labelling, labels, len(order)),
         outlier_share=max(0.0, 1.0 - float(share.sum())),
         background=float(np.exp(law.log_background)) / problem.target_scale,
         cutoff=float("inf"),
@@ -330,7 +359,19 @@ def to_mixture(
         mass=problem.mass,
         rows=RowLaw.of(engine, settings.seed),
         inference=inference,
-        excerpt=Excerpt.of(engine, labels, settings.seed),
+        excerpt=Excerpt.of(engine, labelling, settings.seed),
         n_iter=max(1, len(record.get("attempts", ()))),
         **record,
     )
+
+
+def _label_counts(
+    engine: Engine, labelling: Labelling, labels: Any, count: int
+) -> tuple[int, ...] | None:
+    """Count the rows of each component, and last the outliers."""
+    if isinstance(labels, np.ndarray):
+        return tuple(np.bincount(labels % (count + 1), minlength=count + 1).tolist())
+    try:
+        return tuple(engine.fold(label_counts, labelling, count).tolist())
+    except PassStopped:
+        return None

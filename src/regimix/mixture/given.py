@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.engines.base import Engine
+from regimix.engines.draw import Drawn
 from regimix.errors import ParameterError
-from regimix.problem import Problem
 
 __all__ = ["given_starts"]
 
@@ -17,10 +18,12 @@ Floats = NDArray[np.float64]
 # The intercept of a start without one is where a quarter of the rows lie closest together: a median
 # would lie between the regimes.
 DENSEST = 0.25
+DENSEST_ROWS = 20_000
 
 
-def given_starts(problem: Problem, init: Any) -> Floats:
+def given_starts(engine: Engine, init: Any, seed: int) -> Floats:
     """Check the user's starts and translate them into standardised coefficients, (starts, p)."""
+    problem = engine.problem
     d = problem.n_features
     widths = (d, d + 1) if problem.fit_intercept else (d,)
     try:
@@ -35,18 +38,17 @@ def given_starts(problem: Problem, init: Any) -> Floats:
         )
     if starts.shape[1] == d + 1:
         return problem.from_user(starts[:, :d], starts[:, d])
-    return problem.from_user(starts, np.array([_densest(problem, coef) for coef in starts]))
+    drawn = engine.draw(DENSEST_ROWS, seed).distinct(DENSEST_ROWS)
+    return problem.from_user(starts, np.array([_densest(drawn, coef) for coef in starts]))
 
 
-def _densest(problem: Problem, coef: Floats) -> float:
+def _densest(drawn: Drawn, coef: Floats) -> float:
     """Find the middle of the shortest interval that holds a quarter of the residuals."""
-    residuals = problem.y - problem.X @ coef
-    weights = np.ones(residuals.size) if problem.weights is None else problem.weights
+    residuals, weights = drawn.y - drawn.X @ coef, drawn.weights
     order = np.argsort(residuals, kind="stable")
-    order = order[weights[order] > 0]
     ends, filled = residuals[order], np.cumsum(weights[order])
     # From the first row of an interval to the one that fills it.
-    goals = filled - weights[order] + DENSEST * problem.mass * (1 - 1e-12)
+    goals = filled - weights[order] + DENSEST * filled[-1] * (1 - 1e-12)
     last = np.searchsorted(filled, goals[goals <= filled[-1]])
     first = int(np.argmin(ends[last] - ends[: last.size]))
     return float((ends[first] + ends[last[first]]) / 2)

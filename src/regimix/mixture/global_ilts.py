@@ -89,5 +89,6 @@ random_state, n_jobs
         shares=shares,
     )
     problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=fit_intercept)
-    starts = None if init is None else given_starts(problem, init)
-    return fit_mixture(MemoryEngine(problem, chunk_rows), settings, starts)
+    engine = MemoryEngine(problem, chunk_rows)
+    starts = None if init is None else given_starts(engine, init, settings.seed)
+    return fit_mixture(engine, settings, starts)

@@ -13,20 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from regimix.engines.base import RowSums
-from regimix.engines.memory import MemoryEngine
-from regimix.engines.mixed import Law, MixtureSums, mixture_sums
+from regimix.engines.base import Engine, RowSums
+from regimix.engines.mixed import Labelling, Law, MixtureSums, labelled_sums, mixture_sums
+from regimix.frame import Frame
+from regimix.mixture.polish import LARGEST_SUMS
 from regimix.mixture.rowlaw import MOST_COVARIANCE_FEATURES
-from regimix.problem import Problem
 from regimix.trimmed.gram import EPSILON, RANK_ROUNDINGS
 
 __all__ = ["Inference", "infer"]
 
 Floats = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
-# Sums of the pass: at most this many numbers (512 MiB). Wider tables have no errors.
-LARGEST_SUMS = 1 << 26
 # A coefficient depends on what the rows leave open if this part of it lies there.
 OPEN = 1e-6
 # Doubt about the rows of a component can take this part of what they say, and no more.
@@ -77,14 +74,21 @@ class Inference:
     notes: tuple[str, ...] = ()
 
 
-def infer(engine: MemoryEngine, law: Law, labels: Labels | None = None) -> Inference | None:
+def infer(
+    engine: Engine,
+    law: Law,
+    labelling: Labelling | None = None,
+    known: MixtureSums | None = None,
+) -> Inference | None:
     """Find errors and explained variance of a fitted law.
 
     Parameters
     ----------
-    labels : ndarray of shape (n,), optional
+    labelling : callable, optional
         Rows count fully for the component of their label; without, by their responsibilities, and
         doubts about them widen the errors.
+    known : MixtureSums, optional
+        The sums of such a pass, if there was one.
 
     Returns
     -------
@@ -95,9 +99,9 @@ def infer(engine: MemoryEngine, law: Law, labels: Labels | None = None) -> Infer
     m, p = len(law.scale), problem.n_columns
     if m * p**2 > LARGEST_SUMS:
         return None
-    found = _sums(engine, law, labels)
+    found = _sums(engine, law, labelling) if known is None else known
     # Relative importances: the variance of a weighted sum has the squares of the weights.
-    squared = None if problem.counts else _sums(_with_squared_weights(engine), law, labels)
+    squared = None if problem.counts else _sums(engine, law, labelling, power=2.0)
     keep_covariance = problem.n_features <= MOST_COVARIANCE_FEATURES
     covariance = np.full((m, p, p), np.nan) if keep_covariance else None
     errors, degrees, notes = np.full((m, p), np.nan), np.zeros(m), []
@@ -142,31 +146,16 @@ def _note(size: float, rank: int, p: int, *, doubtful: bool) -> str:
 # --- sums over the rows ---------------------------------------------------------------------------
 
 
-def _sums(engine: MemoryEngine, law: Law, labels: Labels | None) -> MixtureSums:
+def _sums(engine: Engine, law: Law, labelling: Labelling | None, power: float = 1.0) -> MixtureSums:
     """Sum over the rows of each component, by responsibility or by label."""
-    if labels is None:
-        return mixture_sums(engine, law, with_doubt=True)
-    weights = engine.problem.weights
-    sums, size, square = [], [], []
-    for j, theta in enumerate(law.thetas):
-        rows = np.flatnonzero(labels == j)
-        row_weights = np.ones(rows.size) if weights is None else weights[rows]
-        near = engine.residuals_of(rows, theta)
-        sums.append(engine.sums(rows, near, row_weights))
-        size.append(float(row_weights.sum()))
-        square.append(float(near**2 @ row_weights))
-    return MixtureSums(tuple(sums), np.array(size), np.array(square), np.nan)
+    if labelling is None:
+        return mixture_sums(engine, law, with_doubt=True, power=power)
+    return labelled_sums(engine, law, labelling, power=power)
 
 
 def _information(found: MixtureSums, j: int) -> Floats:
     gram = found.sums[j].gram
     return gram if found.doubt is None else gram - found.doubt[j]
-
-
-def _with_squared_weights(engine: MemoryEngine) -> MemoryEngine:
-    weights = engine.problem.weights
-    assert weights is not None
-    return MemoryEngine(replace(engine.problem, weights=weights**2), engine.chunk_rows)
 
 
 # --- from sums to errors --------------------------------------------------------------------------
@@ -217,7 +206,7 @@ class _Roots:
         return replace(self, root=root), bool((lost > MOST_DOUBT).any())
 
 
-def _half(problem: Problem, roots: _Roots, middle: Floats | None) -> Floats:
+def _half(problem: Frame, roots: _Roots, middle: Floats | None) -> Floats:
     """Return a matrix that times its transpose is the covariance at unit noise, in user units.
 
     ``middle`` is what the rows say by their squared weights, where weights are not repetitions.
@@ -233,7 +222,7 @@ def _half(problem: Problem, roots: _Roots, middle: Floats | None) -> Floats:
     return half
 
 
-def _to_user(problem: Problem, standardised: Floats) -> Floats:
+def _to_user(problem: Frame, standardised: Floats) -> Floats:
     """Translate changes of coefficients (p, k) into the user's units, the intercept last."""
     first = int(problem.fit_intercept)
     slopes = standardised[first:] / problem.scale[:, None]
@@ -245,7 +234,7 @@ def _to_user(problem: Problem, standardised: Floats) -> Floats:
 # --- explained variance ---------------------------------------------------------------------------
 
 
-def _explained(problem: Problem, law: Law, found: MixtureSums) -> tuple[Floats, float]:
+def _explained(problem: Frame, law: Law, found: MixtureSums) -> tuple[Floats, float]:
     """Return R² of each component, and of all rows that are not outliers together."""
     totals, means = zip(
         *(

@@ -9,16 +9,21 @@ starts, and from the best of those with some of the rows reassigned at random.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.memory import MemoryEngine
-from regimix.engines.mixed import Law, best_components
+from regimix.engines.base import Engine, RowSums
+from regimix.engines.mixed import Labelling, Law, labelled_sums, nearest
+from regimix.mixture.labelling import Nearest
 from regimix.mixture.settings import Settings
 from regimix.search.model import SCALE_FLOOR, Fitted, Model, evaluate
 from regimix.search.rows import Rows
 from regimix.trimmed.gram import NormalEquations
+
+if TYPE_CHECKING:
+    from regimix.engines.memory import MemoryEngine
 
 __all__ = ["assign_nearest", "nearest_regimes", "plain_count"]
 
@@ -193,41 +198,33 @@ def _fitted(rows: Rows, coef: Floats) -> Fitted:
     return evaluate(rows, model)
 
 
-def assign_nearest(engine: MemoryEngine, law: Law) -> tuple[Law, NDArray[np.int64]]:
+def assign_nearest(engine: Engine, law: Law) -> tuple[Law, Labelling]:
     """Assign all rows to their nearest regimes and refit, until hardly a row moves."""
-    problem, m = engine.problem, len(law.scale)
+    frame, m = engine.problem, len(law.scale)
     # Of equal noise and size, the likeliest regime is the nearest.
     alike = replace(law, scale=np.ones(m), share=np.full(m, 1 / m))
-    labels = np.full(problem.n_rows, -1, dtype=np.int64)
+    found = labelled_sums(engine, alike, Nearest(alike))
     for _ in range(TURNS):
-        now, _ = best_components(engine, alike)
-        moved, labels = int(np.count_nonzero(now != labels)), now
-        if moved <= SETTLED * problem.n_rows:
-            break
-        thetas = [_refit(engine, theta, labels == j) for j, theta in enumerate(alike.thetas)]
+        before = alike
+        thetas = [_refit(theta, found.sums[j]) for j, theta in enumerate(alike.thetas)]
         alike = replace(alike, thetas=np.stack(thetas))
-    spread = [_size_and_scale(engine, theta, labels == j) for j, theta in enumerate(alike.thetas)]
-    size, scale = np.array(spread).T
-    final = replace(alike, scale=scale, share=size / problem.mass, log_background=-np.inf)
-    return final, labels
+        found = labelled_sums(engine, alike, Nearest(alike))
+        if engine.fold(_moved, before, alike) <= SETTLED * frame.n_rows:
+            break
+    spare = np.maximum(found.size - frame.n_columns, 1.0)
+    scale = np.maximum(np.sqrt(found.square / spare), SCALE_FLOOR)
+    share = found.size / frame.mass
+    final = replace(alike, scale=scale, share=share, log_background=-np.inf)
+    return final, Nearest(alike)
 
 
-def _refit(engine: MemoryEngine, theta: Floats, mine: NDArray[np.bool_]) -> Floats:
+def _refit(theta: Floats, sums: RowSums) -> Floats:
     """Fit a regime to its rows; one without rows stays as it is."""
-    rows = np.flatnonzero(mine)
-    weights = None if engine.problem.weights is None else engine.problem.weights[rows]
     normal = NormalEquations(theta.size)
-    normal.refresh(engine.sums(rows, engine.residuals_of(rows, theta), weights))
+    normal.refresh(sums)
     return normal.solve(theta)[0]
 
 
-def _size_and_scale(
-    engine: MemoryEngine, theta: Floats, mine: NDArray[np.bool_]
-) -> tuple[float, float]:
-    """Return the weight of a regime's rows and their deviation from it."""
-    rows = np.flatnonzero(mine)
-    squares = np.square(engine.residuals_of(rows, theta))
-    weights = np.ones(rows.size) if engine.problem.weights is None else engine.problem.weights[rows]
-    size = float(weights.sum())
-    scale = np.sqrt(float(squares @ weights) / max(size - theta.size, 1.0))
-    return size, max(scale, SCALE_FLOOR)
+def _moved(block: MemoryEngine, before: Law, now: Law) -> int:
+    """Count the rows of a block that change their regime."""
+    return int(np.count_nonzero(nearest(block, before)[0] != nearest(block, now)[0]))

@@ -8,15 +8,14 @@ judged on their own rows first, which is cheap, and only then in the model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.mixture.checkpoint import Checkpoint
 from regimix.mixture.control import Control, Stopped
 from regimix.mixture.prune import MARGIN, best_delete, best_merge, prune
 from regimix.mixture.result import Attempt
-from regimix.mixture.selection import Path
+from regimix.mixture.state import Search
 from regimix.search.model import (
     Fitted,
     Model,
@@ -29,7 +28,7 @@ from regimix.search.model import (
 from regimix.search.propose import RAW_WIDTH, Proposer
 from regimix.search.rows import Rows
 
-__all__ = ["Search", "search_model"]
+__all__ = ["search_model"]
 
 Indices = NDArray[np.intp]
 
@@ -58,26 +57,6 @@ BROAD = 3.0
 NONE: Indices = np.empty(0, dtype=np.intp)
 
 
-@dataclass
-class Search:
-    """State of one search: the rows, the current model, and the record of what was tried."""
-
-    rows: Rows
-    proposer: Proposer
-    control: Control
-    current: Fitted
-    target: int | None = None
-    stopped: str = "nothing improves"
-    attempts: list[Attempt] = field(default_factory=list)
-    tried: set[tuple[object, ...]] = field(default_factory=set)
-    path: Path = field(default_factory=Path)
-
-    def checkpoint(self, stage: str) -> None:
-        """Give the user a look, and the budget a chance to end the search."""
-        model = self.current
-        self.control.check(stage, model.model.m, model.score, self.proposer.n_proposals)
-
-
 def search_model(
     rows: Rows,
     proposer: Proposer,
@@ -85,6 +64,7 @@ def search_model(
     *,
     n_components: int | None = None,
     given: Model | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Search:
     """Find the components of the rows; their number is found too unless it is given.
 
@@ -92,22 +72,36 @@ def search_model(
     ----------
     given : Model, optional
         The user's own starts, tried first.
+    checkpoint : Checkpoint, optional
+        Where each accepted move is written down. A search that finds one of its own there goes on
+        from it, to the same end.
     """
-    state = Search(rows, proposer, control, evaluate(rows, empty_model(rows.width)), n_components)
+    empty = evaluate(rows, empty_model(rows.width))
+    state = Search(rows, proposer, control, empty, n_components, checkpoint)
     try:
-        if given is not None:
-            _consider(state, "first", "given", NONE, np.arange(rows.n), [given])
-        _first(state)
-        for _ in range(MAX_MOVES):
-            if _complete(state) or not (_try_add(state) or _try_replace(state)):
-                break
-        if n_components is not None:
-            _match_count(state, n_components)
+        state.resume()
+        if state.phase == "first":
+            _first(state, given)
+            state.enter("moves")
+        if state.phase == "moves":
+            _move(state)
+            state.enter("count")
+        if state.phase == "count":
+            _match_count(state)
+            state.enter("over")
     except Stopped as stop:
         state.stopped = stop.reason
     except KeyboardInterrupt:
         state.stopped = "interrupted"
     return state
+
+
+def _move(state: Search) -> None:
+    """Add and replace until nothing improves."""
+    for step in range(state.steps, MAX_MOVES):
+        state.steps = step + 1
+        if _complete(state) or not (_try_add(state) or _try_replace(state)):
+            break
 
 
 def _complete(state: Search) -> bool:
@@ -139,8 +133,11 @@ def _broad(state: Search) -> Indices:
     return np.flatnonzero(wide)
 
 
-def _match_count(state: Search, count: int) -> None:
+def _match_count(state: Search) -> None:
     """Force the number of components: cheapest deletions, or best additions and splits."""
+    count = state.target
+    if count is None:
+        return
     while state.current.model.m > count:
         trials = [
             shrink(state.rows, state.current, WHOLE_ROUNDS, force=True)
@@ -150,12 +147,13 @@ def _match_count(state: Search, count: int) -> None:
         if not smaller:
             return
         state.current = max(smaller, key=lambda t: t.score)
-    for _ in range(count):
-        missing = count - state.current.model.m
-        larger = _forced(state, missing) if missing > 0 else []
+        state.save()
+    while state.current.model.m < count:
+        larger = _forced(state, count - state.current.model.m)
         if not larger:
             return
         state.current = max(larger, key=lambda t: t.score)
+        state.save()
 
 
 def _forced(state: Search, missing: int) -> list[Fitted]:
@@ -173,7 +171,7 @@ def _forced(state: Search, missing: int) -> list[Fitted]:
             trial = refit(state.rows, join(kept, scaled), POOL_ROUNDS)
             if model.m < trial.model.m <= model.m + missing:
                 found.append(trial)
-        state.checkpoint("more components")
+        state.report("more components")
     return found
 
 
@@ -217,7 +215,7 @@ def _consider(
         gain = -np.inf if best is None else best.score - before
         reason = "nothing proposed" if best is None else "no better on its own rows"
         state.attempts.append(Attempt(move, source, gain, False, reason))
-        state.checkpoint(move)
+        state.report(move)
         return False
     whole = _in_place(state, best, released, pool, scaleup)
     state.path.see(whole)
@@ -231,7 +229,8 @@ def _consider(
             # A chain ends when nothing more is found in what is left: do not look there again.
             state.tried.add(("add", source, _signature(state, NONE)))
             state.tried.add(("replace", source, _signature(state, _broad(state))))
-    state.checkpoint(move)
+        state.save()
+    state.report(move)
     return accepted
 
 
@@ -253,21 +252,26 @@ def _in_place(
     return prune(state.rows, whole) if whole.score > current.score + MARGIN else whole
 
 
-def _first(state: Search) -> None:
+def _first(state: Search, given: Model | None) -> None:
     """Fill the empty model: one source, and the others too when its answer may be a blur."""
     rows = state.rows
     order = state.proposer.sources(rows)
     # Where rows are many, the moves find what a joint search left sooner than passing over all.
     order = (*order[:1], "single") if order[:1] == ("joint",) else (*order, "single")
-    for source in order:
+    order = order if given is None else ("given", *order)
+    for step, source in enumerate(order[state.steps :], state.steps + 1):
         if _clear(state) or _mostly_sharp(state):
             break
+        state.steps = step
         count = None
         if state.target is not None and source == "joint":
             count = state.target + max(1, state.target // 3)
         # Judged against the best so far: all of it is released.
         everything = np.arange(state.current.model.m)
-        proposals = state.proposer.propose(rows, source, count, limit=state.target)
+        if source == "given" and given is not None:
+            proposals = [given]
+        else:
+            proposals = state.proposer.propose(rows, source, count, limit=state.target)
         _consider(state, "first", source, everything, np.arange(rows.n), proposals)
 
 

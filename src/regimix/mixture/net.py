@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.memory import MemoryEngine
-from regimix.engines.mixed import Law
+from regimix.engines.base import Engine
+from regimix.engines.mixed import Labelling, Law
+from regimix.frame import Frame
+from regimix.mixture.checkpoint import Checkpoint
+from regimix.mixture.labelling import Taken, label_squares
 from regimix.mixture.peel import MAX_STARTS, SolverMaker, peel
 from regimix.mixture.peeled import Accepted, Peeled, PeelState
 from regimix.mixture.result import Attempt
 from regimix.mixture.settings import Progress, Settings
-from regimix.problem import Problem
 from regimix.search.net import net_source
 from regimix.search.rows import whitened_rows
 from regimix.search.single import find_single
@@ -43,13 +45,18 @@ class NetFound:
     """What Algorithm 2 found, in standardised units."""
 
     law: Law
-    labels: NDArray[np.int64]
+    labelling: Labelling
     attempts: tuple[Attempt, ...]
     stopped: str
     spectrum: Subspace
 
 
-def search_net(engine: MemoryEngine, settings: Settings, make_solver: SolverMaker) -> NetFound:
+def search_net(
+    engine: Engine,
+    settings: Settings,
+    make_solver: SolverMaker,
+    checkpoint: Checkpoint | None = None,
+) -> NetFound:
     """Lay a net, try its points, accept, remove, repeat."""
     problem = engine.problem
     size = settings.n_components or _certain_directions(engine, settings.seed)
@@ -76,20 +83,19 @@ def search_net(engine: MemoryEngine, settings: Settings, make_solver: SolverMake
         max_iter=settings.max_iter,
         tol=settings.tol,
         make_solver=make_solver,
+        checkpoint=checkpoint,
     )
-    labels = np.full(problem.n_rows, -1, dtype=np.int64)
-    for j, accepted in enumerate(peeled.accepted):
-        labels[accepted.rows] = j
+    labelling = Taken(tuple(accepted.near for accepted in peeled.accepted))
     return NetFound(
-        _law(engine, peeled.accepted),
-        labels,
+        _law(engine, labelling, peeled.accepted),
+        labelling,
         _attempts(peeled),
         _REASONS.get(peeled.stopped, peeled.stopped),
         source.subspace,
     )
 
 
-def _certain_directions(engine: MemoryEngine, seed: int) -> int:
+def _certain_directions(engine: Engine, seed: int) -> int:
     """Count the directions that the response certainly depends on: a net needs to know."""
     sample = engine.sample(COUNT_ROWS * engine.problem.n_columns, seed)
     rows, _ = whitened_rows(sample, intercept=engine.problem.fit_intercept)
@@ -98,10 +104,10 @@ def _certain_directions(engine: MemoryEngine, seed: int) -> int:
     return max(1, space.certain)
 
 
-def _tolerance(engine: MemoryEngine, settings: Settings) -> float:
+def _tolerance(engine: Engine, settings: Settings) -> float:
     """Read the noise off the best single component that growing finds."""
 
-    def exact(problem: Problem, n_starts: int, mass: float) -> Solver:
+    def exact(problem: Frame, n_starts: int, mass: float) -> Solver:
         return ExactSolver(n_starts, problem.n_columns, mass)
 
     single = find_single(
@@ -132,24 +138,19 @@ def _report(settings: Settings, begun: float) -> Callable[[PeelState], Any] | No
     return report
 
 
-def _law(engine: MemoryEngine, accepted: tuple[Accepted, ...]) -> Law:
+def _law(engine: Engine, labelling: Labelling, accepted: tuple[Accepted, ...]) -> Law:
     """Describe the accepted components: scale and share of the rows that each explains."""
     problem = engine.problem
-    scales = []
-    for found in accepted:
-        rows = np.flatnonzero(found.rows)
-        near = engine.residuals_of(rows, found.theta)
-        weights = np.ones(rows.size) if problem.weights is None else problem.weights[rows]
-        spare = max(float(weights.sum()) - problem.n_columns, 1.0)
-        scales.append(max(np.sqrt(float(weights @ near**2) / spare), SMALLEST_TOLERANCE))
+    thetas = np.array([found.theta for found in accepted]).reshape(-1, problem.n_columns)
+    shares = np.array([found.share for found in accepted])
+    scales = np.ones(len(accepted))
+    if accepted:
+        mass, square = engine.fold(label_squares, labelling, thetas)
+        spare = np.maximum(mass - problem.n_columns, 1.0)
+        scales = np.maximum(np.sqrt(square / spare), SMALLEST_TOLERANCE)
     sample = engine.sample(COUNT_ROWS * problem.n_columns, 0)
     extent = float(np.ptp(sample.y)) or 1.0
-    return Law(
-        np.array([found.theta for found in accepted]).reshape(-1, problem.n_columns),
-        np.array(scales),
-        np.array([found.share for found in accepted]),
-        -float(np.log(extent)),
-    )
+    return Law(thetas, scales, shares, -float(np.log(extent)))
 
 
 def _attempts(peeled: Peeled) -> tuple[Attempt, ...]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,12 @@ from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-un
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from regimix.engines.base import Selected
-from regimix.engines.memory import MemoryEngine
+from regimix.engines.base import Engine, Selected
+from regimix.engines.single import Near, masked, masked_mass, present
 from regimix.errors import ParameterError
+from regimix.frame import Frame
+from regimix.mixture.checkpoint import Checkpoint
 from regimix.mixture.peeled import Accepted, Peeled, PeelState, PeelStop, Rejected, StartSource
-from regimix.problem import Problem
 from regimix.search.starts import Starts
 from regimix.trimmed.fit import Run
 from regimix.trimmed.ilts import MAX_ITER, Solver, concentrate
@@ -32,8 +33,7 @@ from regimix.trimmed.rows import kept_mass
 __all__ = ["MAX_STARTS", "SolverMaker", "peel"]
 
 Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-SolverMaker = Callable[[Problem, int, float], Solver]
+SolverMaker = Callable[[Frame, int, float], Solver]
 
 # Ratio c of the geometric search {1, c, c^2, ...}: the share is met within a fifth, and each
 # halving of the share costs three searches.
@@ -49,7 +49,7 @@ ROUNDING = 1e-9
 
 
 def peel(
-    engine: MemoryEngine,
+    engine: Engine,
     source: StartSource,
     *,
     tolerance: float,
@@ -64,6 +64,7 @@ def peel(
     max_iter: int = MAX_ITER,
     tol: float = 0.0,
     make_solver: SolverMaker | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Peeled:
     """Find components one after the other, each among the rows that those before it left.
 
@@ -72,7 +73,7 @@ def peel(
 
     Parameters
     ----------
-    engine : MemoryEngine
+    engine : Engine
     source : StartSource
     tolerance : float
         The paper's delta, in units of the standardised response: a smaller residual is explained.
@@ -92,6 +93,9 @@ def peel(
     n_jobs : int, optional
         Batches that run side by side, as joblib counts them.
     max_iter, tol, make_solver : of ILTS
+    checkpoint : Checkpoint, optional
+        Where each component and each share in vain is written down. A search that finds some of its
+        own there goes on from them, to the same end.
     """
     _check(tolerance, max_starts, ratio)
     shares = _read_taus(taus, n_components)
@@ -101,8 +105,9 @@ def peel(
     stopped: PeelStop
     # One BLAS thread in every case: batches are small, and sums must not depend on ``n_jobs``.
     with threadpool_limits(1, "blas"), Parallel(n_jobs=jobs, prefer="threads") as pool:
-        search = _Search(engine, engine.problem, source, options, deadline, pool, jobs)
+        search = _Search(engine, engine.problem, source, options, deadline, pool, jobs, checkpoint)
         try:
+            search.resume()
             if shares is None:
                 stopped = search.geometric(n_components, ratio)
             else:
@@ -172,39 +177,65 @@ class _Outcome:
 class _Search:
     """The state of a search: what was found, and the rows that are left."""
 
-    engine: MemoryEngine
-    problem: Problem  # the original one: n stays what it was
+    engine: Engine
+    problem: Frame  # the original one: n stays what it was
     source: StartSource
     options: _Options
     deadline: float
     pool: Any
     jobs: int
+    saved: Checkpoint | None = None
     accepted: list[Accepted] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     n_starts: int = 0
 
     @property
-    def remaining(self) -> Bools:
+    def remaining(self) -> Any:
         """The rows that no component has taken."""
-        weights = self.engine.problem.weights
-        return np.ones(self.problem.n_rows, np.bool_) if weights is None else weights > 0
+        return self.engine.map_rows(present)
 
     def given(self, taus: Sequence[float]) -> PeelStop:
         """Search for one component at each of the given shares."""
-        for component, tau in enumerate(taus):
+        tried = len(self.accepted) + len(self.rejected)
+        for component, tau in enumerate(taus[tried:], tried):
             self.attempt(component, tau)
+            self.save()
         return "all found" if len(self.accepted) == len(taus) else self._unsuccessful()
 
     def geometric(self, n_components: int | None, ratio: float) -> PeelStop:
         """Search at ever smaller shares; the footnote to Algorithm 2."""
-        tau = 1.0
         smallest = ROWS_PER_COEFFICIENT * self.problem.n_columns / self.problem.mass
         while len(self.accepted) != n_components:
-            while not self.attempt(len(self.accepted), tau):
-                tau *= ratio
-                if tau < smallest:
-                    return self._unsuccessful()
+            tau = ratio ** len(self.rejected)
+            if self.rejected and tau < smallest:
+                return self._unsuccessful()
+            self.attempt(len(self.accepted), tau)
+            self.save()
         return "all found"
+
+    def save(self) -> None:
+        """Write down how far the search is, if there is a file for that."""
+        if self.saved is None:
+            return
+        # The rows of a component, and so its share, follow from its coefficients; the next share to
+        # try from how many were tried in vain.
+        names = ("theta", "tau", "start", "source")
+        values = {
+            "accepted": [{name: getattr(found, name) for name in names} for found in self.accepted],
+            "rejected": [asdict(tried) for tried in self.rejected],
+            "n_starts": self.n_starts,
+        }
+        self.saved.put("peel", values)
+
+    def resume(self) -> None:
+        """Go on from what is written down; rows are removed as they were."""
+        values = None if self.saved is None else self.saved.get("peel")
+        if values is None:
+            return
+        for component in values["accepted"]:
+            self._take(*self._explained(component["theta"]), **component)
+        self.rejected = [Rejected(**rejected) for rejected in values["rejected"]]
+        self.n_starts = values["n_starts"]
 
     def _unsuccessful(self) -> PeelStop:
         limited = any(try_.reason.startswith("max_starts") for try_ in self.rejected)
@@ -261,30 +292,26 @@ class _Search:
         # than needed lie within the tolerance, and no row need be looked at.
         if not outcome.threshold < self.options.tolerance:
             return False
-        residuals = self.engine.residuals(outcome.theta)
-        rows = (np.abs(residuals) < self.options.tolerance) & self.remaining
-        weights = self.engine.problem.weights
-        mass = float(np.count_nonzero(rows) if weights is None else weights[rows].sum())
+        near, mass = self._explained(outcome.theta)
         if mass < needed * (1 - ROUNDING):
             return False
-        share = mass / self.problem.mass
-        self.accepted.append(Accepted(outcome.theta, rows, share, tau, start, outcome.source))
-        self.engine = _without(self.engine, rows)
+        self._take(near, mass, theta=outcome.theta, tau=tau, start=start, source=outcome.source)
         return True
 
+    def _explained(self, theta: Floats) -> tuple[Near, float]:
+        """Return what tells the remaining rows within the tolerance, and their weight."""
+        near = Near(theta, self.options.tolerance)
+        return near, self.engine.fold(masked_mass, near)
 
-def _without(engine: MemoryEngine, rows: Bools) -> MemoryEngine:
-    """Take rows away by a weight of zero; the table and its units stay where they are."""
-    problem = engine.problem
-    weights = np.ones(problem.n_rows) if problem.weights is None else problem.weights
-    weights = np.where(rows, 0.0, weights)
-    left = replace(problem, weights=weights, mass=float(weights.sum()))
-    return MemoryEngine(left, engine.chunk_rows)
+    def _take(self, near: Near, mass: float, **found: Any) -> None:
+        """Take a component, and its rows away."""
+        rows = self.engine.map_rows(masked, near)
+        share = mass / self.problem.mass
+        self.accepted.append(Accepted(near=near, rows=rows, share=share, **found))
+        self.engine = self.engine.without(near)
 
 
-def _run_batch(
-    engine: MemoryEngine, starts: Starts, mass: float, options: _Options
-) -> list[_Outcome]:
+def _run_batch(engine: Engine, starts: Starts, mass: float, options: _Options) -> list[_Outcome]:
     """Run ILTS from a few starts together."""
     thresholds = np.full(len(starts.thetas), math.inf)
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.engines.single import Near
 from regimix.search.starts import Starts
 
 __all__ = ["Accepted", "PeelState", "PeelStop", "Peeled", "Rejected", "StartSource"]
 
 Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 PeelStop = Literal["all found", "none accepted", "max_starts", "time", "callback", "interrupt"]
 
 
@@ -38,8 +38,10 @@ class Accepted:
     ----------
     theta : ndarray of shape (p,)
         Standardised coefficients.
-    rows : ndarray of shape (n,), bool
-        The rows within the tolerance, which were removed.
+    near : Near
+        Tells the rows within the tolerance of any block.
+    rows : array of shape (n,), bool
+        Those rows, which were removed.
     share : float
         Their weight as a share of the original total; ``tau`` is what was asked for.
     start : int
@@ -49,7 +51,8 @@ class Accepted:
     """
 
     theta: Floats
-    rows: Bools
+    near: Near
+    rows: Any
     share: float
     tau: float
     start: int
@@ -91,7 +94,7 @@ class Peeled:
         None accepted: for some component, though every start was tried.
     n_starts : int
         Starts tried in all.
-    remaining : ndarray of shape (n,), bool
+    remaining : array of shape (n,), bool
         The rows that no component explains.
     """
 
@@ -99,7 +102,7 @@ class Peeled:
     rejected: tuple[Rejected, ...]
     stopped: PeelStop
     n_starts: int
-    remaining: Bools
+    remaining: Any
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,10 @@ class Mixture(Regimes):
     scale : ndarray of shape (m,)
         Standard deviation of the noise of each component.
     labels : ndarray of shape (n,), int
-        The component of each row, -1 for outliers.
+        The component of each row, -1 for outliers. Empty if they are not known here: a model from
+        a file without them, or a fit to rows on a cluster, whose labels stay there.
+    label_counts : tuple of int, or None
+        Rows of each component and, last, outliers; not in model files.
     outlier_share, background : float
         Share of the outliers, and density of their responses.
     cutoff : float
@@ -92,7 +95,7 @@ class Mixture(Regimes):
         Rows of the fit, and their total weight.
     fit_intercept, feature_names, target_name : bool, tuple of str, str
     settings : Settings
-        As given, without the callback, which belongs to the run.
+        As given, without callback and checkpoint, which belong to the run.
     seed, timings : int, dict of str to float (seconds spent in each stage)
     spectrum : Subspace or None
         The first subspace that was searched; ``describe()`` says whether its spectrum has a gap.
@@ -131,11 +134,13 @@ class Mixture(Regimes):
     inference: Inference | None = None
     excerpt: Excerpt | None = None
     gate: Any | None = None
+    label_counts: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        # A callback would tie the result to objects of the caller, and could not be pickled.
-        if self.settings.callback is not None:
-            object.__setattr__(self, "settings", replace(self.settings, callback=None))
+        # A callback would tie the result to objects of the caller, and could not be pickled; a
+        # path leads nowhere on another machine.
+        settings = replace(self.settings, callback=None, checkpoint=None)
+        object.__setattr__(self, "settings", settings)
 
     @property
     def found_nothing(self) -> bool:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from regimix.engines.base import Engine
 from regimix.search.whiten import weighted_quantile
 
-__all__ = ["MOST_COVARIANCE_FEATURES", "RowLaw"]
+__all__ = ["MOMENT_ROWS", "MOST_COVARIANCE_FEATURES", "RowLaw"]
 
 Floats = NDArray[np.float64]
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -38,6 +40,9 @@ class Progress:
         Seconds since the search began.
     n_starts : int
         Starts tried so far.
+    parts_done, n_parts : int, int or None
+        Of a pass over rows that are not in memory: how many parts of how many. The number of parts
+        is not known in the first pass over a file.
     """
 
     stage: str
@@ -45,6 +50,8 @@ class Progress:
     score: float
     elapsed: float
     n_starts: int
+    parts_done: int = 0
+    n_parts: int | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,8 @@ class Settings:
         Budget: seconds.
     callback : callable or None
         Told of ``Progress``; a true answer stops the search.
+    checkpoint : str or None
+        Path of a file in which a search writes down what it accepted, to go on after a crash.
     granularity : float
         ``search="net"``: the paper's epsilon, as a share of the radius of the net.
     tolerance : float or None
@@ -92,6 +101,7 @@ class Settings:
     max_starts: int | None = None
     time_limit: float | None = None
     callback: Callable[[Progress], Any] | None = None
+    checkpoint: str | None = None
     granularity: float = GRANULARITY
     tolerance: float | None = None
     taus: tuple[float, ...] | None = None
@@ -112,6 +122,7 @@ class Settings:
         max_starts: Any = None,
         time_limit: Any = None,
         callback: Any = None,
+        checkpoint: Any = None,
         granularity: Any = GRANULARITY,
         tolerance: Any = None,
         shares: Any = None,
@@ -130,6 +141,8 @@ class Settings:
             raise ParameterError(
                 f"callback must be None or a function of one argument; got {callback!r}."
             )
+        if checkpoint is not None and random_state is None:
+            random_state = 0  # any seed will do, but after a crash it has to be the same again
         return cls(
             n_components=count,
             keep=None if _is_auto(keep) else _fraction(keep),
@@ -145,6 +158,7 @@ class Settings:
             else read_count("max_starts", max_starts, "None or "),
             time_limit=None if time_limit is None else _positive("time_limit", time_limit),
             callback=callback,
+            checkpoint=None if checkpoint is None else _new_file("checkpoint", checkpoint),
             granularity=_positive("granularity", granularity),
             tolerance=None if tolerance is None else _positive("tolerance", tolerance),
             taus=None if shares is None else _shares(shares, count),
@@ -216,6 +230,22 @@ def _fraction(keep: Any) -> float:
             "calls the worst tenth of the rows outliers, keep=1 none."
         )
     return float(keep)
+
+
+def _new_file(name: str, value: Any) -> str:
+    """Read the path of a file that can be made: its folder exists, and nothing is in its place."""
+    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
+        raise ParameterError(f"{name} must be None or the path of a file; got {value!r}.")
+    path = Path(value)
+    if path.exists() and not path.is_file():
+        what = "a folder" if path.is_dir() else "no file"
+        raise ParameterError(f"{name} must be the path of a file; {str(path)!r} is {what}.")
+    if not path.parent.is_dir():
+        raise ParameterError(
+            f"{name}={str(path)!r} is in a folder that does not exist; make it first, or give "
+            "another path."
+        )
+    return str(path)
 
 
 def _shares(shares: Any, n_components: int | None) -> tuple[float, ...]:

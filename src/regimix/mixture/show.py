@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from regimix.mixture.result import Mixture
 
-__all__ = ["WIDTH", "describe", "equation", "number", "short"]
+__all__ = ["WIDTH", "describe", "equation", "number", "rows_labelled", "short"]
 
 # Columns of a terminal; longer names are cut in the middle; the shortest term is " + 1 x".
 WIDTH, LONGEST_NAME, SHORTEST_TERM = 80, 24, 6
@@ -24,6 +24,13 @@ def short(name: str, longest: int = LONGEST_NAME) -> str:
     """Cut a long name in the middle."""
     half = (longest - 1) // 2
     return name if len(name) <= longest else f"{name[:half]}…{name[-half:]}"
+
+
+def rows_labelled(mixture: Mixture, label: int) -> int | None:
+    """Count the rows of a label, -1 for outliers; None if nobody counted them."""
+    if mixture.labels.size:
+        return int(np.count_nonzero(mixture.labels == label))
+    return None if mixture.label_counts is None else mixture.label_counts[label]
 
 
 def equation(mixture: Mixture, component: int, width: int | None = None) -> str:

@@ -157,6 +157,8 @@ def _sizes(mixture: Mixture) -> Floats:
             weights = None  # importances: a row is a row
     elif mixture.mass != mixture.n_rows:
         return mixture.mass * np.append(mixture.weights, mixture.outlier_share)
+    elif not labels.size and mixture.label_counts is not None:
+        return np.array(mixture.label_counts, dtype=np.float64)
     counted = np.bincount(np.where(labels < 0, m, labels), weights, minlength=m + 1)
     return counted.astype(np.float64)
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from regimix.engines.base import Engine, Follower, Sample
 from regimix.engines.memory import MemoryEngine
+from regimix.frame import Frame
 from regimix.problem import Problem
 from regimix.search.robust import elemental, single_starts
 from regimix.search.starts import Starts
@@ -49,7 +50,7 @@ STAGE_TOL = 1e-4
 # as one. Trimming makes fits vary several times more than least squares does.
 SAME_BASIN = 100.0
 
-SolverMaker = Callable[[Problem, int, float], Solver]
+SolverMaker = Callable[[Frame, int, float], Solver]
 
 
 @dataclass(frozen=True)

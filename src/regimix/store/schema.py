@@ -34,8 +34,8 @@ __all__ = ["LEFT_OUT", "MIXTURE", "RECIPE", "read_mixture", "write_mixture"]
 
 Arrays = dict[str, NDArray[Any]]
 
-# Fields that do not belong into a file: rows of the user's table, and a callback.
-LEFT_OUT = {Mixture: ("excerpt",), Settings: ("callback",)}
+# Fields that do not belong into a file: rows of the user's table, and what belongs to the run.
+LEFT_OUT = {Mixture: ("excerpt", "label_counts"), Settings: ("callback", "checkpoint")}
 # As the room of tables reads columns; rooms on one level do not import each other.
 COLUMN_KINDS = ("number", "flag", "date", "levels")
 LARGEST = float(np.finfo(np.float64).max)

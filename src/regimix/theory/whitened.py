@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.base import Sample
-from regimix.engines.draw import draw_distinct
 from regimix.engines.memory import MemoryEngine
 from regimix.mixture.result import Mixture
 from regimix.problem import Problem
@@ -92,8 +90,8 @@ def whitened_fit(mixture: Mixture, X: Any, y: Any) -> WhitenedFit:
     problem = Problem.from_arrays(X, y, fit_intercept=mixture.fit_intercept)
     engine = MemoryEngine(problem)
     limit = min(MOST_ROWS, max(1000, MOST_NUMBERS // problem.n_columns))
-    picked, copies = draw_distinct(engine.row_keys(mixture.seed), problem.weights, limit)
-    sample = Sample(engine.standardised(picked), engine.target(picked), copies)
+    picked = engine.draw(limit, mixture.seed).distinct(limit).numbers
+    sample = engine.sample(limit, mixture.seed)
     intercept = problem.fit_intercept
     whitening = whiten(sample, intercept=intercept)
     features = whitening.apply(sample.Z)
@@ -107,7 +105,7 @@ def whitened_fit(mixture: Mixture, X: Any, y: Any) -> WhitenedFit:
     return WhitenedFit(
         X=design,
         y=sample.y,
-        weights=copies,
+        weights=sample.weights,
         labels=labels[picked],
         coef=np.asarray(np.linalg.lstsq(design[some], wanted, rcond=None)[0].T, dtype=np.float64),
         scale=mixture.scale / problem.target_scale,

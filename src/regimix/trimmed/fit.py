@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from regimix.engines.base import Selected
 from regimix.errors import ParameterError
-from regimix.problem import Problem
+from regimix.frame import Frame
 
 __all__ = [
     "Callback",
@@ -128,7 +128,7 @@ def check_limits(max_iter: Any, tol: Any, chunk_rows: Any = None) -> None:
         raise ParameterError(f"tol must be a number from 0 to below 1; got {tol!r}.")
 
 
-def read_starts(problem: Problem, start: Any, start_intercept: Any) -> Floats:
+def read_starts(problem: Frame, start: Any, start_intercept: Any) -> Floats:
     """Check user starts and translate them into standardised coefficients, (starts, p)."""
     coef = np.atleast_2d(np.asarray(start, dtype=np.float64))
     if coef.ndim != 2 or coef.shape[1] != problem.n_features or not coef.shape[0]:
@@ -147,9 +147,7 @@ def read_starts(problem: Problem, start: Any, start_intercept: Any) -> Floats:
     return problem.from_user(coef, np.broadcast_to(intercept.ravel(), (coef.shape[0],)))
 
 
-def watcher(
-    problem: Problem, callback: Callback, mass: float
-) -> Callable[[int, Run, Selected], Any]:
+def watcher(problem: Frame, callback: Callback, mass: float) -> Callable[[int, Run, Selected], Any]:
     """Translate rounds into user units for a user's callback."""
 
     def watch(start: int, run: Run, selected: Selected) -> Any:
@@ -169,7 +167,7 @@ def watcher(
     return watch
 
 
-def to_fit(problem: Problem, run: Run, kept: tuple[Bools, Floats | None]) -> TrimmedFit:
+def to_fit(problem: Frame, run: Run, kept: tuple[Bools, Floats | None]) -> TrimmedFit:
     """Translate a run into user units."""
     coef, intercept = problem.to_user(run.theta)
     assert run.stopped is not None

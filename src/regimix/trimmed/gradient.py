@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from regimix.engines.base import Follower, Selected
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import ParameterError
+from regimix.frame import Frame
 from regimix.problem import Problem
 from regimix.trimmed.fit import (
     Callback,
@@ -117,7 +118,7 @@ class GradientSolver:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: Frame,
         mass: float,
         n_starts: int,
         *,
@@ -250,7 +251,7 @@ def largest_eigenvalue(start: int, guess: Floats, diagonal: Floats, follower: Fo
     return value * (1 + POWER_ACCURACY)
 
 
-def _counted_cost(problem: Problem, mass: float) -> float:
+def _counted_cost(problem: Frame, mass: float) -> float:
     """Cost of a selection in units of an inner step, by counted work.
 
     A selection multiplies all rows once and partitions n values (about 16 operations each); an

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.base import Engine
+from regimix.engines.memory import MemoryEngine
 from regimix.trimmed.evidence import Background, weigh_spikes
 from regimix.trimmed.ilts import concentrate
 
@@ -50,7 +50,7 @@ class Grown:
     start: NDArray[np.intp]
 
 
-def grow(engine: Engine, thetas: Floats, background: Background) -> Grown:
+def grow(engine: MemoryEngine, thetas: Floats, background: Background) -> Grown:
     """Grow a component from each start; rows in memory."""
     n_starts, p = thetas.shape
     weights = unit_weights(engine)
@@ -93,7 +93,7 @@ def _edge(residuals: Floats, weights: Floats, mass: float) -> Floats:
     return np.asarray(np.partition(np.abs(residuals), count - 1, axis=1)[:, count - 1])
 
 
-def unit_weights(engine: Engine) -> Floats:
+def unit_weights(engine: MemoryEngine) -> Floats:
     """Weights of mean one: evidence counts distinct rows, for copies of a row say nothing new.
 
     (Through a few copied rows a plane can be laid exactly, and copies would pass for proof.)

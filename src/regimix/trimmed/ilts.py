@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from regimix.engines.base import Engine, Follower, Selected
 from regimix.engines.memory import MemoryEngine
-from regimix.engines.threads import fitting_threads
 from regimix.problem import Problem
+from regimix.threads import fitting_threads
 from regimix.trimmed.fit import (
     Callback,
     Run,
@@ -90,7 +90,7 @@ def concentrate(
     solver = solver or ExactSolver(len(thetas), thetas.shape[1], mass)
     follower = engine.follow(len(thetas), mass, narrow=solver.narrow)
     runs = [Run(theta) for theta in thetas]
-    with fitting_threads(engine.problem):
+    with fitting_threads(engine.problem.n_columns):
         _make_rounds(runs, follower, solver, max_iter, tol, watch)
         if polish:
             solver.polish(runs, follower)

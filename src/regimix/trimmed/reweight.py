@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from regimix.engines.base import Engine
+from regimix.engines.single import is_within, within_sums
 from regimix.trimmed.gram import NormalEquations
 
 __all__ = ["CUTOFF", "Reweighted", "consistent_scale", "judged", "reweight", "truncation_factor"]
@@ -33,12 +35,13 @@ class Reweighted:
     theta : ndarray of shape (p,)
     scale : float
         Standard deviation of the residuals, consistent at the normal law.
-    inliers : ndarray of shape (n,), bool
+    inliers : array of shape (n,), bool
+        Where the rows are: of NumPy, or of Dask.
     """
 
     theta: Floats
     scale: float
-    inliers: NDArray[np.bool_]
+    inliers: Any
 
 
 def truncation_factor(cutoff: float) -> float:
@@ -62,21 +65,21 @@ def consistent_scale(objective: float, mass: float, total: float, rank: int) -> 
 
 def reweight(engine: Engine, theta: Floats, scale: float) -> Reweighted:
     """Take one least squares step on the rows within the cutoff; judge all rows by the result."""
-    within = engine.within(theta, _bound(engine, theta, scale))
+    mass, square, sums = engine.fold(within_sums, theta, _bound(engine, theta, scale))
     normal = NormalEquations(theta.size)
-    normal.refresh(within.sums)
+    normal.refresh(sums)
     solution, rank = normal.solve(theta)
     step = solution - theta
-    square = within.square - float(step @ (2 * within.sums.moment - normal.gram @ step))
-    scale = math.sqrt(max(square, 0.0) / max(within.mass - rank, 1.0))
+    square -= float(step @ (2 * sums.moment - normal.gram @ step))
+    scale = math.sqrt(max(square, 0.0) / max(mass - rank, 1.0))
     scale *= truncation_factor(CUTOFF)
     return judged(engine, solution, scale)
 
 
 def judged(engine: Engine, theta: Floats, scale: float) -> Reweighted:
     """Judge all rows by a fit and its scale."""
-    sizes = np.abs(engine.residuals(theta))
-    return Reweighted(theta, scale, sizes <= _bound(engine, theta, scale))
+    inliers = engine.map_rows(is_within, theta, _bound(engine, theta, scale))
+    return Reweighted(theta, scale, inliers)
 
 
 def _bound(engine: Engine, theta: Floats, scale: float) -> float:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from regimix.errors import ParameterError
-from regimix.problem import Problem
+from regimix.frame import Frame
 
 __all__ = ["kept_mass"]
 
@@ -14,7 +14,7 @@ __all__ = ["kept_mass"]
 ROUNDING = 1e-12
 
 
-def kept_mass(keep: Any, problem: Problem) -> float:
+def kept_mass(keep: Any, problem: Frame) -> float:
     """Turn a keep fraction into the mass of rows to keep.
 
     The paper's ``floor(tau n)`` rows; with weights the floor of ``tau`` times their sum if they are

@@ -1,0 +1,422 @@
+"""Tables on a Dask cluster: workers read their own parts, the driver sees only sums.
+
+Every pass is one task a part and a tree of additions. Parts stay with the workers between passes
+where the cluster has room for them. Tasks make their own data from the user's graph, so a worker
+that is lost takes nothing with it that another could not make again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+import dask.array as da
+import numpy as np
+from dask.delayed import Delayed, delayed
+from distributed import Client, Future, LocalCluster, default_client, futures_of, wait
+from distributed.client import FutureCancelledError
+from distributed.scheduler import KilledWorker
+from numpy.typing import NDArray
+
+from regimix.engines.fold import combine_all
+from regimix.engines.parts import PartTable, PassStopped, RawRows, Watch, name_of
+from regimix.errors import (
+    ClusterError,
+    DataError,
+    DataKindError,
+    RegimixError,
+)
+from regimix.intake import Table, read_vector
+
+__all__ = ["DaskParts", "connected", "current_client", "dask_map", "dask_rows"]
+
+T = TypeVar("T")
+Names = tuple[str, ...]
+
+# Parts are kept by the workers if they take up to this share of their memory.
+HELD_SHARE = 0.4
+# Results that one task adds up.
+TREE = 8
+# Seconds between two looks at the work, and at the workers; how long there may be none of them.
+POLL = 0.1
+LOOK = 1.0
+PATIENCE = 30.0
+GONE = (
+    "the cluster dropped the work: its scheduler was stopped, or restarted, or cannot be reached. "
+    "Start it and fit again; with checkpoint=PATH the fit goes on from where it was."
+)
+# Seconds until a scheduler must have answered.
+CONNECT = 30.0
+
+
+class DaskParts:
+    """Parts of a table that workers hold or read when they are asked.
+
+    Parameters
+    ----------
+    client : Client
+    parts : sequence of Delayed
+        Each makes a ``RawRows``.
+    part_names : sequence of str, optional
+        What the parts are called in messages.
+    lasting : bool
+        Whether the cluster outlives the fit: what is said of each row then stays there.
+    patience : float
+        Seconds to wait for a worker when none is left.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        parts: Sequence[Delayed],
+        part_names: Sequence[str] | None = None,
+        *,
+        lasting: bool = True,
+        patience: float = PATIENCE,
+    ) -> None:
+        self.client = client
+        self.lasting = lasting
+        self.patience = patience
+        self.n_passes = 0
+        self.part_names = None if part_names is None else tuple(part_names)
+        self.watch: Watch | None = None
+        self.deadline: float | None = None
+        self._parts = list(parts)
+        self._held: list[Delayed] | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether the workers keep the parts between passes."""
+        return self._held is not None and self._held is not self._parts
+
+    def fold(self, task: Callable[[RawRows, int], Any]) -> Any:
+        """Add up ``task(rows, number of the part)``, in the order of the parts."""
+        with self._cluster():
+            if self._held is None:
+                fits = self._fits()
+                persist = self.client.persist
+                self._held = persist(self._parts, optimize_graph=False) if fits else self._parts
+            run = delayed(_run, pure=False)
+            tasks = [run(task, part, index) for index, part in enumerate(self._held)]
+            leaves: list[Future[Any]] = self.client.compute(tasks, optimize_graph=False)
+            level = leaves
+            while len(level) > 1:
+                groups = [level[first : first + TREE] for first in range(0, len(level), TREE)]
+                level = [self.client.submit(_add, group, pure=False) for group in groups]
+            self._wait(level, leaves)
+            self.n_passes += 1
+            return level[0].result()
+
+    def map_rows(
+        self,
+        task: Callable[[RawRows, int], NDArray[Any]],
+        lengths: tuple[int, ...],
+        dtype: np.dtype[Any],
+    ) -> Any:
+        """Put together what the task says of each row, on the workers."""
+        run = delayed(_run, pure=False)
+        blocks = [
+            da.from_delayed(run(task, part, index), shape=(length,), dtype=dtype)
+            for index, (part, length) in enumerate(zip(self._parts, lengths, strict=True))
+        ]
+        lazy = da.concatenate(blocks)
+        if not self.lasting:
+            return lazy
+        with self._cluster():
+            rows = self.client.persist(lazy, optimize_graph=False)
+            futures = futures_of(rows)
+            try:
+                self._wait(futures, futures)
+            except PassStopped:
+                return lazy  # whoever asks for them may have more time
+            self.n_passes += 1
+            return rows
+
+    def gather(self) -> list[Any]:
+        """Fetch the parts themselves: for work whose results are small."""
+        futures: list[Future[Any]] = self.client.compute(self._parts, optimize_graph=False)
+        self._wait(futures, futures)
+        return [future.result() for future in futures]
+
+    # --- the cluster ------------------------------------------------------------------------------
+
+    def _fits(self) -> bool:
+        """Say whether the workers have room for all parts; the first stands for the others."""
+        size = self.client.compute(delayed(_size)(self._parts[0]), optimize_graph=False)
+        self._wait([size], [size])
+        workers = self._workers().values()
+        limits = [worker.get("memory_limit") or np.inf for worker in workers]
+        return bool(size.result() * len(self._parts) <= HELD_SHARE * sum(limits))
+
+    def _workers(self) -> dict[str, Any]:
+        return dict(self.client.scheduler_info(n_workers=-1).get("workers", {}))
+
+    def _wait(self, wanted: Sequence[Future[Any]], leaves: Sequence[Future[Any]]) -> None:
+        """Wait for futures; whatever ends the wait early ends the work too."""
+        try:
+            self._look_on(wanted, leaves)
+        except BaseException:
+            with suppress(Exception):  # the cluster may be gone
+                self.client.cancel([*wanted, *leaves], force=True)
+            raise
+        self._raise_failure(wanted, leaves)
+
+    @contextmanager
+    def _cluster(self) -> Iterator[None]:
+        """Say plainly that the cluster is gone, whatever its client makes of that."""
+        try:
+            yield
+        except (RegimixError, PassStopped):
+            raise
+        except Exception as error:
+            if self.client.status == "running" and not isinstance(error, OSError):
+                raise
+            raise ClusterError(f"{GONE} ({type(error).__name__}: {error})") from error
+
+    def _look_on(self, wanted: Sequence[Future[Any]], leaves: Sequence[Future[Any]]) -> None:
+        """Look at the clock, at the workers and at what is done, until all is done."""
+        alone_since: float | None = None
+        looked = time.monotonic()
+        while not all(future.done() for future in wanted):
+            try:
+                wait(wanted, timeout=POLL)
+            except TimeoutError:
+                pass
+            except FutureCancelledError:
+                return
+            if self._asked_to_stop(leaves):
+                raise PassStopped("callback")
+            now = time.monotonic()
+            if self.deadline is not None and now > self.deadline:
+                raise PassStopped("time_limit")
+            if now - looked > LOOK:
+                looked = now
+                alone_since = None if self._workers() else alone_since or now
+            if alone_since is not None and now - alone_since > self.patience:
+                raise ClusterError(
+                    f"all workers of the cluster are lost, and none came back within "
+                    f"{self.patience:g} seconds. Start workers and fit again; with checkpoint=PATH "
+                    "the fit goes on from where it was."
+                )
+
+    def _asked_to_stop(self, leaves: Sequence[Future[Any]]) -> bool:
+        if self.watch is None:
+            return False
+        return bool(self.watch(sum(leaf.done() for leaf in leaves), len(leaves)))
+
+    def _raise_failure(self, wanted: Sequence[Future[Any]], leaves: Sequence[Future[Any]]) -> None:
+        """Say what went wrong, and with which part."""
+        failed = [future for future in wanted if future.status in ("error", "cancelled", "lost")]
+        if not failed:
+            return
+        if failed[0].status != "error":
+            raise ClusterError(GONE)
+        error = failed[0].exception()
+        if isinstance(error, RegimixError):
+            raise error
+        if isinstance(error, KilledWorker):
+            raise ClusterError(
+                f"workers died again and again at the same task ({error.task}); most often their "
+                "memory is too small for the partitions: use more and smaller partitions, or "
+                "workers with more memory."
+            ) from error
+        index = next((i for i, leaf in enumerate(leaves) if leaf.status == "error"), 0)
+        raise DataError(
+            f"{name_of(index, self.part_names)} cannot be read: {type(error).__name__}: "
+            f"{str(error).rstrip('.')}. Repair it or leave it out."
+        ) from error
+
+
+def _run(task: Callable[[RawRows, int], T], rows: RawRows, index: int) -> T:
+    return task(rows, index)
+
+
+def _add(results: list[T]) -> T:
+    return combine_all(results)
+
+
+def _size(rows: RawRows) -> int:
+    arrays = (rows.X, rows.y, rows.weights)
+    return sum(array.nbytes for array in arrays if array is not None)
+
+
+# --- what users bring -----------------------------------------------------------------------------
+
+
+def current_client() -> Client | None:
+    """Return the client that is in use, if there is one."""
+    try:
+        client: Client = default_client()
+    except ValueError:
+        return None
+    return client
+
+
+@contextmanager
+def connected(address: str | None = None, n_workers: int | None = None) -> Iterator[Client]:
+    """Connect to a scheduler, or start a cluster on this machine for a while."""
+    if address is not None:
+        with Client(address, timeout=CONNECT) as client:
+            yield client
+        return
+    with (
+        LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@contextmanager
+def dask_rows(X: Any, y: Any, sample_weight: Any = None) -> Iterator[tuple[Names, DaskParts]]:
+    """Find the parts of what a user brings, on the current cluster or one of its own.
+
+    Dask arrays and data frames, or a table in parts (``y`` is then not needed).
+    """
+    part_names: Sequence[str] | None = None
+    if isinstance(X, PartTable):
+        read = delayed(_read, pure=True)
+        names, parts = X.names, [read(reader) for reader in X.readers]
+        part_names = X.part_names
+    else:
+        names, parts = dask_parts(X, y, sample_weight)
+    client = current_client()
+    if client is not None:
+        yield names, DaskParts(client, parts, part_names)
+        return
+    with connected() as client:
+        yield names, DaskParts(client, parts, part_names, lasting=False)
+
+
+def _read(reader: Callable[[], Iterable[RawRows]]) -> RawRows:
+    """Read one part of a table, whole."""
+    pieces = list(reader())
+    if len(pieces) == 1:
+        return pieces[0]
+    return RawRows(
+        np.concatenate([piece.X for piece in pieces]),
+        _joined([piece.y for piece in pieces]),
+        _joined([piece.weights for piece in pieces]),
+    )
+
+
+def _joined(pieces: list[Any]) -> NDArray[Any] | None:
+    return None if pieces[0] is None else np.concatenate(pieces)
+
+
+def dask_parts(X: Any, y: Any, sample_weight: Any = None) -> tuple[Names, list[Delayed]]:
+    """Return the names of the columns, and what makes the numbers of each part."""
+    if y is None:
+        raise DataError("requires y to be passed, but the target y is None: pass one number a row.")
+    vectors = {"y": y} if sample_weight is None else {"y": y, "sample_weight": sample_weight}
+    if not hasattr(X, "columns"):
+        if X.ndim != 2:
+            raise DataError(
+                f"X must be a table of rows and columns; expected 2D array, got {X.ndim}D array of "
+                f"shape {X.shape} instead. Use X.reshape(-1, 1) if it is one column."
+            )
+        names = tuple(f"x{i}" for i in range(int(X.shape[1])))
+    else:
+        names = tuple(str(name) for name in X.columns)
+        if all(hasattr(vector, "divisions") for vector in vectors.values()):
+            return names, _frame_parts(X, names, vectors)
+    table = _delayed(X, "X")
+    columns = []
+    for what, vector in vectors.items():
+        columns.append(_delayed(_same_chunks(vector, X, what), what))
+        if len(columns[-1]) != len(table):
+            raise _unmatched(len(table), what, len(columns[-1]))
+    load = delayed(_load, pure=True)
+    return names, [load(*parts) for parts in zip(table, *columns, strict=True)]
+
+
+def _frame_parts(X: Any, names: Names, vectors: dict[str, Any]) -> list[Delayed]:
+    """Cut a data frame together with its response: one reading serves both.
+
+    (Cut apart, Dask may merge partitions of the one and not of the other.)
+    """
+    for what, vector in vectors.items():
+        if vector.npartitions != X.npartitions:
+            raise _unmatched(X.npartitions, what, vector.npartitions)
+    mark = max(map(len, names), default=0) * "_"  # longer than any name: it is no name
+    together = X.assign(**{mark + what: vector for what, vector in vectors.items()})
+    load = delayed(_load_frame, pure=True)
+    return [load(part, [mark + what for what in vectors]) for part in together.to_delayed()]
+
+
+def _unmatched(n_parts: int, what: str, n_others: int) -> DataError:
+    return DataError(
+        f"X has {n_parts} partitions, {what} has {n_others}: rows cannot be matched. Take both "
+        "from one data frame, or give arrays the same chunks along the rows."
+    )
+
+
+def _delayed(data: Any, what: str) -> list[Delayed]:
+    """Cut a collection into what makes each of its parts."""
+    if not hasattr(data, "to_delayed"):
+        raise DataKindError(
+            f"{what} is of type {type(data).__name__}, but the table is on a cluster: pass a dask "
+            f"array or a column of a dask data frame, for example dask.array.from_array({what}, "
+            "chunks=X.chunks[0])."
+        )
+    if isinstance(data, da.Array):
+        if data.ndim > 1 and data.numblocks[1] > 1:
+            data = data.rechunk({1: -1})
+        return list(data.to_delayed(optimize_graph=False).ravel())
+    return list(data.to_delayed(optimize_graph=False))
+
+
+def _same_chunks(vector: Any, X: Any, what: str) -> Any:
+    """Cut an array along the rows as X is cut, where sizes are known."""
+    if not isinstance(vector, da.Array) or not isinstance(X, da.Array):
+        return vector
+    if vector.ndim != 1 and vector.shape[1:] != (1,):
+        raise DataError(
+            f"{what} must be one number a row; got a dask array of shape {vector.shape}. Pass one "
+            "column."
+        )
+    vector = vector.reshape(-1) if vector.ndim == 2 else vector
+    known = not (np.isnan(vector.shape[0]) or np.isnan(X.shape[0]))
+    if known and vector.shape[0] != X.shape[0]:
+        raise DataError(
+            f"X and {what} have inconsistent numbers of rows: X has {X.shape[0]}, {what} has "
+            f"{vector.shape[0]}. Pass one number in {what} for each row of X."
+        )
+    return vector.rechunk((X.chunks[0],)) if known else vector
+
+
+def _load_frame(frame: Any, vectors: list[str]) -> RawRows:
+    """Take a part of a data frame apart again."""
+    return _load(frame.drop(columns=vectors), *(frame[name] for name in vectors))
+
+
+def _load(x: Any, y: Any, weights: Any = None) -> RawRows:
+    """Read one part into plain arrays, rows one after the other in memory."""
+    table = Table.read(x, fewest_rows=0)
+    return RawRows(
+        np.ascontiguousarray(table.values),
+        read_vector(y, "y"),
+        None if weights is None else read_vector(weights, "sample_weight"),
+    )
+
+
+def dask_map(
+    function: Callable[[Any, Any], T], items: Sequence[Any], rows: Any, names: Names, watch: Any
+) -> list[T]:
+    """Apply a function to items and, if there are any, to the blocks of rows that go with them."""
+    client = current_client()
+    if client is None:
+        with connected():
+            return dask_map(function, items, rows, names, watch)
+    blocks = [None] * len(items) if rows is None else _delayed(rows, "rows")
+    # As a node of the graph the function travels once, however many items there are.
+    run, node = delayed(_apply, pure=False), delayed(function, pure=False)
+    jobs = [run(node, item, block) for item, block in zip(items, blocks, strict=True)]
+    work = DaskParts(client, jobs, names)
+    work.watch = watch
+    return work.gather()
+
+
+def _apply(function: Callable[[Any, Any], T], item: Any, block: Any) -> T:
+    return function(item, block)

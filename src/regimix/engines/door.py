@@ -1,0 +1,196 @@
+"""The data door for tables in parts: two passes check the rows and find their units.
+
+The same checks, the same few thousand evenly spaced rows and so the same units as for a table in
+memory: the fit does not depend on how a table is cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regimix.engines.partition import BlockMaker, PartitionEngine
+from regimix.engines.parts import Parts, RawRows, name_of
+from regimix.errors import DataError
+from regimix.frame import Frame
+from regimix.intake import LARGEST_COUNT, Table, check_weights, read_target
+from regimix.problem import WHOLE_KEYS, Units, standard_places, tells_apart
+
+__all__ = ["open_parts"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Survey:
+    """What one part looks like; extents have the response last, and are empty without rows."""
+
+    n_rows: int
+    lowest: Floats
+    highest: Floats
+    n_present: int
+    weight_sum: float
+    whole_weights: bool
+    plain_weights: bool
+
+
+def open_parts(
+    parts: Parts, names: tuple[str, ...], *, fit_intercept: bool = True
+) -> PartitionEngine:
+    """Check the rows of all parts, find their units, and make an engine of them."""
+    surveys: list[_Survey] = parts.fold(_Look(names, parts.part_names)) or []
+    n_rows = sum(survey.n_rows for survey in surveys)
+    if n_rows < 2:
+        raise DataError(
+            f"X has {n_rows} row(s) in {len(surveys)} part(s) (n_samples={n_rows}) while a minimum "
+            "of 2 is required; pass more rows."
+        )
+    weighing = _Weighing.of(surveys)
+    standard = _standard_rows(parts, surveys)
+    features, target = _units(surveys, standard, weighing, centred=bool(fit_intercept))
+    features.check(None, [f"column {name!r} of X" for name in names])
+    target.check(None, ["y"])
+    large = weighing.mass > WHOLE_KEYS
+    frame = Frame(
+        n_rows=n_rows,
+        n_present=weighing.n_present,
+        weighted=weighing.weighted,
+        counts=weighing.counts,
+        mass=weighing.mass,
+        fit_intercept=bool(fit_intercept),
+        center=features.center,
+        scale=features.scale,
+        target_center=float(target.center[0]),
+        target_scale=float(target.scale[0]),
+        feature_names=names,
+        distinct_response=large and tells_apart(standard[:, :-2], standard[:, -2]),
+    )
+    firsts = np.cumsum([0, *(survey.n_rows for survey in surveys)])[:-1]
+    return PartitionEngine(parts, BlockMaker(frame, tuple(firsts.tolist()), weighing.unit))
+
+
+# --- the first pass: extents ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Look:
+    """The task of the first pass: check a part, and say what it looks like."""
+
+    names: tuple[str, ...]
+    part_names: tuple[str, ...] | None
+
+    def __call__(self, rows: RawRows, part: int) -> list[_Survey]:
+        try:
+            return [self._survey(rows)]
+        except DataError as error:
+            where = rows.name or name_of(part, self.part_names)
+            raise type(error)(f"in {where}: {error}") from error
+
+    def _survey(self, rows: RawRows) -> _Survey:
+        if rows.X.ndim != 2 or rows.X.shape[1] != len(self.names):
+            raise DataError(
+                f"the part has the shape {rows.X.shape}, but the table has {len(self.names)} "
+                "feature(s); all parts must have the same columns."
+            )
+        if not rows.n_rows:
+            return _Survey(0, np.empty(0), np.empty(0), 0, 0.0, True, True)
+        lowest, highest = Table(rows.X, self.names).extent()
+        y = read_target(rows.y, rows.n_rows)
+        weights = np.ones(rows.n_rows)
+        if rows.weights is not None:
+            weights = check_weights(np.asarray(rows.weights))
+        if weights.shape != (rows.n_rows,):
+            raise DataError(
+                f"sample_weight must be one number a row, shape ({rows.n_rows},); got "
+                f"{weights.shape}."
+            )
+        return _Survey(
+            rows.n_rows,
+            np.append(lowest, y.min()),
+            np.append(highest, y.max()),
+            int(np.count_nonzero(weights)),
+            float(weights.sum()),
+            bool((weights == np.floor(weights)).all()),
+            bool((weights == 1).all()),
+        )
+
+
+@dataclass(frozen=True)
+class _Weighing:
+    """How the weights of all parts are read; as ``intake.read_weights`` does in memory.
+
+    ``unit`` is what they are multiplied by.
+    """
+
+    weighted: bool
+    counts: bool
+    unit: float
+    mass: float
+    n_present: int
+
+    @classmethod
+    def of(cls, surveys: list[_Survey]) -> _Weighing:
+        n_present = sum(survey.n_present for survey in surveys)
+        if n_present < 2:
+            raise DataError(
+                f"sample_weight is zero in all rows but {n_present}: a row of weight zero is "
+                f"absent, and a minimum of 2 rows is required (n_samples={n_present}). Pass "
+                "positive weights."
+            )
+        weighted = not all(survey.plain_weights for survey in surveys)
+        total = float(sum(survey.weight_sum for survey in surveys))
+        whole = all(survey.whole_weights for survey in surveys)
+        counts = whole and total < LARGEST_COUNT
+        unit = 1.0 if counts else n_present / total
+        return cls(weighted, counts, unit, total * unit, n_present)
+
+
+# --- the second pass: a few thousand rows ---------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Pick:
+    """The task of the second pass: hand over some rows, with response and weight."""
+
+    places: tuple[NDArray[np.intp], ...]
+
+    def __call__(self, rows: RawRows, part: int) -> list[Floats]:
+        weights = np.ones(rows.n_rows) if rows.weights is None else np.asarray(rows.weights)
+        picked = np.flatnonzero(weights)[self.places[part]]
+        y: Any = rows.y
+        columns = (rows.X[picked], np.asarray(y)[picked], weights[picked])
+        return [np.column_stack(columns).astype(np.float64)]
+
+
+def _standard_rows(parts: Parts, surveys: list[_Survey]) -> Floats:
+    """Gather evenly spaced rows among those present."""
+    ends = np.cumsum([survey.n_present for survey in surveys])
+    wanted = standard_places(int(ends[-1]))
+    cuts = np.searchsorted(wanted, ends)
+    places = tuple(
+        wanted[low:high] - first
+        for low, high, first in zip([0, *cuts[:-1]], cuts, [0, *ends[:-1].tolist()], strict=True)
+    )
+    return np.concatenate(parts.fold(_Pick(places)))
+
+
+def _units(
+    surveys: list[_Survey], standard: Floats, weighing: _Weighing, *, centred: bool
+) -> tuple[Units, Units]:
+    """Find the units of the features and of the response."""
+    lowest = np.min([survey.lowest for survey in surveys if survey.n_rows], axis=0)
+    highest = np.max([survey.highest for survey in surveys if survey.n_rows], axis=0)
+    weights = standard[:, -1] * weighing.unit if weighing.weighted else None
+    features, target = (
+        Units.of_sample(
+            standard[:, columns], weights, lowest[extent], highest[extent], centred=centred
+        )
+        for columns, extent in (
+            (slice(None, -2), slice(None, -1)),
+            (slice(-2, -1), slice(-1, None)),
+        )
+    )
+    return features, target.without_jitter()

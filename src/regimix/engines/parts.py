@@ -1,0 +1,199 @@
+"""Parts of a table that does not fit into memory, read one by one.
+
+Whoever holds the parts applies a task to each and adds up what it says. ``LocalParts`` reads them
+here, one after the other and the next one meanwhile; ``engines.dask`` lets workers do it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regimix.engines.fold import combine
+from regimix.errors import DataError, RegimixError
+
+__all__ = ["LocalParts", "PartTable", "Parts", "PassStopped", "RawRows", "Watch", "name_of"]
+
+# Told how many parts of how many a pass has done (the number may not be known); a true answer stops
+# it.
+Watch = Callable[[int, int | None], Any]
+
+
+class PassStopped(Exception):  # noqa: N818 - not an error: whoever asked may have an answer already
+    """A pass over the table ended early: "time_limit" or "callback"."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, eq=False)
+class RawRows:
+    """Numbers of one part as its reader gives them.
+
+    Attributes
+    ----------
+    X : ndarray of shape (k, d)
+    y : ndarray of shape (k,) or None
+    weights : ndarray of shape (k,) or None
+    name : str or None
+        What messages call it.
+    """
+
+    X: NDArray[Any]
+    y: NDArray[Any] | None
+    weights: NDArray[Any] | None = None
+    name: str | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the part."""
+        return int(self.X.shape[0])
+
+
+@dataclass(frozen=True)
+class PartTable:
+    """A table that is read in parts: what ``fit`` takes in the place of X and y.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The features.
+    target_name : str
+        The response.
+    readers : tuple of callable
+        Each reads a part of the table, in one or several pieces; they can be sent to workers.
+    part_names : tuple of str
+        What the parts are called in messages, one for each reader.
+    on_cluster : bool
+        Whether workers of a Dask cluster are to read it, not this machine.
+    """
+
+    names: tuple[str, ...]
+    target_name: str
+    readers: tuple[Callable[[], Iterable[RawRows]], ...]
+    part_names: tuple[str, ...]
+    on_cluster: bool = False
+
+    def local_parts(self) -> LocalParts:
+        """Read the parts here, one after the other."""
+        return LocalParts(self._pieces)
+
+    def _pieces(self) -> Iterator[RawRows]:
+        for name, reader in zip(self.part_names, self.readers, strict=True):
+            try:
+                for piece in reader():
+                    yield replace(piece, name=piece.name or name)
+            except (OSError, ValueError) as error:
+                if isinstance(error, RegimixError):
+                    raise
+                raise DataError(
+                    f"{name} cannot be read: {type(error).__name__}: {str(error).rstrip('.')}. "
+                    "Repair it or leave it out."
+                ) from error
+
+
+class Parts(Protocol):
+    """Parts of a table, wherever they are; always the same rows in the same order."""
+
+    watch: Watch | None
+    deadline: float | None
+    part_names: tuple[str, ...] | None
+
+    @property
+    def n_passes(self) -> int:
+        """Passes over the table so far."""
+        ...
+
+    def fold(self, task: Callable[[RawRows, int], Any]) -> Any:
+        """Add up ``task(rows, number of the part)``, in the order of the parts."""
+        ...
+
+    def map_rows(
+        self,
+        task: Callable[[RawRows, int], NDArray[Any]],
+        lengths: tuple[int, ...],
+        dtype: np.dtype[Any],
+    ) -> Any:
+        """Put together what the task says of each row."""
+        ...
+
+
+class LocalParts:
+    """Parts that are read here, one after the other.
+
+    Parameters
+    ----------
+    read : callable
+        Yields the parts, anew at every call.
+    """
+
+    def __init__(self, read: Callable[[], Iterable[RawRows]]) -> None:
+        self._read = read
+        self.part_names: tuple[str, ...] | None = None
+        self._n_parts: int | None = None
+        self.n_passes = 0
+        self.watch: Watch | None = None
+        # Seconds of time.monotonic() after which a pass is given up.
+        self.deadline: float | None = None
+
+    def fold(self, task: Callable[[RawRows, int], Any]) -> Any:
+        """Add up ``task(rows, number of the part)``, in the order of the parts."""
+        total: Any = None
+        for index, rows in self._each():
+            result = task(rows, index)
+            total = result if index == 0 else combine(total, result)
+        return total
+
+    def map_rows(
+        self,
+        task: Callable[[RawRows, int], NDArray[Any]],
+        lengths: tuple[int, ...],
+        dtype: np.dtype[Any],
+    ) -> NDArray[Any]:
+        """Put together what the task says of each row."""
+        out = np.empty(sum(lengths), dtype=dtype)
+        first, deadline = 0, self.deadline
+        self.deadline = None  # the answer is there: what is left is to apply it
+        for index, rows in self._each():
+            out[first : first + lengths[index]] = task(rows, index)
+            first += lengths[index]
+        self.deadline = deadline
+        return out
+
+    def _each(self) -> Iterator[tuple[int, RawRows]]:
+        """Count the parts, look at the clock and tell how far a pass is."""
+        index = -1
+        for index, rows in enumerate(_ahead(self._read())):
+            if self.deadline is not None and time.monotonic() > self.deadline:
+                raise PassStopped("time_limit")
+            yield index, rows
+            if self.watch is not None and self.watch(index + 1, self._n_parts):
+                raise PassStopped("callback")
+        self._n_parts = index + 1
+        self.n_passes += 1
+
+
+def name_of(part: int, names: Sequence[str] | None) -> str:
+    """Name a part in a message."""
+    return f"part {part} of the table (counting from 0)" if names is None else names[part]
+
+
+def _ahead(parts: Iterable[RawRows]) -> Iterator[RawRows]:
+    """Read the next part while this one is worked on."""
+    nothing = object()
+    remaining = iter(parts)
+    with ThreadPoolExecutor(1) as reader:
+        waiting = reader.submit(next, remaining, nothing)
+        while True:
+            rows: Any = waiting.result()
+            if rows is nothing:
+                return
+            waiting = reader.submit(next, remaining, nothing)
+            yield rows

@@ -1,0 +1,221 @@
+"""EM on all rows, from a fit to a sample: one round is mostly enough, and knows that it is.
+
+A round of EM takes away a part of the error: all but the share of the information that is missing
+because rows may belong elsewhere. That share is summed in the same pass (Louis 1982), so what is
+left to gain after a round is known without another look at the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regimix.engines.base import Engine, RowSums
+from regimix.engines.mixed import Law, MixtureSums, mixture_sums
+from regimix.engines.parts import PassStopped
+from regimix.trimmed.gram import NormalEquations
+
+__all__ = ["LARGEST_SUMS", "SMALLEST_SCALE", "Polished", "maximised", "polish", "refit"]
+
+Floats = NDArray[np.float64]
+
+ROUNDS = 40
+# A round that leaves less than this to gain, per square root of the rows, is the last.
+LEFT = 1e-3
+# Steps are not added up to more than so many.
+LONGEST_STRIDE = 100.0
+# Components share their doubtful rows: errors of one are errors of another, so that what a round
+# leaves may be twice what each of them knows by itself.
+SHARED_DOUBT = 2.0
+# Components that miss more than this of their information are not clear of each other: there rounds
+# go on until what one gains is so many times less than what may be left.
+CLEAR = 0.1
+FURTHER = 10.0
+# Sums of a pass: at most this many numbers (512 MiB). Of wider tables doubt is not summed.
+LARGEST_SUMS = 1 << 26
+# No noise level below this, in units of the standardised response.
+SMALLEST_SCALE = 1e-9
+# Of the information in a direction, no more than this is taken to be missing.
+MOST_MISSING = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class Polished:
+    """Where EM ended.
+
+    Attributes
+    ----------
+    law : Law
+    sums : MixtureSums or None
+        Sums over the rows with residuals at the law, their shares those of the round before; None
+        without a round, or without doubt.
+    stopped : str or None
+        Why the rows could not be looked at until the end.
+    """
+
+    law: Law
+    sums: MixtureSums | None = None
+    stopped: str | None = None
+
+
+def polish(
+    engine: Engine,
+    law: Law,
+    rounds: int = ROUNDS,
+    note: Callable[[int, Law], None] | None = None,
+) -> Polished:
+    """Run EM on all rows until next to nothing is left to gain.
+
+    ``note`` is told of every round.
+    """
+    mass, p = engine.problem.mass, engine.problem.n_columns
+    with_doubt = len(law.scale) * p**2 <= LARGEST_SUMS
+    polished, leap, gains = Polished(law), _Leap(), [-np.inf]
+    for step in range(rounds):
+        try:
+            found = mixture_sums(engine, law, with_doubt=with_doubt)
+        except PassStopped as stop:
+            return replace(polished, stopped=stop.reason)
+        if found.log_gain < gains[-1] and leap.landing is not None:
+            law = leap.taken_back()
+            continue
+        gains.append(found.log_gain)
+        new = maximised(law, found, mass)
+        left = _left_to_gain(law, new, found, gains[-1] - gains[-2])
+        polished = Polished(new, _advanced(found, new.thetas - law.thetas) if with_doubt else None)
+        if note is not None:
+            note(step + 1, new)
+        if left < LEFT * np.sqrt(mass):
+            break
+        law = leap.next(law, new, mass)
+    return polished
+
+
+class _Leap:
+    """Two rounds of EM show where many would end: the third begins there (SQUAREM).
+
+    Slow directions shrink by nearly the same factor every round, so that steps can be added up.
+    """
+
+    def __init__(self) -> None:
+        self._path: list[Law] = []
+        self.landing: Law | None = None
+
+    def next(self, law: Law, new: Law, mass: float) -> Law:
+        """Return the law to go on from, after a round that led from one law to another."""
+        self._path = [*self._path, new] if self._path else [law, new]
+        self.landing = None
+        if len(self._path) < 3:
+            return new
+        points = [_flat(known, new, mass) for known in self._path]
+        first, second = points[1] - points[0], points[2] - points[1]
+        bend = second - first
+        stride = float(np.linalg.norm(first) / max(float(np.linalg.norm(bend)), 1e-300))
+        if not 1.0 < stride < LONGEST_STRIDE:
+            self._path = self._path[1:]
+            return new
+        self._path, self.landing = [], new
+        return _bent(points[0] + 2 * stride * first + stride**2 * bend, new, mass)
+
+    def taken_back(self) -> Law:
+        """Return where EM itself had come to, before a leap that went too far."""
+        assert self.landing is not None
+        law, self.landing = self.landing, None
+        return law
+
+
+def _flat(law: Law, unit: Law, mass: float) -> Floats:
+    """Write a law as one vector, about in units of standard errors."""
+    size = np.sqrt(unit.share * mass)
+    slopes = law.thetas * (size / unit.scale)[:, None]
+    return np.concatenate([slopes.ravel(), np.log(law.scale) * size, np.log(law.share) * size])
+
+
+def _bent(point: Floats, unit: Law, mass: float) -> Law:
+    """Read a law from such a vector."""
+    m, p = unit.thetas.shape
+    size = np.sqrt(unit.share * mass)
+    share = np.exp(point[m * p + m :] / size)
+    return replace(
+        unit,
+        thetas=point[: m * p].reshape(m, p) * (unit.scale / size)[:, None],
+        scale=np.maximum(np.exp(point[m * p : m * p + m] / size), SMALLEST_SCALE),
+        share=share * min(1.0, (1 - 1e-9) / float(share.sum())),
+    )
+
+
+def maximised(law: Law, found: MixtureSums, mass: float) -> Law:
+    """Fit each component to its rows."""
+    fits = [
+        refit(theta, scale, found.sums[j], float(found.size[j]), float(found.square[j]))
+        for j, (theta, scale) in enumerate(zip(law.thetas, law.scale, strict=True))
+    ]
+    return replace(
+        law,
+        thetas=np.stack([theta for theta, _ in fits]),
+        scale=np.array([scale for _, scale in fits]),
+        share=np.clip(found.size / mass, 1e-12, 1 - 1e-9),
+    )
+
+
+def refit(
+    theta: Floats, scale: float, sums: RowSums, size: float, square: float
+) -> tuple[Floats, float]:
+    """Solve one component's normal equations; a component of too few rows stays as it is."""
+    if size <= theta.size + 1:
+        return theta, scale
+    normal = NormalEquations(theta.size)
+    normal.refresh(sums)
+    solution, _ = normal.solve(theta)
+    step = solution - theta
+    left = square - float(step @ (2 * sums.moment - sums.gram @ step))
+    return solution, max(np.sqrt(max(left, 0.0) / (size - theta.size)), SMALLEST_SCALE)
+
+
+def _advanced(found: MixtureSums, steps: Floats) -> MixtureSums:
+    """Move the residuals of sums to new coefficients."""
+    sums, square = [], found.square.copy()
+    for j, (old, step) in enumerate(zip(found.sums, steps, strict=True)):
+        moment = old.moment - old.gram @ step
+        square[j] = max(square[j] - float(step @ (old.moment + moment)), 0.0)
+        sums.append(RowSums(old.gram, moment))
+    return replace(found, sums=tuple(sums), square=square)
+
+
+def _left_to_gain(law: Law, new: Law, found: MixtureSums, gained: float) -> float:
+    """Foresee what further rounds gain, from what is missing and from what the last one gained."""
+    if found.doubt is None:
+        return FURTHER * gained
+    total, most = 0.0, 0.0
+    for j, sums in enumerate(found.sums):
+        if found.size[j] <= len(sums.moment) + 1:
+            continue
+        step = (new.thetas[j] - law.thetas[j]) / new.scale[j]
+        gain, missing = _missed(sums.gram, found.doubt[j], step)
+        # Scales and shares close in as slowly as the slowest direction.
+        stretch = np.log(new.scale[j] / law.scale[j]) ** 2
+        growth = 0.5 * np.log(new.share[j] / law.share[j]) ** 2
+        total += gain + missing**2 * found.size[j] * (stretch + growth)
+        most = max(most, missing)
+    left = SHARED_DOUBT**2 * float(total)
+    # Where components blur into each other, what each of them knows by itself is too little.
+    return left if most < CLEAR else max(left, FURTHER * gained)
+
+
+def _missed(gram: Floats, doubt: Floats, step: Floats) -> tuple[float, float]:
+    """Return what a step of EM leaves to gain, and the largest share of information missing.
+
+    In the basis where the Gram matrix is one and doubt is diagonal, an error shrinks to its share
+    that is missing; the step is the rest of it.
+    """
+    values, vectors = np.linalg.eigh(gram)
+    usable = values > 1e-12 * values[-1]
+    root = vectors[:, usable] * np.sqrt(values[usable])
+    inverse = vectors[:, usable] / np.sqrt(values[usable])
+    missing, basis = np.linalg.eigh(inverse.T @ doubt @ inverse)
+    missing = np.clip(missing, 0.0, MOST_MISSING)
+    error = missing / (1 - missing) * (basis.T @ (root.T @ step))
+    return 0.5 * float((1 - missing) @ error**2), float(missing.max(initial=0.0))

@@ -1,0 +1,62 @@
+"""Where a fit meets its checkpoint: when it is opened, what is noted, when it is done with."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regimix.engines.base import Engine, Sample
+from regimix.engines.mixed import Law
+from regimix.frame import Frame
+from regimix.mixture.checkpoint import Checkpoint, fingerprint
+from regimix.mixture.polish import ROUNDS, Polished, polish
+from regimix.mixture.settings import Settings
+
+__all__ = ["finish_checkpoint", "open_checkpoint", "resumed_polish"]
+
+Floats = NDArray[np.float64]
+
+# Ends after which there is nothing to go on with. (A budget of starts ends Algorithm 2, too.)
+ENDS = ("nothing improves", "all found", "none accepted")
+NET_ENDS = (*ENDS, "max_starts")
+# Rows that tell one table from another, where a fit draws none.
+TELLING_ROWS = 1000
+
+
+def open_checkpoint(
+    engine: Engine, settings: Settings, sample: Sample | None = None, init: Floats | None = None
+) -> Checkpoint | None:
+    """Open the file that was asked for, if it belongs to these rows and settings."""
+    if settings.checkpoint is None:
+        return None
+    sample = engine.sample(TELLING_ROWS, settings.seed) if sample is None else sample
+    frame = engine.problem
+    units = [getattr(frame, field.name) for field in fields(Frame)]
+    parts: list[Any] = [value if isinstance(value, np.ndarray) else repr(value) for value in units]
+    parts += [sample.Z, sample.y, sample.weights, "" if init is None else init]
+    return Checkpoint.open(settings.checkpoint, fingerprint(settings, *parts))
+
+
+def resumed_polish(engine: Engine, law: Law, saved: Checkpoint | None) -> Polished:
+    """Run EM on all rows, from the round that was noted last."""
+    if saved is None:
+        return polish(engine, law)
+    known = saved.get("polish")
+    done = 0
+    if known is not None:
+        done = int(known.pop("round"))
+        law = Law(**known)
+
+    def note(step: int, now: Law) -> None:
+        saved.put("polish", {"round": done + step, **vars(now)})
+
+    return polish(engine, law, ROUNDS - done, note)
+
+
+def finish_checkpoint(saved: Checkpoint | None, stopped: str, *, net: bool = False) -> None:
+    """Remove the file of a fit that came to its end; a fit that was stopped may go on from it."""
+    if saved is not None and stopped in (NET_ENDS if net else ENDS):
+        saved.done()

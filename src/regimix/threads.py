@@ -1,0 +1,67 @@
+"""Threads: of BLAS for wide tables, of our own over blocks of rows for all others.
+
+Rows are read in chunks that fit the cache, so a product is as large as the table is wide, however
+many rows there are. Handing a small product to several threads costs more than it saves, and far
+more on a machine that is busy with something else: they wait for each other at full speed. Blocks
+of many rows are worth a thread each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from typing import TypeVar
+
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+__all__ = ["fitting_threads", "in_threads"]
+
+# Columns from which the products of one chunk are worth more than one thread.
+WIDE_TABLE = 256
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+# Blocks of rows that may be worked on side by side.
+_ALLOWED: ContextVar[int] = ContextVar("allowed_threads", default=1)
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Find the BLAS libraries that are loaded; they stay the same."""
+    return ThreadpoolController()
+
+
+@contextmanager
+def fitting_threads(n_columns: int) -> Iterator[None]:
+    """Keep BLAS to one thread while a table that is not wide is worked on.
+
+    What BLAS was allowed before is then allowed to us: whoever limits threads, by OMP_NUM_THREADS
+    or by threadpoolctl, limits these too.
+    """
+    if n_columns >= WIDE_TABLE:
+        yield
+        return
+    blas = _controller().select(user_api="blas")
+    before = max((library["num_threads"] for library in blas.info()), default=1)
+    token = _ALLOWED.set(max(before, _ALLOWED.get()))
+    try:
+        with blas.limit(limits=1):
+            yield
+    finally:
+        _ALLOWED.reset(token)
+
+
+def in_threads(function: Callable[[S], T], items: Sequence[S]) -> Iterable[T]:
+    """Apply a function to items, some at a time side by side; results come in order."""
+    threads = min(_ALLOWED.get(), len(items))
+    if threads <= 1:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        # A few at a time: results that wait to be added take memory.
+        for first in range(0, len(items), 2 * threads):
+            yield from pool.map(function, items[first : first + 2 * threads])
