@@ -30,7 +30,7 @@ LARGEST_EXPONENT = 700.0
 # Rows with a smaller share in a component do not enter its sums.
 MEMBER = 1e-2
 # Rows whose doubt is worth less than this part of a row do not enter its sums.
-CERTAIN = 1e-4
+CERTAIN = 1e-2
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,9 @@ class MixtureSums:
     doubt : ndarray of shape (m, p, p) or None
         The part of each Gram matrix that says nothing about the coefficients, because it is not
         certain that its rows belong to the component (Louis 1982); None if not asked for.
+    shared_doubt : ndarray of shape (m, 2) or None
+        How much doubt there is, and how much of it because rows may belong to another component
+        rather than to the background.
     """
 
     sums: tuple[RowSums, ...]
@@ -89,6 +92,7 @@ class MixtureSums:
     square: Floats
     log_gain: float
     doubt: Floats | None = None
+    shared_doubt: Floats | None = None
 
     def pick(self, index: Indices) -> MixtureSums:
         """Keep some components, in a given order."""
@@ -98,6 +102,7 @@ class MixtureSums:
             size=self.size[index],
             square=self.square[index],
             doubt=None if self.doubt is None else self.doubt[index],
+            shared_doubt=None if self.shared_doubt is None else self.shared_doubt[index],
         )
 
     def __add__(self, other: MixtureSums) -> MixtureSums:
@@ -188,6 +193,7 @@ class _Sums:
         self.block, self.law = block, law
         self.gram, self.moment = np.zeros((m, p, p)), np.zeros((m, p))
         self.doubt = np.zeros((m, p, p)) if with_doubt else None
+        self.shared = np.zeros((m, 2)) if with_doubt else None
         self.size, self.square, self.gain = np.zeros(m), np.zeros(m), 0.0
 
     def add(self, j: int, values: Floats, residuals: Floats, weights: Floats) -> Floats:
@@ -204,10 +210,18 @@ class _Sums:
         self.square[j] += float(near @ near)
         return values
 
-    def add_doubt(self, j: int, rooted: Floats, roots: Floats, unsure: Floats) -> None:
-        """Add what rows of a component do not say, because they may belong elsewhere."""
+    def add_doubt(
+        self, j: int, rooted: Floats, roots: Floats, unsure: Floats, other: Floats
+    ) -> None:
+        """Add what rows of a component do not say, because they may belong elsewhere.
+
+        ``unsure`` is the doubt about each row, ``other`` the part of it that other components make.
+        """
         assert self.doubt is not None
+        assert self.shared is not None
         rows = np.flatnonzero(unsure > CERTAIN)
+        weight = np.square(roots[rows])
+        self.shared[j] += weight @ unsure[rows], weight @ other[rows]
         factor = np.sqrt(unsure[rows])
         half, first = rooted[rows] * factor[:, None], roots[rows] * factor
         self.doubt[j, 1:, 1:] += half.T @ half
@@ -229,7 +243,7 @@ class _Sums:
         gram = self.gram[:, keep, keep]
         doubt = None if self.doubt is None else self.doubt[:, keep, keep]
         sums = tuple(RowSums(gram[j], moment[j]) for j in range(len(gram)))
-        return MixtureSums(sums, self.size, self.square, self.gain, doubt)
+        return MixtureSums(sums, self.size, self.square, self.gain, doubt, self.shared)
 
 
 def _centre(gram: Floats, offset: Floats) -> None:
@@ -252,14 +266,16 @@ def _block_sums(block: MemoryEngine, law: Law, with_doubt: bool, power: float) -
         posterior, log_total = _posterior(_log_odds(residuals, law), law)
         weights = None if row_weights is None else row_weights[rows] ** power
         sums.gain += float(log_total.sum() if weights is None else log_total @ weights)
+        claimed = posterior.sum(axis=0)
         for j in range(len(law.scale)):
             members = np.flatnonzero(posterior[j] > MEMBER)
             share, near = posterior[j, members], residuals[j, members]
             weight = share if weights is None else share * weights[members]
             rooted = sums.add(j, values.take(members, axis=0), near, weight)
             if with_doubt:
-                unsure = (1 - share) * (near / law.scale[j]) ** 2
-                sums.add_doubt(j, rooted, np.sqrt(weight), unsure)
+                far = np.square(near / law.scale[j])
+                other = (claimed[members] - share) * far
+                sums.add_doubt(j, rooted, np.sqrt(weight), (1 - share) * far, other)
     return sums.done()
 
 

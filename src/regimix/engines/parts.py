@@ -159,22 +159,23 @@ class LocalParts:
     ) -> NDArray[Any]:
         """Put together what the task says of each row."""
         out = np.empty(sum(lengths), dtype=dtype)
-        first, deadline = 0, self.deadline
-        self.deadline = None  # the answer is there: what is left is to apply it
-        for index, rows in self._each():
+        first = 0
+        # The answer is there: what is left is to apply it.
+        for index, rows in self._each(to_the_end=True):
             out[first : first + lengths[index]] = task(rows, index)
             first += lengths[index]
-        self.deadline = deadline
         return out
 
-    def _each(self) -> Iterator[tuple[int, RawRows]]:
+    def _each(self, *, to_the_end: bool = False) -> Iterator[tuple[int, RawRows]]:
         """Count the parts, look at the clock and tell how far a pass is."""
         index = -1
         for index, rows in enumerate(_ahead(self._read())):
-            if self.deadline is not None and time.monotonic() > self.deadline:
+            late = self.deadline is not None and time.monotonic() > self.deadline
+            if late and not to_the_end:
                 raise PassStopped("time_limit")
             yield index, rows
-            if self.watch is not None and self.watch(index + 1, self._n_parts):
+            stop = self.watch is not None and self.watch(index + 1, self._n_parts)
+            if stop and not to_the_end:
                 raise PassStopped("callback")
         self._n_parts = index + 1
         self.n_passes += 1

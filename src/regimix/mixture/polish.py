@@ -83,8 +83,7 @@ def polish(
             law = leap.taken_back()
             continue
         gains.append(found.log_gain)
-        new = maximised(law, found, mass)
-        left = _left_to_gain(law, new, found, gains[-1] - gains[-2])
+        new, left = _improved(law, found, mass, gains[-1] - gains[-2])
         polished = Polished(new, _advanced(found, new.thetas - law.thetas) if with_doubt else None)
         if note is not None:
             note(step + 1, new)
@@ -185,28 +184,38 @@ def _advanced(found: MixtureSums, steps: Floats) -> MixtureSums:
     return replace(found, sums=tuple(sums), square=square)
 
 
-def _left_to_gain(law: Law, new: Law, found: MixtureSums, gained: float) -> float:
-    """Foresee what further rounds gain, from what is missing and from what the last one gained."""
-    if found.doubt is None:
-        return FURTHER * gained
-    total, most = 0.0, 0.0
+def _improved(law: Law, found: MixtureSums, mass: float, gained: float) -> tuple[Law, float]:
+    """Make a round, and foresee what further ones gain.
+
+    Where components are clear of each other, what EM leaves of an error is known, and taken away
+    too: what is left then is due to the doubt that components share.
+    """
+    new = maximised(law, found, mass)
+    if found.doubt is None or found.shared_doubt is None:
+        return new, FURTHER * gained
+    left, shared, slow, most = 0.0, 0.0, 0.0, 0.0
+    thetas = new.thetas.copy()
     for j, sums in enumerate(found.sums):
         if found.size[j] <= len(sums.moment) + 1:
             continue
         step = (new.thetas[j] - law.thetas[j]) / new.scale[j]
-        gain, missing = _missed(sums.gram, found.doubt[j], step)
+        rest, gain, missing = _missed(sums.gram, found.doubt[j], step)
+        thetas[j] += rest * new.scale[j]
+        all_doubt, others = found.shared_doubt[j]
+        left += gain
+        shared += gain * ((SHARED_DOUBT * others / max(all_doubt, 1e-300)) ** 2 + missing**2)
         # Scales and shares close in as slowly as the slowest direction.
         stretch = np.log(new.scale[j] / law.scale[j]) ** 2
         growth = 0.5 * np.log(new.share[j] / law.share[j]) ** 2
-        total += gain + missing**2 * found.size[j] * (stretch + growth)
+        slow += (SHARED_DOUBT * missing) ** 2 * float(found.size[j] * (stretch + growth))
         most = max(most, missing)
-    left = SHARED_DOUBT**2 * float(total)
-    # Where components blur into each other, what each of them knows by itself is too little.
-    return left if most < CLEAR else max(left, FURTHER * gained)
+    if most < CLEAR:
+        return replace(new, thetas=thetas), shared + slow
+    return new, max(SHARED_DOUBT**2 * left + slow, FURTHER * gained)
 
 
-def _missed(gram: Floats, doubt: Floats, step: Floats) -> tuple[float, float]:
-    """Return what a step of EM leaves to gain, and the largest share of information missing.
+def _missed(gram: Floats, doubt: Floats, step: Floats) -> tuple[Floats, float, float]:
+    """Return what a step of EM leaves of an error, what is to gain by it, and the share missing.
 
     In the basis where the Gram matrix is one and doubt is diagonal, an error shrinks to its share
     that is missing; the step is the rest of it.
@@ -218,4 +227,5 @@ def _missed(gram: Floats, doubt: Floats, step: Floats) -> tuple[float, float]:
     missing, basis = np.linalg.eigh(inverse.T @ doubt @ inverse)
     missing = np.clip(missing, 0.0, MOST_MISSING)
     error = missing / (1 - missing) * (basis.T @ (root.T @ step))
-    return 0.5 * float((1 - missing) @ error**2), float(missing.max(initial=0.0))
+    gain = 0.5 * float((1 - missing) @ error**2)
+    return inverse @ (basis @ error), gain, float(missing.max(initial=0.0))

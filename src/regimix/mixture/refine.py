@@ -67,6 +67,8 @@ def make_exact(
         left = runs[0].objective[-1] / max(mass - thetas.shape[1], 1.0)
         scales[j] = max(np.sqrt(left), SMALLEST_SCALE)
         labelling = Likeliest(law, (*labelling.exact, (int(j), follower.keeper(0))))
+    if not labelling.exact:
+        return law, labelling
     return replace(law, thetas=thetas, scale=scales), labelling
 
 

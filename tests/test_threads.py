@@ -1,0 +1,79 @@
+"""Threads: never more than BLAS was allowed, and the same answer for any number of them."""
+
+import threading
+
+import numpy as np
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from regimix import threads
+from regimix.engines import memory
+from regimix.engines.memory import MemoryEngine
+from regimix.engines.mixed import Law, mixture_sums
+from regimix.problem import Problem
+
+
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def allow(monkeypatch, count):
+    """Let so many threads work, whatever the machine has."""
+    monkeypatch.setattr(threads, "_ALLOWED", type("Fixed", (), {"get": lambda self: count})())
+
+
+def test_items_are_worked_on_in_order_and_side_by_side(monkeypatch):
+    allow(monkeypatch, 3)
+    used = set()
+    together = threading.Barrier(3, timeout=20)
+
+    def work(item):
+        used.add(threading.get_ident())
+        if item < 3:
+            together.wait()
+        return item * item
+
+    assert list(threads.in_threads(work, range(20))) == [i * i for i in range(20)]
+    assert len(used) == 3
+
+
+def test_blas_has_one_thread_meanwhile_and_its_own_again_after():
+    before = blas_threads()
+    with threads.fitting_threads(50):
+        assert blas_threads() == {1}
+        with threads.fitting_threads(50):
+            assert blas_threads() == {1}
+        assert blas_threads() == {1}
+    assert blas_threads() == before
+
+
+def test_wide_tables_leave_threads_to_blas():
+    before = blas_threads()
+    with threads.fitting_threads(threads.WIDE_TABLE):
+        assert blas_threads() == before
+        assert threads._ALLOWED.get() == 1
+
+
+def test_whoever_limits_blas_limits_us():
+    with threadpool_limits(1, "blas"), threads.fitting_threads(50):
+        assert threads._ALLOWED.get() == 1
+
+
+def test_sums_are_the_same_to_the_last_bit_for_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(memory, "BLOCK_ROWS", 64)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1000, 3))
+    problem = Problem.from_arrays(X, X @ [1.0, 2.0, 3.0] + rng.standard_normal(1000))
+    engine = MemoryEngine(problem)
+    law = Law(rng.standard_normal((2, 4)), np.ones(2), np.full(2, 0.4), -3.0)
+    found = []
+    for count in (1, 2, 5):
+        allow(monkeypatch, count)
+        sums = mixture_sums(engine, law, with_doubt=True)
+        rows = np.arange(0, 1000, 3)
+        plain = engine.sums(rows, engine.residuals_of(rows, law.thetas[0]))
+        block = engine.residual_block(law.thetas)
+        found.append((sums.sums[0].gram, sums.doubt, plain.gram, block, engine.draw(50, 7).y))
+        engine = MemoryEngine(problem)
+    for other in found[1:]:
+        for mine, theirs in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
