@@ -6,7 +6,7 @@ import pytest
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import ParameterError
 from regimix.problem import Problem
-from regimix.search.subspace import find_subspace
+from regimix.search.subspace import find_subspace, shapeless
 from regimix.search.whiten import whiten
 from regimix.synth import make_mlrc
 
@@ -153,3 +153,28 @@ def test_wrong_settings_are_refused():
         find_subspace(W, y, None, 0, permutations=0)
     with pytest.raises(ParameterError, match="rng"):
         find_subspace(W, y, None, 1)
+
+
+@pytest.mark.parametrize("features", ["gaussian", "long rows"])
+def test_single_precision_finds_the_same_directions(features):
+    W, y, _ = whitened(0, 3000, 15, 3)
+    if features == "long rows":  # these are brought to equal length
+        W = W * np.random.default_rng(0).lognormal(size=(len(W), 1))
+    found = [
+        find_subspace(W, y, None, 3, rng=np.random.default_rng(0), single=single)
+        for single in (False, True)
+    ]
+    np.testing.assert_allclose(found[1].spectrum, found[0].spectrum, rtol=1e-4, atol=1e-7)
+    assert found[1].certain == found[0].certain
+    assert np.linalg.svd(found[0].basis.T @ found[1].basis)[1].min() > 1 - 1e-6
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_shapeless_is_what_shows_no_direction(seed):
+    W, y, _ = whitened(seed, 3000, 15, 2)
+    rng = np.random.default_rng(seed)
+    ones = np.ones(len(y))
+    assert not shapeless(W, y, ones, 3, "bounded", rng)
+    answers = [shapeless(W, rng.permutation(y), ones, 3, "bounded", rng) for _ in range(12)]
+    # One in thirteen is above twelve others by chance.
+    assert sum(answers) >= 9

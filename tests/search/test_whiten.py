@@ -112,3 +112,12 @@ def test_a_weighted_quantile_is_a_quantile_of_copies(times, level):
     copies = np.sort(np.repeat(values, times))
     place = int(np.ceil(level * copies.size * (1 - 1e-12))) - 1
     assert weighted_quantile(values, times.astype(float), level) == copies[place]
+
+
+@few
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=40), st.floats(0.01, 0.99))
+def test_equal_weights_need_no_sort(numbers, level):
+    values = np.array(numbers, dtype=float)
+    place = int(np.ceil(level * values.size * (1 - 1e-12))) - 1
+    equal = weighted_quantile(values, np.full(values.size, 0.3), level)
+    assert equal == np.sort(values)[max(place, 0)]

@@ -22,7 +22,6 @@ from regimix.mixture.excerpt import Excerpt, excerpt_rows
 from regimix.mixture.inference import infer
 from regimix.mixture.kregimes import assign_nearest, nearest_regimes, plain_count
 from regimix.mixture.labelling import Likeliest, Ordered, label_counts
-from regimix.mixture.moves import search_model
 from regimix.mixture.net import search_net
 from regimix.mixture.polish import Polished
 from regimix.mixture.prune import MARGIN
@@ -36,6 +35,7 @@ from regimix.mixture.resume import finish_checkpoint, open_checkpoint, resumed_p
 from regimix.mixture.rowlaw import MOMENT_ROWS, RowLaw
 from regimix.mixture.selection import Selection
 from regimix.mixture.settings import Settings
+from regimix.mixture.stages import first_stage, search_in_stages, select_in_stages
 from regimix.mixture.worth import component_worths, needs_no_features
 from regimix.search.hunt import bulk_model
 from regimix.search.model import MEMBER, Fitted, Model, evaluate, refit
@@ -57,6 +57,8 @@ SEARCH_ROWS_PER_COEFFICIENT = 800
 # EM on the search's own rows once the moves are over.
 FINAL_ROUNDS = 40
 FINAL_TOLERANCE = 1e-5
+# Where a polish on more rows follows, rounds that would gain no more than this are left to it.
+FINAL_ENOUGH = 0.1
 # Who stopped the search by hand waits for the answer: it is what was found so far, unpolished.
 USER_WAITS = ("interrupted", "callback")
 # Where no component is found, this share of the rows is taken to follow the bulk.
@@ -126,10 +128,10 @@ def _fit_searched(
         rows, units = whitened_rows(sample, intercept=problem.fit_intercept)
         given = None if init is None else _given(rows, units.forth(init, sample.Z, rows.design))
         saved = open_checkpoint(engine, settings, sample, init)
+    partial = rows.n == limit and plain_count(settings) is None
     with clock.stage("search"):
-        found = _search(rows, units, settings, given, saved)
+        found = _search(rows, units, settings, given, saved, partial=partial)
     with clock.stage("polish"):
-        partial = rows.n == limit and plain_count(settings) is None
         polished = Polished(found.law)
         if partial and found.stopped not in USER_WAITS:
             polished = resumed_polish(engine, found.law, saved)
@@ -203,15 +205,20 @@ def _search(
     settings: Settings,
     given: Model | None,
     saved: Checkpoint | None = None,
+    *,
+    partial: bool = False,
 ) -> _Found:
-    """Search for the whole model on the sample; polish it there."""
+    """Search for the whole model on the sample; polish it there.
+
+    ``partial``: it is to be polished on more rows too.
+    """
     proposer = Proposer(
         np.random.default_rng(settings.seed),
         kind=settings.subspace,
         joint_only=settings.search == "joint",
         n_jobs=settings.n_jobs,
     )
-    state = search_model(
+    state = search_in_stages(
         rows,
         proposer,
         Control(settings),
@@ -225,27 +232,30 @@ def _search(
         fitted = nearest_regimes(rows, model, count, settings.seed)
     # A number that was asked for need not prove itself by a margin.
     margin = MARGIN if settings.n_components is None else 0.0
-    nothing = fitted.model.m == 0 or needs_no_features(rows, fitted, margin)
+    few = first_stage(rows)
+    nothing = fitted.model.m == 0 or needs_no_features(rows, fitted, margin, few)
     if fitted.model.m == 0 or (nothing and settings.n_components is None):
         fitted = _one_robust(rows)
     # Evidence was weighed against a bell; the model itself has a flat background.
     flat = rows.against_flat()
     settled = count is not None or nothing or state.stopped in USER_WAITS
     rounds = 0 if settled else FINAL_ROUNDS
-    final = refit(flat, fitted.model, rounds, tolerance=FINAL_TOLERANCE)
+    enough = FINAL_ENOUGH if partial and few is not rows else 0.0
+    final = refit(flat, fitted.model, rounds, tolerance=FINAL_TOLERANCE, enough=enough)
     if final.model.m != fitted.model.m:
         final = evaluate(flat, fitted.model)
     return _Found(
         _law(rows, units, final.model),
         fitted.model.origin,
         min(fitted.score, 0.0) if nothing else fitted.score,
-        component_worths(rows, fitted),
+        component_worths(rows, fitted, few),
         tuple(state.attempts),
         state.stopped,
-        _ranks(rows, fitted),
+        _ranks(rows, fitted, few),
         proposer.spectrum,
         # A given number was not chosen, and a search that was stopped must not go on here.
-        state.path.select(
+        select_in_stages(
+            state.path,
             rows,
             fitted,
             complete=settings.n_components is None and state.stopped == "nothing improves",
@@ -272,8 +282,12 @@ def _one_robust(rows: Rows) -> Fitted:
     return evaluate(rows, replace(bulk_model(rows), share=np.array([BULK_SHARE])))
 
 
-def _ranks(rows: Rows, fitted: Fitted) -> tuple[int, ...]:
-    """Return how many coefficients each component's rows determine."""
+def _ranks(rows: Rows, fitted: Fitted, few: Rows) -> tuple[int, ...]:
+    """Return how many coefficients each component's rows determine; few may determine all."""
+    if few is not rows:
+        in_few = _ranks(few, evaluate(few, fitted.model), few)
+        if min(in_few, default=0) == rows.width:
+            return in_few
     ranks = []
     for posterior in fitted.posterior[:-1]:
         members = np.flatnonzero(posterior > MEMBER)

@@ -28,7 +28,7 @@ from regimix.search.model import (
 from regimix.search.propose import RAW_WIDTH, Proposer
 from regimix.search.rows import Rows
 
-__all__ = ["search_model"]
+__all__ = ["blurred", "promising", "search_model"]
 
 Indices = NDArray[np.intp]
 
@@ -53,6 +53,10 @@ LEFT_OVER = 0.2
 SETTLED_SHARE = 0.5
 # A component this many times wider than the sharpest may hide several.
 BROAD = 3.0
+# Moves that a search of few rows leaves to that of many rows which follows it, and the other way
+# round: new components show best among many rows, halves that were swapped among few already.
+FOR_MANY_ROWS = frozenset({"add", "split"})
+FOR_FEW_ROWS = frozenset({"again"})
 
 NONE: Indices = np.empty(0, dtype=np.intp)
 
@@ -65,6 +69,8 @@ def search_model(
     n_components: int | None = None,
     given: Model | None = None,
     checkpoint: Checkpoint | None = None,
+    known: Fitted | None = None,
+    preview: bool = False,
 ) -> Search:
     """Find the components of the rows; their number is found too unless it is given.
 
@@ -75,9 +81,14 @@ def search_model(
     checkpoint : Checkpoint, optional
         Where each accepted move is written down. A search that finds one of its own there goes on
         from it, to the same end.
+    known, preview : Fitted, bool
+        See ``Search``.
     """
-    empty = evaluate(rows, empty_model(rows.width))
-    state = Search(rows, proposer, control, empty, n_components, checkpoint)
+    current = evaluate(rows, empty_model(rows.width)) if known is None else known
+    state = Search(
+        rows, proposer, control, current, n_components, checkpoint, known=known, preview=preview
+    )
+    state.path.see(current)
     try:
         state.resume()
         if state.phase == "first":
@@ -98,6 +109,8 @@ def search_model(
 
 def _move(state: Search) -> None:
     """Add and replace until nothing improves."""
+    if state.preview and not promising(state):
+        return  # more rows will show more
     for step in range(state.steps, MAX_MOVES):
         state.steps = step + 1
         if _complete(state) or not (_try_add(state) or _try_replace(state)):
@@ -115,6 +128,26 @@ def _clear(state: Search) -> bool:
     if model.m == 0 or model.background >= LEFT_OVER:
         return False
     return float(model.scale.max()) < BLUR * state.rows.spread()
+
+
+def _left_out(state: Search) -> frozenset[str]:
+    """Return the moves that are not made here, because another stage makes them."""
+    if not _clear(state):
+        return frozenset()
+    if state.preview:
+        return FOR_MANY_ROWS
+    return FOR_FEW_ROWS if state.current is state.known else frozenset()
+
+
+def promising(state: Search) -> bool:
+    """Say whether the model is one to go on from: clear, or sharp for most rows."""
+    return _clear(state) or _mostly_sharp(state)
+
+
+def blurred(state: Search) -> bool:
+    """Say whether several components are there, and none is sharp: much noise, not few rows."""
+    scale = state.current.model.scale
+    return scale.size > 1 and float(scale.min()) > BLUR * state.rows.spread()
 
 
 def _mostly_sharp(state: Search) -> bool:
@@ -136,7 +169,7 @@ def _broad(state: Search) -> Indices:
 def _match_count(state: Search) -> None:
     """Force the number of components: cheapest deletions, or best additions and splits."""
     count = state.target
-    if count is None:
+    if count is None or state.preview:
         return
     while state.current.model.m > count:
         trials = [
@@ -255,12 +288,14 @@ def _in_place(
 def _first(state: Search, given: Model | None) -> None:
     """Fill the empty model: one source, and the others too when its answer may be a blur."""
     rows = state.rows
+    if state.known is not None and state.known.model.m >= (state.target or 1):
+        return  # the moves search all of its rows again if it is a blur
     order = state.proposer.sources(rows)
     # Where rows are many, the moves find what a joint search left sooner than passing over all.
     order = (*order[:1], "single") if order[:1] == ("joint",) else (*order, "single")
     order = order if given is None else ("given", *order)
     for step, source in enumerate(order[state.steps :], state.steps + 1):
-        if _clear(state) or _mostly_sharp(state):
+        if promising(state):
             break
         state.steps = step
         count = None
@@ -278,7 +313,7 @@ def _first(state: Search, given: Model | None) -> None:
 def _try_add(state: Search) -> bool:
     """Search among the rows that the background holds."""
     pool = _pool(state, NONE)
-    if pool.size < smallest_component(state.rows.width):
+    if pool.size < smallest_component(state.rows.width) or "add" in _left_out(state):
         return False
     part = state.rows.take(pool)
     for source in state.proposer.sources(part):
@@ -292,13 +327,15 @@ def _try_add(state: Search) -> bool:
 def _try_replace(state: Search) -> bool:
     """Search for several components among the rows of one, of a pair, or of all broad ones."""
     model = state.current.model
+    left_out = _left_out(state)
     for group, source in _replacements(state):
-        if not _new(state, "replace", source, group):
+        if source in left_out or not _new(state, "replace", source, group):
             continue
         pool = _pool(state, group)
         part = state.rows.take(pool)
         if source == "split":
-            proposals = state.proposer.split(part, model.coef[group[0]])
+            own = state.rows.take(np.flatnonzero(state.current.posterior[group[0]] > 0.5))
+            proposals = state.proposer.split(part, model.coef[group[0]], own)
         elif source == "deep":
             proposals = state.proposer.deep(part)
         elif source == "again":

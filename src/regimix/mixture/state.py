@@ -43,6 +43,10 @@ class Search:
     tried : set of tuple
         Moves with their pools, so that none is made twice.
     path : Path
+    known : Fitted or None
+        What a search of some of the rows has found, on these rows; this one goes on from there.
+    preview : bool
+        Whether a search of more rows follows.
     """
 
     rows: Rows
@@ -57,6 +61,13 @@ class Search:
     attempts: list[Attempt] = field(default_factory=list)
     tried: set[tuple[object, ...]] = field(default_factory=set)
     path: Path = field(default_factory=Path)
+    known: Fitted | None = None
+    preview: bool = False
+
+    @property
+    def _section(self) -> str:
+        """Name this search in the file: one among few rows is not one among all."""
+        return f"preview of {self.rows.n} rows" if self.preview else "search"
 
     def report(self, stage: str) -> None:
         """Give the user a look, and the budget a chance to end the search."""
@@ -84,16 +95,18 @@ class Search:
             "n_proposals": proposer.n_proposals,
             "spectrum": None if proposer.spectrum is None else vars(proposer.spectrum),
         }
-        self.saved.put("search", values)
+        self.saved.put(self._section, values)
 
     def resume(self) -> None:
         """Take up the state that is written down, if there is one."""
-        values = None if self.saved is None else self.saved.get("search")
+        values = None if self.saved is None else self.saved.get(self._section)
         if values is None:
             return
         proposer = self.proposer
         self.phase, self.steps = values["phase"], values["steps"]
         self.current = self._fitted(values["current"])
+        if self.known is not None and self.current.model.equals(self.known.model):
+            self.current = self.known  # nothing was accepted yet
         self.path = Path()
         for saved in values["path"]:
             self.path.see(self._fitted(saved))

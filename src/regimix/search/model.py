@@ -49,6 +49,10 @@ SMALLEST_PART = 0.01
 STILL = 100.0
 # Rounds after which shares no longer change the score by much.
 SETTLE_ROUNDS = 5
+# Odds that are next to none. Smaller ones would become numbers below the normal range, which take
+# ten times as long; with so many rows that shows.
+NEVER = -700.0
+MANY_ROWS = 10_000
 # EM stops when a round gains less than this per square root of the rows.
 TOLERANCE = 1e-3
 
@@ -82,6 +86,17 @@ class Model:
     def background(self) -> float:
         """Share of rows that belong to no component."""
         return max(1.0 - float(self.share.sum()), SHARE_FLOOR)
+
+    def equals(self, other: Model) -> bool:
+        """Say whether another model has the same numbers."""
+        return self.bell == other.bell and all(
+            np.array_equal(mine, theirs)
+            for mine, theirs in (
+                (self.coef, other.coef),
+                (self.scale, other.scale),
+                (self.share, other.share),
+            )
+        )
 
     def pick(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> Model:
         """Keep the components that a mask or an index names."""
@@ -166,6 +181,8 @@ def expectation(
     log_odds[m] = np.log(model.background) + _log_background(rows, model.bell)
     top = log_odds.max(axis=0)
     log_odds -= top
+    if rows.n > MANY_ROWS:
+        np.maximum(log_odds, NEVER, out=log_odds)
     posterior = np.exp(log_odds, out=log_odds)
     total = posterior.sum(axis=0)
     posterior /= total
@@ -311,17 +328,32 @@ def solve_normal(block: Floats, target: Floats) -> tuple[Floats, Floats]:
     return factor, np.asarray(solution)
 
 
-def refit(rows: Rows, model: Model, rounds: int, *, tolerance: float = TOLERANCE) -> Fitted:
-    """Run up to ``rounds`` of EM, fewer if the gain of a round becomes small; then score."""
+def refit(
+    rows: Rows,
+    model: Model,
+    rounds: int,
+    *,
+    tolerance: float = TOLERANCE,
+    enough: float = 0.0,
+) -> Fitted:
+    """Run up to ``rounds`` of EM, fewer if the gain of a round becomes small; then score.
+
+    It also ends when all further rounds are foreseen to gain less than ``enough``.
+    """
     step = Step(model)
     before: Floats | None = None
-    last = -np.inf
+    last, gained = -np.inf, np.inf
     for _ in range(rounds):
         if step.model.m == 0:
             break
         posterior, log_gain = expectation(rows, step.model, step.left_out)
         total = float(log_gain @ rows.weights)
-        if abs(total - last) < tolerance * max(1.0, np.sqrt(rows.mass)):
+        earlier, gained = gained, total - last
+        small = abs(gained) < tolerance * max(1.0, np.sqrt(rows.mass))
+        if small or _left_to_gain(earlier, gained) < enough:
+            if step.left_out is None:
+                score = score_of(rows, step.model, posterior, log_gain)
+                return Fitted(step.model, posterior, score, log_gain)
             break
         last = total
         still = None
@@ -329,3 +361,10 @@ def refit(rows: Rows, model: Model, rounds: int, *, tolerance: float = TOLERANCE
             still = np.abs(posterior[:-1] - before[:-1]).sum(axis=1) < STILL * tolerance
         step, before = maximise(rows, step.model, posterior, step, still), posterior
     return evaluate(rows, step.model)
+
+
+def _left_to_gain(before: float, gained: float) -> float:
+    """Foresee what further rounds gain: EM closes in by the same factor every round."""
+    if not np.isfinite(before) or gained >= before:
+        return abs(gained)
+    return gained**2 / (before - gained)

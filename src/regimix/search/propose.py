@@ -11,7 +11,7 @@ from regimix.search.hunt import bulk_model, hunt_one
 from regimix.search.joint import STARTS, joint_starts
 from regimix.search.model import Model, empty_model, join, refit, smallest_component
 from regimix.search.rows import Rows
-from regimix.search.subspace import PERMUTATIONS, Subspace, SubspaceKind, find_subspace
+from regimix.search.subspace import PERMUTATIONS, Subspace, SubspaceKind, find_subspace, shapeless
 
 __all__ = ["RAW_WIDTH", "Proposer"]
 
@@ -59,6 +59,11 @@ class Proposer:
         Starts tried so far.
     spectrum : Subspace or None
         The first subspace that was looked at.
+    brisk : bool
+        Whether wide pools are searched only where their spectrum shows something: where rows are
+        many and fewer have been searched before.
+    nothing_in : Rows or None
+        The last pool whose spectrum showed nothing.
     """
 
     rng: np.random.Generator
@@ -67,6 +72,8 @@ class Proposer:
     n_jobs: int | None = None
     n_proposals: int = 0
     spectrum: Subspace | None = None
+    brisk: bool = False
+    nothing_in: Rows | None = None
 
     def sources(self, rows: Rows) -> tuple[str, ...]:
         """Order the sources: the stronger at this many rows per coefficient goes first."""
@@ -103,6 +110,10 @@ class Proposer:
             return []
         d = rows.features.shape[1]
         projected = d > RAW_WIDTH and self.kind is not None
+        doubted = self.brisk and projected and rows.n > JOINT_FIRST * rows.width
+        if count is None and doubted and self._shapeless(rows):
+            self.nothing_in = rows
+            return []
         space = None
         counts = [] if count is None else [(count, lift)]
         if d and (projected or count is None):
@@ -139,11 +150,17 @@ class Proposer:
         """Propose as many components as were released, searched anew."""
         return self.joint(part, count, starts=PAIR_STARTS if count == 2 else STARTS)
 
-    def split(self, part: Rows, coef: Floats) -> list[Model]:
-        """Propose a few components around one, if its residuals depend on the features at all."""
+    def split(self, part: Rows, coef: Floats, own: Rows | None = None) -> list[Model]:
+        """Propose a few components around one, if its residuals depend on the features at all.
+
+        ``own`` are the component's own rows; the part has those of the background too, which may
+        depend on the features where the other components have taken theirs.
+        """
         shifted = part.around(coef)
         if part.features.shape[1] > RAW_WIDTH and self.kind is not None:
             if part.n < SPLIT_ROWS * part.width:
+                return []
+            if self.brisk and own is not None and self._shapeless(own.around(coef)):
                 return []
             space = self._subspace(shifted, SPLIT_INTO)
             if space.certain == 0:
@@ -165,17 +182,21 @@ class Proposer:
         """Propose a chain of components, each found among the rows that the others leave."""
         model = empty_model(rows.width)
         active = np.arange(rows.n)
+        kind = None if rows is self.nothing_in else self.kind
         while model.m < limit and len(active) >= smallest_component(rows.width):
             part = rows.take(active)
             signal = _signal(rows, model if known is None else join(known, model))
-            found = hunt_one(part, self.rng, self.kind, signal)
+            found = hunt_one(part, self.rng, kind, signal)
             if found is None:
                 break
             polished = refit(part, found, CHAIN_ROUNDS)
             if polished.model.m == 0:
                 break
             model = join(model, polished.model.with_shares(part.mass / rows.mass))
-            active = active[polished.posterior[-1] > 0.5]
+            left = active[polished.posterior[-1] > 0.5]
+            if left.size == active.size:
+                break  # it has taken no row: it would be found again
+            active = left
         return [model] if model.m else []
 
     def _subspace(self, rows: Rows, size: int, permutations: int = PERMUTATIONS) -> Subspace:
@@ -190,11 +211,24 @@ class Proposer:
             self.kind or "bounded",
             self.rng,
             permutations=permutations,
+            single=self.brisk,
         )
         if self.spectrum is None and space.noise_level is not None:
             # What is certain and what is not: there a gap is to be seen.
             self.spectrum = space.head(max(1, space.certain))
         return space
+
+    def _shapeless(self, rows: Rows) -> bool:
+        """Say whether the response does not depend on the features, as far as spectra show."""
+        limit = SUBSPACE_ROWS * rows.width
+        return shapeless(
+            rows.head(limit).features,
+            rows.y[:limit],
+            rows.weights[:limit],
+            SPLIT_INTO,
+            self.kind or "bounded",
+            self.rng,
+        )
 
     def _counted(self, models: list[Model], starts: int = 1) -> list[Model]:
         self.n_proposals += starts

@@ -30,6 +30,8 @@ NARROWEST = 1 / 20
 WIDER_BELLS = 10
 FLATNESS = 0.1
 TAIL_ROUNDS = 30
+# So many rows, drawn at random, tell these proportions.
+TAIL_ROWS = 10_000
 # The extent counts up to this many deviations of the bulk: a few rows that are wrong by many orders
 # of magnitude must not set the scale of the rest.
 LARGEST_EXTENT = 1000.0
@@ -93,7 +95,11 @@ class Rows:
         gap = weighted_quantile(np.abs(self.y - middle), self.weights, 0.5)
         return MAD_TO_DEVIATION * gap
 
-    def take(self, index: Indices) -> Rows:
+    def head(self, count: int) -> Rows:
+        """Return the first rows, not copied: of rows in random order they are a sample."""
+        return self.take(slice(count))
+
+    def take(self, index: Indices | slice) -> Rows:
         """Return some of the rows, with the same background."""
         return Rows(
             self.design[index],
@@ -178,9 +184,10 @@ def _background(y: Floats, weights: Floats) -> tuple[Floats, Floats, Floats, flo
     laws = [_bell(gap, spread * 2.0**k) for k in range(WIDER_BELLS + 1)]
     stacked = np.stack([*laws, np.full(y.size, 1 / width)])
     shares = np.full(len(stacked), 1 / len(stacked))
+    some, of_some = stacked[:, :TAIL_ROWS], weights[:TAIL_ROWS]
     for _ in range(TAIL_ROUNDS):
-        parts = shares[:, None] * stacked
-        shares = (parts / parts.sum(axis=0)) @ weights / weights.sum()
+        parts = shares[:, None] * some
+        shares = (parts / parts.sum(axis=0)) @ of_some / of_some.sum()
     tails = np.maximum(shares[1:], 1e-6)
     # A little flatness in any case: gross errors may be anything.
     tails = (1 - FLATNESS) * tails / tails.sum()

@@ -115,11 +115,21 @@ def whiten(sample: Sample, *, intercept: bool) -> Whitening:
 
 def weighted_quantile(values: Floats, weights: Floats, level: float) -> float:
     """Find the value below and at which the given share of the weight lies."""
+    if weights.min(initial=np.inf) == weights.max(initial=-np.inf):
+        # Then the sums are the same in any order, and a partition finds what a sort would.
+        place = _place(np.cumsum(weights), level)
+        return float(np.partition(values, place)[place])
     order = np.argsort(values, kind="stable")
-    filled = np.cumsum(weights[order])
-    # A sum of weights carries rounding; half of four equal weights ends at the second of them.
+    return float(values[order[_place(np.cumsum(weights[order]), level)]])
+
+
+def _place(filled: Floats, level: float) -> int:
+    """Return where the sums of weights reach a share of the last.
+
+    They carry rounding; half of four equal weights ends at the second of them.
+    """
     place = int(np.searchsorted(filled, level * filled[-1] * (1 - 1e-12)))
-    return float(values[order[min(place, values.size - 1)]])
+    return min(place, filled.size - 1)
 
 
 def _shrinkage(rows: Floats, weights: Floats) -> Floats:
