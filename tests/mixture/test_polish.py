@@ -84,12 +84,14 @@ def test_the_likelihood_does_not_fall_whatever_is_leapt(monkeypatch):
     engine, truth = table(4, n=4000, noise=1.5)
     law = moved(engine, truth, 20.0)
     for rounds in range(1, 15):
-        found = polish(engine, law, rounds).law
+        monkeypatch.setattr(module, "ROUNDS", rounds)
+        found = polish(engine, law).law
         assert mixture_sums(engine, found).log_gain >= mixture_sums(engine, law).log_gain - 1e-6
     # A leap that goes far too far is taken back.
     bent = module._bent
     monkeypatch.setattr(module, "_bent", lambda point, *rest: bent(point * 1.5, *rest))
-    found = polish(engine, law, 20).law
+    monkeypatch.setattr(module, "ROUNDS", 20)
+    found = polish(engine, law).law
     assert mixture_sums(engine, found).log_gain >= mixture_sums(engine, law).log_gain - 1e-6
 
 
@@ -100,7 +102,7 @@ def test_sums_are_those_at_the_law_that_is_returned():
     np.testing.assert_allclose(found.sums.square, again.square, rtol=0.02)
     for mine, fresh in zip(found.sums.sums, again.sums, strict=True):
         np.testing.assert_allclose(mine.gram, fresh.gram, rtol=0.02, atol=0.02 * fresh.gram.max())
-    np.testing.assert_allclose(found.sums.shared_doubt, again.shared_doubt, rtol=0.1, atol=5.0)
+    np.testing.assert_allclose(found.sums.shared_doubt, again.shared_doubt, rtol=0.1, atol=20.0)
 
 
 def test_a_pass_that_is_stopped_leaves_what_was_found(monkeypatch):
@@ -121,10 +123,15 @@ def test_a_pass_that_is_stopped_leaves_what_was_found(monkeypatch):
 
 
 def test_rounds_are_noted_and_tables_too_wide_for_doubt_are_polished_too(monkeypatch):
-    engine, truth = table(7)
+    engine, truth = table(7, noise=1.0)
     noted = []
-    whole = polish(engine, moved(engine, truth, 5.0), note=lambda step, law: noted.append(step))
-    assert noted == list(range(1, len(noted) + 1))
+    whole = polish(engine, moved(engine, truth, 5.0), note=noted.append)
+    assert [begun.step for begun in noted] == list(range(len(noted)))
+    for begun in noted:
+        # From any of its rounds the rest is the same again.
+        again = polish(engine, begun)
+        np.testing.assert_array_equal(again.law.thetas, whole.law.thetas)
+        np.testing.assert_array_equal(again.sums.square, whole.sums.square)
     monkeypatch.setattr(module, "LARGEST_SUMS", 1)
     plain = polish(engine, moved(engine, truth, 5.0))
     assert plain.sums is None

@@ -83,8 +83,9 @@ class MixtureSums:
         The part of each Gram matrix that says nothing about the coefficients, because it is not
         certain that its rows belong to the component (Louis 1982); None if not asked for.
     shared_doubt : ndarray of shape (m, 2) or None
-        How much doubt there is, and how much of it because rows may belong to another component
-        rather than to the background.
+        How much doubt there is, and how much of it ties components to each other: rows that may
+        belong to either and lie on the same side of both. (On different sides of the two as often
+        as not, they say nothing of the one that depends on the other.)
     """
 
     sums: tuple[RowSums, ...]
@@ -215,7 +216,7 @@ class _Sums:
     ) -> None:
         """Add what rows of a component do not say, because they may belong elsewhere.
 
-        ``unsure`` is the doubt about each row, ``other`` the part of it that other components make.
+        ``unsure`` is the doubt about each row, ``other`` the part that ties it to other components.
         """
         assert self.doubt is not None
         assert self.shared is not None
@@ -266,16 +267,16 @@ def _block_sums(block: MemoryEngine, law: Law, with_doubt: bool, power: float) -
         posterior, log_total = _posterior(_log_odds(residuals, law), law)
         weights = None if row_weights is None else row_weights[rows] ** power
         sums.gain += float(log_total.sum() if weights is None else log_total @ weights)
-        claimed = posterior.sum(axis=0)
+        pull = np.einsum("jc,jc,j->c", posterior, residuals, 1 / law.scale)
         for j in range(len(law.scale)):
             members = np.flatnonzero(posterior[j] > MEMBER)
             share, near = posterior[j, members], residuals[j, members]
             weight = share if weights is None else share * weights[members]
             rooted = sums.add(j, values.take(members, axis=0), near, weight)
             if with_doubt:
-                far = np.square(near / law.scale[j])
-                other = (claimed[members] - share) * far
-                sums.add_doubt(j, rooted, np.sqrt(weight), (1 - share) * far, other)
+                far = near / law.scale[j]
+                other = (pull[members] - share * far) * far
+                sums.add_doubt(j, rooted, np.sqrt(weight), (1 - share) * far**2, other)
     return sums.done()
 
 

@@ -18,7 +18,7 @@ from regimix.engines.mixed import Law, MixtureSums, mixture_sums
 from regimix.engines.parts import PassStopped
 from regimix.trimmed.gram import NormalEquations
 
-__all__ = ["LARGEST_SUMS", "SMALLEST_SCALE", "Polished", "maximised", "polish", "refit"]
+__all__ = ["LARGEST_SUMS", "SMALLEST_SCALE", "Begun", "Polished", "maximised", "polish", "refit"]
 
 Floats = NDArray[np.float64]
 
@@ -61,69 +61,78 @@ class Polished:
     stopped: str | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Begun:
+    """Where a round of EM begins: from here the rest can be done again, to the last bit.
+
+    Attributes
+    ----------
+    law : Law
+    step : int
+        Rounds before this one.
+    gains : tuple of float
+        Log-likelihoods of the rounds before.
+    path : tuple of Law
+        Where the last rounds came through.
+    landing : Law or None
+        Where EM had come to before it leapt here; None if it did not leap.
+    """
+
+    law: Law
+    step: int = 0
+    gains: tuple[float, ...] = (-np.inf,)
+    path: tuple[Law, ...] = ()
+    landing: Law | None = None
+
+
 def polish(
-    engine: Engine,
-    law: Law,
-    rounds: int = ROUNDS,
-    note: Callable[[int, Law], None] | None = None,
+    engine: Engine, begun: Begun | Law, note: Callable[[Begun], None] | None = None
 ) -> Polished:
     """Run EM on all rows until next to nothing is left to gain.
 
-    ``note`` is told of every round.
+    ``note`` is told of every round when it begins.
     """
+    now = begun if isinstance(begun, Begun) else Begun(begun)
     mass, p = engine.problem.mass, engine.problem.n_columns
-    with_doubt = len(law.scale) * p**2 <= LARGEST_SUMS
-    polished, leap, gains = Polished(law), _Leap(), [-np.inf]
-    for step in range(rounds):
+    with_doubt = len(now.law.scale) * p**2 <= LARGEST_SUMS
+    polished = Polished(now.law)
+    while now.step < ROUNDS:
+        if note is not None:
+            note(now)
         try:
-            found = mixture_sums(engine, law, with_doubt=with_doubt)
+            found = mixture_sums(engine, now.law, with_doubt=with_doubt)
         except PassStopped as stop:
             return replace(polished, stopped=stop.reason)
-        if found.log_gain < gains[-1] and leap.landing is not None:
-            law = leap.taken_back()
+        if now.landing is not None and found.log_gain < now.gains[-1]:
+            # The leap went too far: go on from where EM itself had come to.
+            now = Begun(now.landing, now.step + 1, now.gains)
             continue
-        gains.append(found.log_gain)
-        new, left = _improved(law, found, mass, gains[-1] - gains[-2])
-        polished = Polished(new, _advanced(found, new.thetas - law.thetas) if with_doubt else None)
-        if note is not None:
-            note(step + 1, new)
+        new, left = _improved(now.law, found, mass, found.log_gain - now.gains[-1])
+        steps = new.thetas - now.law.thetas
+        polished = Polished(new, _advanced(found, steps) if with_doubt else None)
         if left < LEFT * np.sqrt(mass):
             break
-        law = leap.next(law, new, mass)
+        now = _next(now, new, found.log_gain, mass)
     return polished
 
 
-class _Leap:
-    """Two rounds of EM show where many would end: the third begins there (SQUAREM).
+def _next(now: Begun, new: Law, gain: float, mass: float) -> Begun:
+    """Begin another round; after two, where many would end (SQUAREM).
 
     Slow directions shrink by nearly the same factor every round, so that steps can be added up.
     """
-
-    def __init__(self) -> None:
-        self._path: list[Law] = []
-        self.landing: Law | None = None
-
-    def next(self, law: Law, new: Law, mass: float) -> Law:
-        """Return the law to go on from, after a round that led from one law to another."""
-        self._path = [*self._path, new] if self._path else [law, new]
-        self.landing = None
-        if len(self._path) < 3:
-            return new
-        points = [_flat(known, new, mass) for known in self._path]
-        first, second = points[1] - points[0], points[2] - points[1]
-        bend = second - first
-        stride = float(np.linalg.norm(first) / max(float(np.linalg.norm(bend)), 1e-300))
-        if not 1.0 < stride < LONGEST_STRIDE:
-            self._path = self._path[1:]
-            return new
-        self._path, self.landing = [], new
-        return _bent(points[0] + 2 * stride * first + stride**2 * bend, new, mass)
-
-    def taken_back(self) -> Law:
-        """Return where EM itself had come to, before a leap that went too far."""
-        assert self.landing is not None
-        law, self.landing = self.landing, None
-        return law
+    step, gains = now.step + 1, (*now.gains, gain)
+    path = (*now.path, new) if now.path else (now.law, new)
+    if len(path) < 3:
+        return Begun(new, step, gains, path)
+    points = [_flat(law, new, mass) for law in path]
+    first, second = points[1] - points[0], points[2] - points[1]
+    bend = second - first
+    stride = float(np.linalg.norm(first) / max(float(np.linalg.norm(bend)), 1e-300))
+    if not 1.0 < stride < LONGEST_STRIDE:
+        return Begun(new, step, gains, path[1:])
+    point = points[0] + 2 * stride * first + stride**2 * bend
+    return Begun(_bent(point, new, mass), step, gains, landing=new)
 
 
 def _flat(law: Law, unit: Law, mass: float) -> Floats:
@@ -203,7 +212,8 @@ def _improved(law: Law, found: MixtureSums, mass: float, gained: float) -> tuple
         thetas[j] += rest * new.scale[j]
         all_doubt, others = found.shared_doubt[j]
         left += gain
-        shared += gain * ((SHARED_DOUBT * others / max(all_doubt, 1e-300)) ** 2 + missing**2)
+        tied = min(abs(others) / max(all_doubt, 1e-300), 1.0)
+        shared += gain * (SHARED_DOUBT * (tied + missing)) ** 2
         # Scales and shares close in as slowly as the slowest direction.
         stretch = np.log(new.scale[j] / law.scale[j]) ** 2
         growth = 0.5 * np.log(new.share[j] / law.share[j]) ** 2

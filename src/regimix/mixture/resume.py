@@ -12,7 +12,7 @@ from regimix.engines.base import Engine, Sample
 from regimix.engines.mixed import Law
 from regimix.frame import Frame
 from regimix.mixture.checkpoint import Checkpoint, fingerprint
-from regimix.mixture.polish import ROUNDS, Polished, polish
+from regimix.mixture.polish import Begun, Polished, polish
 from regimix.mixture.settings import Settings
 
 __all__ = ["finish_checkpoint", "open_checkpoint", "resumed_polish"]
@@ -44,16 +44,27 @@ def resumed_polish(engine: Engine, law: Law, saved: Checkpoint | None) -> Polish
     """Run EM on all rows, from the round that was noted last."""
     if saved is None:
         return polish(engine, law)
+
+    def note(begun: Begun) -> None:
+        laws = {"law": begun.law, "landing": begun.landing, "path": begun.path}
+        saved.put("polish", {"step": begun.step, "gains": begun.gains, **_plain(laws)})
+
     known = saved.get("polish")
-    done = 0
-    if known is not None:
-        done = int(known.pop("round"))
-        law = Law(**known)
+    return polish(engine, Begun(law) if known is None else _begun(**known), note)
 
-    def note(step: int, now: Law) -> None:
-        saved.put("polish", {"round": done + step, **vars(now)})
 
-    return polish(engine, law, ROUNDS - done, note)
+def _plain(laws: dict[str, Any]) -> dict[str, Any]:
+    """Write laws as plain values."""
+    return {
+        name: [vars(one) for one in law] if isinstance(law, tuple) else law and vars(law)
+        for name, law in laws.items()
+    }
+
+
+def _begun(step: int, gains: Any, law: Any, landing: Any, path: Any) -> Begun:
+    """Read such values."""
+    before = None if landing is None else Law(**landing)
+    return Begun(Law(**law), step, tuple(gains), tuple(Law(**one) for one in path), before)
 
 
 def finish_checkpoint(saved: Checkpoint | None, stopped: str, *, net: bool = False) -> None:
