@@ -170,6 +170,8 @@ class _Search:
             self.window = Window(self.window.highest, highest)
         elif found.candidates is not None:
             self._settle(found.below, found.candidates)
+        elif np.isfinite(self.cut.threshold):
+            self.done = True  # the threshold is known, and its ties are too many to be handed over
         elif min(found.inside) == max(found.inside):
             # Very many rows of one value: it is the threshold, and they are tied.
             self.cut = replace(self.cut, threshold=found.inside[0])
@@ -192,6 +194,7 @@ class _Search:
         floor = self.cut.floor
         if threshold - floor < self.window.lowest or threshold + floor > self.window.highest:
             # Ties may lie outside: the window must reach as far as they do.
+            self.cut = replace(self.cut, threshold=threshold)
             lowest, highest = self.window.lowest, self.window.highest
             reach = 2 * floor + 8 * np.spacing(abs(threshold))
             self.window = Window(min(lowest, threshold - reach), max(highest, threshold + reach))

@@ -61,6 +61,8 @@ FINAL_TOLERANCE = 1e-5
 FINAL_ENOUGH = 0.1
 # Who stopped the search by hand waits for the answer: it is what was found so far, unpolished.
 USER_WAITS = ("interrupted", "callback")
+# Labels that are counted at a time.
+COUNTED_ROWS = 1 << 16
 # Where no component is found, this share of the rows is taken to follow the bulk.
 BULK_SHARE = 0.98
 # Directions of a component's whitened rows with less than this share of the largest are open.
@@ -384,7 +386,11 @@ def _label_counts(
 ) -> tuple[int, ...] | None:
     """Count the rows of each component, and last the outliers."""
     if isinstance(labels, np.ndarray):
-        return tuple(np.bincount(labels % (count + 1), minlength=count + 1).tolist())
+        totals = np.zeros(count + 1, dtype=np.int64)
+        for first in range(0, labels.size, COUNTED_ROWS):
+            part = labels[first : first + COUNTED_ROWS]
+            totals += np.bincount(part % (count + 1), minlength=count + 1)
+        return tuple(totals.tolist())
     try:
         return tuple(engine.fold(label_counts, labelling, count).tolist())
     except PassStopped:
