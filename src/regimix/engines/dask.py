@@ -8,7 +8,7 @@ that is lost takes nothing with it that another could not make again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -18,17 +18,16 @@ from dask.delayed import Delayed, delayed
 from distributed import Client, Future, LocalCluster, default_client, futures_of, wait
 from distributed.client import FutureCancelledError
 from distributed.scheduler import KilledWorker
-from numpy.typing import NDArray
 
 from regimix.engines.fold import combine_all
-from regimix.engines.parts import PartTable, PassStopped, RawRows, Watch, name_of
+from regimix.engines.load import load, load_frame, read_whole
+from regimix.engines.parts import PartTable, PassStopped, RawRows, Task, Watch, name_of
 from regimix.errors import (
     ClusterError,
     DataError,
     DataKindError,
     RegimixError,
 )
-from regimix.intake import Table, read_vector
 
 __all__ = ["DaskParts", "connected", "current_client", "dask_map", "dask_rows"]
 
@@ -91,7 +90,7 @@ class DaskParts:
         """Whether the workers keep the parts between passes."""
         return self._held is not None and self._held is not self._parts
 
-    def fold(self, task: Callable[[RawRows, int], Any]) -> Any:
+    def fold(self, task: Task) -> Any:
         """Add up ``task(rows, number of the part)``, in the order of the parts."""
         with self._cluster():
             if self._held is None:
@@ -99,7 +98,9 @@ class DaskParts:
                 persist = self.client.persist
                 self._held = persist(self._parts, optimize_graph=False) if fits else self._parts
             run = delayed(_run, pure=False)
-            tasks = [run(task, part, index) for index, part in enumerate(self._held)]
+            tasks = [
+                run(task.for_part(index), part, index) for index, part in enumerate(self._held)
+            ]
             leaves: list[Future[Any]] = self.client.compute(tasks, optimize_graph=False)
             level = leaves
             while len(level) > 1:
@@ -111,14 +112,14 @@ class DaskParts:
 
     def map_rows(
         self,
-        task: Callable[[RawRows, int], NDArray[Any]],
+        task: Task,
         lengths: tuple[int, ...],
         dtype: np.dtype[Any],
     ) -> Any:
         """Put together what the task says of each row, on the workers."""
         run = delayed(_run, pure=False)
         blocks = [
-            da.from_delayed(run(task, part, index), shape=(length,), dtype=dtype)
+            da.from_delayed(run(task.for_part(index), part, index), shape=(length,), dtype=dtype)
             for index, (part, length) in enumerate(zip(self._parts, lengths, strict=True))
         ]
         lazy = da.concatenate(blocks)
@@ -229,7 +230,7 @@ class DaskParts:
         ) from error
 
 
-def _run(task: Callable[[RawRows, int], T], rows: RawRows, index: int) -> T:
+def _run(task: Task, rows: RawRows, index: int) -> Any:
     return task(rows, index)
 
 
@@ -276,7 +277,7 @@ def dask_rows(X: Any, y: Any, sample_weight: Any = None) -> Iterator[tuple[Names
     """
     part_names: Sequence[str] | None = None
     if isinstance(X, PartTable):
-        read = delayed(_read, pure=True)
+        read = delayed(read_whole, pure=True)
         names, parts = X.names, [read(reader) for reader in X.readers]
         part_names = X.part_names
     else:
@@ -287,22 +288,6 @@ def dask_rows(X: Any, y: Any, sample_weight: Any = None) -> Iterator[tuple[Names
         return
     with connected() as client:
         yield names, DaskParts(client, parts, part_names, lasting=False)
-
-
-def _read(reader: Callable[[], Iterable[RawRows]]) -> RawRows:
-    """Read one part of a table, whole."""
-    pieces = list(reader())
-    if len(pieces) == 1:
-        return pieces[0]
-    return RawRows(
-        np.concatenate([piece.X for piece in pieces]),
-        _joined([piece.y for piece in pieces]),
-        _joined([piece.weights for piece in pieces]),
-    )
-
-
-def _joined(pieces: list[Any]) -> NDArray[Any] | None:
-    return None if pieces[0] is None else np.concatenate(pieces)
 
 
 def dask_parts(X: Any, y: Any, sample_weight: Any = None) -> tuple[Names, list[Delayed]]:
@@ -327,8 +312,8 @@ def dask_parts(X: Any, y: Any, sample_weight: Any = None) -> tuple[Names, list[D
         columns.append(_delayed(_same_chunks(vector, X, what), what))
         if len(columns[-1]) != len(table):
             raise _unmatched(len(table), what, len(columns[-1]))
-    load = delayed(_load, pure=True)
-    return names, [load(*parts) for parts in zip(table, *columns, strict=True)]
+    read = delayed(load, pure=True)
+    return names, [read(*parts) for parts in zip(table, *columns, strict=True)]
 
 
 def _frame_parts(X: Any, names: Names, vectors: dict[str, Any]) -> list[Delayed]:
@@ -341,8 +326,8 @@ def _frame_parts(X: Any, names: Names, vectors: dict[str, Any]) -> list[Delayed]
             raise _unmatched(X.npartitions, what, vector.npartitions)
     mark = max(map(len, names), default=0) * "_"  # longer than any name: it is no name
     together = X.assign(**{mark + what: vector for what, vector in vectors.items()})
-    load = delayed(_load_frame, pure=True)
-    return [load(part, [mark + what for what in vectors]) for part in together.to_delayed()]
+    read = delayed(load_frame, pure=True)
+    return [read(part, [mark + what for what in vectors]) for part in together.to_delayed()]
 
 
 def _unmatched(n_parts: int, what: str, n_others: int) -> DataError:
@@ -384,21 +369,6 @@ def _same_chunks(vector: Any, X: Any, what: str) -> Any:
             f"{vector.shape[0]}. Pass one number in {what} for each row of X."
         )
     return vector.rechunk((X.chunks[0],)) if known else vector
-
-
-def _load_frame(frame: Any, vectors: list[str]) -> RawRows:
-    """Take a part of a data frame apart again."""
-    return _load(frame.drop(columns=vectors), *(frame[name] for name in vectors))
-
-
-def _load(x: Any, y: Any, weights: Any = None) -> RawRows:
-    """Read one part into plain arrays, rows one after the other in memory."""
-    table = Table.read(x, fewest_rows=0)
-    return RawRows(
-        np.ascontiguousarray(table.values),
-        read_vector(y, "y"),
-        None if weights is None else read_vector(weights, "sample_weight"),
-    )
 
 
 def dask_map(

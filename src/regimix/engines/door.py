@@ -6,6 +6,7 @@ memory: the fit does not depend on how a table is cut.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.engines.partition import BlockMaker, PartitionEngine
-from regimix.engines.parts import Parts, RawRows, name_of
+from regimix.engines.parts import Parts, RawRows, Task, name_of
 from regimix.errors import DataError
 from regimix.frame import Frame
 from regimix.intake import LARGEST_COUNT, Table, check_weights, read_target
@@ -76,7 +77,7 @@ def open_parts(
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Look(Task):
     """The task of the first pass: check a part, and say what it looks like."""
 
     names: tuple[str, ...]
@@ -152,10 +153,14 @@ class _Weighing:
 
 
 @dataclass(frozen=True, eq=False)
-class _Pick:
+class _Pick(Task):
     """The task of the second pass: hand over some rows, with response and weight."""
 
-    places: tuple[NDArray[np.intp], ...]
+    places: Sequence[NDArray[np.intp]] | dict[int, NDArray[np.intp]]
+
+    def for_part(self, part: int) -> _Pick:
+        """Return the task for one part."""
+        return _Pick({part: self.places[part]})
 
     def __call__(self, rows: RawRows, part: int) -> list[Floats]:
         weights = np.ones(rows.n_rows) if rows.weights is None else np.asarray(rows.weights)

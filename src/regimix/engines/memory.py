@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.base import Follower, RowSums, Sample, T
-from regimix.engines.draw import Drawn, draw_rows
+from regimix.engines.base import Follower, RowSums, T
+from regimix.engines.draw import Drawn
+from regimix.engines.drawer import RowDrawer
 from regimix.engines.fold import combine_all
 from regimix.engines.follow import MemoryFollower
 from regimix.engines.keep import BlockValues, Held, Mask
@@ -38,7 +39,7 @@ BLOCK_ROWS = 1 << 16
 NEAR_ZERO = 0.1
 
 
-class MemoryEngine:
+class MemoryEngine(RowDrawer):
     """Serve the reductions of ``engines.base`` from one array: a whole table, or a block of one.
 
     Parameters
@@ -56,11 +57,10 @@ class MemoryEngine:
         chunk_rows: int | None = None,
         numbers: range | NDArray[np.int64] | None = None,
     ) -> None:
-        self.problem = problem
+        self.problem: Problem = problem
         self.chunk_rows = chunk_rows
         self._inverse_scale = 1.0 / problem.scale
         self._numbers = range(problem.n_rows) if numbers is None else numbers
-        self._drawn: tuple[int, int, Drawn] | None = None
 
     @property
     def numbers(self) -> NDArray[np.int64]:
@@ -113,18 +113,6 @@ class MemoryEngine:
             mass=float(weights.sum()),
         )
         return MemoryEngine(left, self.chunk_rows)
-
-    def draw(self, rows: int, seed: int) -> Drawn:
-        """Draw at least so many distinct rows, if there are; the largest draw is remembered."""
-        if self._drawn is None or self._drawn[0] != seed or self._drawn[1] < rows:
-            self._drawn = seed, rows, draw_rows(self, rows, seed)
-        return self._drawn[2]
-
-    def sample(self, rows: int, seed: int) -> Sample:
-        """Draw distinct rows, whatever their order and repetition in the table."""
-        drawn = self.draw(rows, seed).distinct(rows)
-        block = self.block_of(drawn)
-        return Sample(block.standardised(slice(None)), block.target(slice(None)), drawn.weights)
 
     def block_of(self, drawn: Drawn) -> MemoryEngine:
         """Make a block of drawn rows, in the units of the table."""

@@ -6,21 +6,22 @@ a part when a task meets it: standardised by the frame, its rows numbered in the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.base import Follower, Sample, T
+from regimix.engines.base import Follower, T
 from regimix.engines.cut import find_cuts
-from regimix.engines.draw import Drawn, draw_rows
+from regimix.engines.draw import Drawn
+from regimix.engines.drawer import RowDrawer
 from regimix.engines.fold import Nothing
 from regimix.engines.keep import BlockValues, Cut, Mask
 from regimix.engines.memory import MemoryEngine
 from regimix.engines.partfollow import PartitionFollower
-from regimix.engines.parts import Parts, RawRows
+from regimix.engines.parts import Parts, RawRows, Task
 from regimix.engines.single import masked_mass
 from regimix.frame import Frame
 from regimix.problem import Problem
@@ -41,7 +42,7 @@ class BlockMaker:
     Attributes
     ----------
     frame : Frame
-    firsts : tuple of int
+    firsts : sequence or dict of int
         Where each part begins in the whole table.
     weight_unit : float
         What weights are multiplied by, so that relative importances have a mean of one.
@@ -50,7 +51,7 @@ class BlockMaker:
     """
 
     frame: Frame
-    firsts: tuple[int, ...]
+    firsts: Sequence[int] | dict[int, int]
     weight_unit: float = 1.0
     gone: tuple[Mask, ...] = ()
 
@@ -72,14 +73,20 @@ class BlockMaker:
 
 
 @dataclass(frozen=True, eq=False)
-class _Fold:
+class _Fold(Task):
     """The task of a worker: make the block, and ask it."""
 
     make: BlockMaker
     function: Callable[..., Any]
     args: tuple[Any, ...]
 
+    def for_part(self, part: int) -> _Fold:
+        """Return the task for one part, which need not know where the others begin."""
+        own = replace(self.make, firsts={part: self.make.firsts[part]})
+        return replace(self, make=own)
+
     def __call__(self, rows: RawRows, part: int) -> Any:
+        """Answer for one part."""
         if not rows.n_rows:
             return Nothing()
         with fitting_threads(self.make.frame.n_columns):
@@ -91,18 +98,18 @@ class _MapRows(_Fold):
     """The task of a worker: make the block, and ask each of its rows."""
 
     def __call__(self, rows: RawRows, part: int) -> Any:
+        """Answer for one part."""
         with fitting_threads(self.make.frame.n_columns):
             return self.make(rows, part).map_rows(self.function, *self.args)
 
 
-class PartitionEngine:
+class PartitionEngine(RowDrawer):
     """Serve the reductions of ``engines.base`` from parts of a table."""
 
     def __init__(self, parts: Parts, maker: BlockMaker) -> None:
         self.parts = parts
         self.problem = maker.frame
         self._maker = maker
-        self._drawn: tuple[int, int, Drawn] | None = None
 
     def fold(self, function: Callable[..., T], *args: Any) -> T:
         """Add up ``function(block, *args)`` over blocks of rows."""
@@ -136,18 +143,6 @@ class PartitionEngine:
         frame = replace(self.problem, weighted=True, mass=mass)
         return PartitionEngine(self.parts, replace(maker, frame=frame, gone=(*maker.gone, rows)))
 
-    def draw(self, rows: int, seed: int) -> Drawn:
-        """Draw at least so many distinct rows, if there are; the largest draw is remembered."""
-        if self._drawn is None or self._drawn[0] != seed or self._drawn[1] < rows:
-            self._drawn = seed, rows, draw_rows(self, rows, seed)
-        return self._drawn[2]
-
-    def sample(self, rows: int, seed: int) -> Sample:
-        """Draw distinct rows, whatever their order and repetition in the table."""
-        drawn = self.draw(rows, seed).distinct(rows)
-        block = self.block_of(drawn)
-        return Sample(block.standardised(slice(None)), block.target(slice(None)), drawn.weights)
-
     def block_of(self, drawn: Drawn) -> MemoryEngine:
         """Make a block of drawn rows, in the units of the table."""
         problem = Problem.framed(self.problem, drawn.X, drawn.y, drawn.weights)
@@ -155,5 +150,5 @@ class PartitionEngine:
 
     def foretelling(self) -> MemoryEngine:
         """Return a block of drawn rows, with the weight of all their copies."""
-        drawn = self._drawn[2] if self._drawn is not None else self.draw(FORETELLING_ROWS, 0)
+        drawn = self.drawn or self.draw(FORETELLING_ROWS, 0)
         return self.block_of(drawn.distinct(FORETELLING_ROWS))

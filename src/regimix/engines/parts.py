@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from regimix.engines.fold import combine
 from regimix.errors import DataError, RegimixError
 
-__all__ = ["LocalParts", "PartTable", "Parts", "PassStopped", "RawRows", "Watch", "name_of"]
+__all__ = ["LocalParts", "PartTable", "Parts", "PassStopped", "RawRows", "Task", "Watch", "name_of"]
 
 # Told how many parts of how many a pass has done (the number may not be known); a true answer stops
 # it.
@@ -99,6 +99,19 @@ class PartTable:
                 ) from error
 
 
+class Task:
+    """What is asked of each part: ``task(rows, number of the part)``."""
+
+    def __call__(self, rows: RawRows, part: int) -> Any:
+        """Answer for one part."""
+        raise NotImplementedError
+
+    def for_part(self, part: int) -> Task:
+        """Return what one part needs of the task: a worker is not sent what belongs to others."""
+        del part
+        return self
+
+
 class Parts(Protocol):
     """Parts of a table, wherever they are; always the same rows in the same order."""
 
@@ -111,13 +124,13 @@ class Parts(Protocol):
         """Passes over the table so far."""
         ...
 
-    def fold(self, task: Callable[[RawRows, int], Any]) -> Any:
+    def fold(self, task: Task) -> Any:
         """Add up ``task(rows, number of the part)``, in the order of the parts."""
         ...
 
     def map_rows(
         self,
-        task: Callable[[RawRows, int], NDArray[Any]],
+        task: Task,
         lengths: tuple[int, ...],
         dtype: np.dtype[Any],
     ) -> Any:
@@ -143,7 +156,7 @@ class LocalParts:
         # Seconds of time.monotonic() after which a pass is given up.
         self.deadline: float | None = None
 
-    def fold(self, task: Callable[[RawRows, int], Any]) -> Any:
+    def fold(self, task: Task) -> Any:
         """Add up ``task(rows, number of the part)``, in the order of the parts."""
         total: Any = None
         for index, rows in self._each():
@@ -153,7 +166,7 @@ class LocalParts:
 
     def map_rows(
         self,
-        task: Callable[[RawRows, int], NDArray[Any]],
+        task: Task,
         lengths: tuple[int, ...],
         dtype: np.dtype[Any],
     ) -> NDArray[Any]:
