@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from typing import Any, TypeVar
 
 import dask.array as da
@@ -216,7 +217,8 @@ class DaskParts:
             raise ClusterError(GONE)
         error = failed[0].exception()
         if isinstance(error, RegimixError):
-            raise error
+            # The client keeps the error, and with its traceback would keep all that is on the way.
+            raise copy(error)
         if isinstance(error, KilledWorker):
             raise ClusterError(
                 f"workers died again and again at the same task ({error.task}); most often their "

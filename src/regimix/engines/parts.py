@@ -51,6 +51,11 @@ class RawRows:
     weights: NDArray[Any] | None = None
     name: str | None = None
 
+    def __sizeof__(self) -> int:
+        # Dask asks this way: moving a part to another worker is not for free.
+        arrays = (self.X, self.y, self.weights)
+        return object.__sizeof__(self) + sum(a.nbytes for a in arrays if a is not None)
+
     @property
     def n_rows(self) -> int:
         """Rows of the part."""
