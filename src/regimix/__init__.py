@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from regimix.mixture.global_ilts import global_ilts
     from regimix.mixture.result import Mixture
     from regimix.store import load, save
+    from regimix.tables.scan import scan_parquet
     from regimix.trimmed.fit import TrimmedFit
     from regimix.trimmed.gradient import gd_ilts
     from regimix.trimmed.ilts import ilts
@@ -50,6 +51,7 @@ __all__ = [
     "plots",
     "report",
     "save",
+    "scan_parquet",
     "store",
     "synth",
     "tables",
@@ -68,6 +70,7 @@ _HOME = {
     "ilts": "regimix.trimmed.ilts",
     "load": "regimix.store",
     "save": "regimix.store",
+    "scan_parquet": "regimix.tables.scan",
 }
 
 

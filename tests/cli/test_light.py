@@ -10,7 +10,8 @@ import pytest
 
 import regimix
 
-HEAVY = {"jinja2", "matplotlib", "numpy", "pandas", "polars", "pyarrow", "scipy", "sklearn"}
+HEAVY = {"dask", "distributed", "fsspec", "jinja2", "matplotlib", "numpy", "pandas", "polars"}
+HEAVY |= {"pyarrow", "scipy", "sklearn"}
 
 
 def loaded_by(*arguments: str) -> set[str]:
@@ -25,7 +26,8 @@ def loaded_by(*arguments: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["fit", "--help"], ["lab", "run", "--help"]]
+    "arguments",
+    [["--help"], ["--version"], ["fit", "--help"], ["predict", "--help"], ["lab", "run", "--help"]],
 )
 def test_help_loads_nothing_heavy(arguments):
     loaded = loaded_by(*arguments)

@@ -8,6 +8,7 @@ from textwrap import dedent
 
 ROOT = Path(__file__).parents[2]
 CONSOLE = re.compile(r"\.\. code-block:: console\n\n((?:   .*\n|\n)+)")
+PYTHON = re.compile(r"\.\. code-block:: python\n\n((?:   .*\n|\n)+)")
 README_CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -41,6 +42,21 @@ def test_the_page_of_the_command_line_is_true(regimix, monkeypatch):
         check(regimix, dedent(session))
     shown = {arguments[0] for session in sessions for arguments, _ in commands(dedent(session))}
     assert shown == {"demo", "fit", "lab", "predict", "report", "synth"}
+
+
+def test_the_page_on_scale_is_true(regimix, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    page = (ROOT / "docs" / "scale.rst").read_text(encoding="utf-8")
+    sessions = CONSOLE.findall(page)
+    assert len(sessions) == 4
+    for session in sessions:
+        check(regimix, dedent(session))
+    labels = {path.name: path.read_bytes() for path in Path("labels").iterdir()}
+    names: dict[str, object] = {}
+    for code in PYTHON.findall(page):
+        exec(dedent(code), names)
+    assert {path.name for path in Path("labels").iterdir()} == set(labels) == {"rows.parquet"}
+    assert names["fit"].n_components_ == 3
 
 
 def test_the_readme_is_true(regimix, monkeypatch):

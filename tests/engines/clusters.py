@@ -133,13 +133,14 @@ class DieInTask:
 
 
 class WaitWhile:
-    """Do nothing while a file is there."""
+    """Do nothing while a file is there, for a minute at most: a test that fails must end."""
 
     def __init__(self, path):
         self.path = Path(path)
 
     def __call__(self):
-        while self.path.exists():
+        enough = time.monotonic() + 60
+        while self.path.exists() and time.monotonic() < enough:
             time.sleep(0.02)
 
 

@@ -6,16 +6,20 @@ import re
 from typing import Any
 
 from regimix.cli.console import Code
-from regimix.errors import RegimixError
+from regimix.errors import OutOfTimeError, RegimixError
 
 __all__ = ["Aborted", "CommandError", "explain", "sentence"]
 
 # Packages of extras that a command may miss, and the extra that brings them.
 EXTRAS = {
+    "dask": "dask",
+    "distributed": "dask",
+    "fsspec": "dask",
     "jinja2": "cli",
     "matplotlib": "plot",
     "polars": "cli",
     "psycopg": "sql",
+    "pyarrow": "dask",
     "rich": "cli",
     "typer": "cli",
 }
@@ -45,6 +49,8 @@ PHRASES = {
     r"\bleave query out": "leave --query out",
     r"\bis in features and in drop;": "is in --features and in --drop;",
     r"\bLeave it out of features\.": "Leave it out of --features.",
+    r"\bwith checkpoint=PATH": "with --checkpoint FILE",
+    r"^memory must be": "--memory must be",
 }
 # What the parser of options says in the words of programmers.
 USAGE = {
@@ -74,6 +80,8 @@ def explain(error: BaseException, command: str = "regimix") -> tuple[str, Code]:
     command : str
         As typed, for example "regimix fit": where to look for help.
     """
+    if isinstance(error, OutOfTimeError):
+        return sentence(str(error)), Code.INCOMPLETE
     if isinstance(error, RegimixError):
         return sentence(str(error)), Code.REFUSED
     # typer calls an interrupt Abort.

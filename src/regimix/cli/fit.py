@@ -6,7 +6,7 @@ import re
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,12 +29,21 @@ from regimix.cli.options import (
     names,
     share_or_auto,
 )
-from regimix.cli.outputs import MODEL, REPORT, TABLE, check_outputs
+from regimix.cli.outputs import CHECKPOINT, FOLDER, MODEL, REPORT, TABLE, check_outputs
+from regimix.cli.place import (
+    Engine,
+    EngineName,
+    Memory,
+    Place,
+    Scheduler,
+    Workers,
+    output_of,
+)
 from regimix.cli.work import Files, Look, fit_and_tell
 from regimix.errors import DataError, RegimixError
 
 if TYPE_CHECKING:
-    from regimix.tables import DataSet
+    from regimix.tables import DataSet, ParquetTable
 
 __all__ = ["fit"]
 
@@ -89,7 +98,11 @@ def fit(
     missing: MissingRows = Missing.DROP,
     rows: Rows = None,
     query: Query = None,
-    encoding: Encoding = "utf-8",
+    encoding: Encoding = None,
+    engine: EngineName = Engine.AUTO,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
+    memory: Memory = None,
     components: Annotated[
         str,
         typer.Option(
@@ -140,6 +153,15 @@ def fit(
             rich_help_panel=SEARCH,
         ),
     ] = 1,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write down where a long search is; a fit that was cut off goes on from there.",
+            show_default=False,
+            rich_help_panel=SEARCH,
+        ),
+    ] = None,
     seed: Annotated[
         int,
         typer.Option(
@@ -159,10 +181,11 @@ def fit(
         ),
     ] = None,
     labels: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             metavar="FILE",
-            help="Write the regime of each row: .csv, .tsv, .parquet, ...",
+            help="Write the regime of each row: .csv, .tsv, .parquet, ...; or a folder of Parquet "
+            "files, part by part.",
             show_default=False,
             rich_help_panel=OUTPUT,
         ),
@@ -202,37 +225,47 @@ def fit(
         "time_limit": time_limit,
         "n_jobs": jobs,
         "random_state": seed,
+        "checkpoint": checkpoint,
     }
-    files = Files(model, labels, report, ("regimix", *context.obj) if context.obj else ())
+    place = Place(engine, scheduler, workers, memory).settled(
+        data, ("--labels", labels), rows=rows, query=query, encoding=encoding
+    )
+    written = output_of(labels)
+    files = Files(model, written, report, ("regimix", *context.obj) if context.obj else ())
     check_outputs(
-        [("--model", model, MODEL), ("--labels", labels, TABLE), ("--report", report, REPORT)],
+        [
+            ("--model", model, MODEL),
+            ("--labels", written, TABLE if place.in_memory else FOLDER),
+            ("--report", report, REPORT),
+            ("--checkpoint", checkpoint, CHECKPOINT),
+        ],
         sources=[data],
     )
     read = partial(
         _read,
         data,
+        place,
+        {"rows": rows, "seed": seed, "query": query, "encoding": encoding or "utf-8"},
         target=target,
         features=names(features),
         drop=names(drop) or (),
         weights=weights,
         key=key,
         missing=missing.value,
-        rows=rows,
-        seed=seed,
-        query=query,
-        encoding=encoding,
     )
     look = Look(terms=terms, outliers=outliers, as_json=as_json)
     voice = Voice(quiet=quiet, machine=as_json)
-    raise typer.Exit(fit_and_tell(read, settings, files, look, voice))
+    raise typer.Exit(fit_and_tell(read, settings, files, look, voice, place))
 
 
-def _read(source: str, **how: object) -> DataSet:
+def _read(source: str, place: Place, whole: dict[str, Any], **how: Any) -> DataSet | ParquetTable:
     # polars is loaded when a table is read, not when help is asked for.
     from regimix import tables
 
     try:
-        data = tables.read(source, **how)  # type: ignore[arg-type]
+        if not place.in_memory:
+            return tables.scan_parquet(source, **how, **place.scanning())
+        data = tables.read(source, **how, **whole)
     except DataError as error:
         raise _with_commas(error) from error
     _check_weights(data)

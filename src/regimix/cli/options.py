@@ -64,8 +64,8 @@ Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="CSV, TSV, Parquet (file, folder or glob), Arrow, Feather or JSON lines, gzipped or "
-        "not; - for standard input; or sqlite:///FILE, postgresql://HOST/NAME.",
+        help="CSV, TSV, Parquet (file, folder, glob or s3://...), Arrow, Feather or JSON lines, "
+        "gzipped or not; - for standard input; or sqlite:///FILE, postgresql://HOST/NAME.",
         show_default=False,
     ),
 ]
@@ -94,10 +94,11 @@ Query = Annotated[
     ),
 ]
 Encoding = Annotated[
-    str,
+    str | None,
     typer.Option(
         metavar="NAME",
         help="How a text file was saved: utf-8, latin-1, cp1252, ...",
+        show_default="utf-8",
         rich_help_panel=DATA,
     ),
 ]

@@ -11,17 +11,20 @@ from pathlib import Path
 from regimix.cli.failures import CommandError
 from regimix.errors import MissingExtraError
 
-__all__ = ["MODEL", "REPORT", "TABLE", "TRUTH", "check_outputs"]
+__all__ = ["CHECKPOINT", "FOLDER", "MODEL", "REPORT", "TABLE", "TRUTH", "check_outputs"]
 
 MODEL = (".regimix",)
 # As ``tables.write_table`` knows them.
 TABLE = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".jsonl", ".jsonl.gz", ".parquet", ".arrow")
 REPORT = (".htm", ".html")
 TRUTH = (".json",)
+CHECKPOINT = ("",)
+# A folder of such files.
+FOLDER = (".parquet", "/")
 
 
 def check_outputs(
-    wanted: Iterable[tuple[str, Path | None, tuple[str, ...]]], sources: Iterable[str] = ()
+    wanted: Iterable[tuple[str, Path | str | None, tuple[str, ...]]], sources: Iterable[str] = ()
 ) -> None:
     """Refuse files that could not be written in the end, or would harm what is read.
 
@@ -34,7 +37,8 @@ def check_outputs(
     """
     read = {Path(found).resolve() for source in sources for found in _matches(source)}
     for option, path, extensions in wanted:
-        if path is None:
+        # What is at an address is looked at when it is written.
+        if path is None or isinstance(path, str):
             continue
         _check_output(option, path, extensions)
         place = path.resolve()
@@ -57,14 +61,16 @@ def _check_output(option: str, path: Path, extensions: tuple[str, ...]) -> None:
         raise MissingExtraError(
             "a report needs jinja2, which is not installed: pip install 'regimix[cli]'"
         )
-    if not path.name.lower().endswith(extensions):
+    if extensions != FOLDER and not path.name.lower().endswith(extensions):
         raise CommandError(f"{option} {path} must end in {_listed(extensions)}.")
     folder = path.resolve().parent
     if not folder.is_dir():
         raise CommandError(
             f"{option} {path} cannot be written: there is no folder {folder}; create it first."
         )
-    if path.is_dir():
+    if extensions == FOLDER and path.exists() and not path.is_dir():
+        raise CommandError(f"{option} {path} is a file; name a folder.")
+    if extensions != FOLDER and path.is_dir():
         raise CommandError(f"{option} {path} is a folder; name a file in it.")
     # A file takes its place by being renamed into its folder.
     if not os.access(folder, os.W_OK | os.X_OK):

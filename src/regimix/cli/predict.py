@@ -9,41 +9,60 @@ import typer
 
 from regimix.cli.console import Voice
 from regimix.cli.digits import many
-from regimix.cli.failures import CommandError
+from regimix.cli.failures import Aborted, CommandError
 from regimix.cli.options import Data, Encoding, Key, Missing, MissingRows, Model, Query, Quiet, Rows
-from regimix.cli.outputs import TABLE, check_outputs
+from regimix.cli.outputs import FOLDER, TABLE, check_outputs
+from regimix.cli.place import Engine, EngineName, Memory, Place, Scheduler, Workers, output_of
+from regimix.cli.scanned import dropped_note
+from regimix.cli.watch import progress_bar
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from regimix.mixture.result import Mixture
-    from regimix.tables import DataSet
+    from regimix.tables import DataSet, Recipe
 
 __all__ = ["open_both", "predict"]
+
+PREDICTED = "predicted, not assigned"
 
 
 def predict(
     model: Model,
     data: Data,
     out: Annotated[
-        Path,
+        str,
         typer.Option(
             "--out",
             "-o",
             metavar="FILE",
-            help="Where the predictions go: .csv, .tsv, .parquet, ...",
+            help="Where the predictions go: .csv, .tsv, .parquet, ...; or a folder of Parquet "
+            "files, part by part.",
         ),
     ],
     key: Key = None,
     missing: MissingRows = Missing.DROP,
     rows: Rows = None,
     query: Query = None,
-    encoding: Encoding = "utf-8",
+    encoding: Encoding = None,
+    engine: EngineName = Engine.AUTO,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
+    memory: Memory = None,
     quiet: Quiet = False,
 ) -> None:
     """Predict rows by each regime and, where the response is known, say where they belong."""
-    check_outputs([("--out", out, TABLE)], sources=[str(model), data])
+    place = Place(engine, scheduler, workers, memory).settled(
+        data, ("--out", out), rows=rows, query=query, encoding=encoding
+    )
+    target, voice = output_of(out), Voice(quiet=quiet)
+    kinds = TABLE if place.in_memory else FOLDER
+    check_outputs([("--out", target, kinds)], sources=[str(model), data])
+    assert target is not None
+    if not place.in_memory:
+        _predict_parts(model, data, target, place, voice, key=key, missing=missing.value)
+        return
     mixture, table = open_both(
         model,
         data,
@@ -52,32 +71,71 @@ def predict(
         missing=missing.value,
         rows=rows,
         query=query,
-        encoding=encoding,
+        encoding=encoding or "utf-8",
     )
     from regimix.tables import write_labels
 
     labels = _labels(mixture, table)
-    write_labels(out, table, mixture, labels=labels)
-    voice = Voice(quiet=quiet)
+    write_labels(target, table, mixture, labels=labels)
     for sentence in table.notes:
         voice.note(sentence)
     voice.answer(f"{out}: {many(table.n_rows, 'row')}{_told(table, labels)}.", whole=True)
 
 
+def _predict_parts(
+    model: Path, data: str, out: Path | str, place: Place, voice: Voice, **how: Any
+) -> None:
+    """Predict rows part by part, here or on a cluster."""
+    from regimix import tables
+
+    mixture, recipe = _open_model(model)
+    try:
+        with progress_bar(voice, None, lines=True) as bar:
+            bar.stage("starting workers" if place.on_cluster else "reading")
+            with place.opened(voice):
+                opened = tables.scan_like(
+                    data, recipe, target="optional", **how, **place.scanning()
+                )
+                bar.stage("predicting")
+                files = tables.write_label_parts(out, opened, mixture, watch=bar.parts)
+    except KeyboardInterrupt as error:
+        raise Aborted(
+            f"interrupted; files in {out} are whole, but not all are there. The same command "
+            "writes them again."
+        ) from error
+    rows, dropped, outliers, unknown = (
+        sum(getattr(file, name) for file in files)
+        for name in ("n_rows", "n_dropped", "n_outliers", "n_unknown")
+    )
+    for note in (*opened.notes, *dropped_note(dropped, rows)):
+        voice.note(note)
+    told = f"; without the column {opened.target_name} regimes are {PREDICTED}"
+    if any(reader.target is not None for reader in opened.part_readers):
+        told = _counted(outliers, unknown, opened.target_name)
+    where = f"{many(rows, 'row')} in {many(len(files), 'file')}"
+    voice.answer(f"{out}: {where}{told}.", whole=True)
+
+
 def open_both(model: Path, data: str, **how: Any) -> tuple[Mixture, DataSet]:
     """Open a model file, and read a table as the model's own was read."""
+    from regimix import tables
+
+    mixture, recipe = _open_model(model)
+    return mixture, tables.read_like(data, recipe, **how)
+
+
+def _open_model(model: Path) -> tuple[Mixture, Recipe]:
+    """Open a model file; return also how columns become its features."""
     from regimix import store, tables
 
     opened = store.open_model(model)
     mixture = opened.mixture
     _refuse_foreign_gate(model, mixture)
-    if opened.recipe is None:
-        # Saved from Python: its features are columns, as they are.
-        columns = tuple(tables.Column(name) for name in mixture.feature_names)
-        recipe = tables.Recipe(mixture.target_name, columns)
-    else:
-        recipe = tables.Recipe.from_json(opened.recipe)
-    return mixture, tables.read_like(data, recipe, **how)
+    if opened.recipe is not None:
+        return mixture, tables.Recipe.from_json(opened.recipe)
+    # Saved from Python: its features are columns, as they are.
+    columns = tuple(tables.Column(name) for name in mixture.feature_names)
+    return mixture, tables.Recipe(mixture.target_name, columns)
 
 
 def _refuse_foreign_gate(model: Path, mixture: Mixture) -> None:
@@ -109,14 +167,16 @@ def _labels(mixture: Mixture, table: DataSet) -> NDArray[np.int_] | None:
 
 def _told(table: DataSet, labels: NDArray[np.int_] | None) -> str:
     """Say how many rows are outliers, and how many nobody could assign."""
-    predicted = "predicted, not assigned"
     if labels is None or table.y is None:
-        return f"; without the column {table.target_name} regimes are {predicted}"
+        return f"; without the column {table.target_name} regimes are {PREDICTED}"
     import numpy as np
 
     blank = int(np.count_nonzero(~np.isfinite(table.y)))
     if blank == table.n_rows:
-        return f"; the column {table.target_name} is blank: regimes are {predicted}"
-    count = int(np.count_nonzero(labels < 0))
-    where = "" if not blank else f"; {many(blank, 'row')} without {table.target_name}: {predicted}"
-    return f", {count} of them outlier{'s' * (count != 1)}{where}"
+        return f"; the column {table.target_name} is blank: regimes are {PREDICTED}"
+    return _counted(int(np.count_nonzero(labels < 0)), blank, table.target_name)
+
+
+def _counted(outliers: int, blank: int, target: str) -> str:
+    where = "" if not blank else f"; {many(blank, 'row')} without {target}: {PREDICTED}"
+    return f", {outliers} of them outlier{'s' * (outliers != 1)}{where}"

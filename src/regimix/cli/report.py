@@ -31,7 +31,7 @@ def report(
     missing: MissingRows = Missing.DROP,
     rows: Rows = None,
     query: Query = None,
-    encoding: Encoding = "utf-8",
+    encoding: Encoding = None,
     quiet: Quiet = False,
 ) -> None:
     """Show a model and rows as one HTML page that needs no network."""
@@ -44,7 +44,7 @@ def report(
         missing=missing.value,
         rows=rows,
         query=query,
-        encoding=encoding,
+        encoding=encoding or "utf-8",
     )
     from regimix.report import write
     from regimix.tables.write import gate_shares

@@ -9,12 +9,15 @@ from rich.table import Table
 from rich.text import Text
 
 from regimix.cli.digits import many, measured, number, percent
+from regimix.cli.scanned import seen_rows
 from regimix.cli.summary import farthest_outliers
+from regimix.mixture.show import rows_labelled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from regimix.cli.console import Voice
+    from regimix.cli.scanned import Scanned
     from regimix.mixture.result import Mixture
     from regimix.tables import DataSet
 
@@ -42,7 +45,7 @@ GAP, NARROWEST_EQUATION = 2, 24
 
 
 def tell_mixture(
-    mixture: Mixture, data: DataSet, most_terms: int, most_outliers: int, voice: Voice
+    mixture: Mixture, data: DataSet | Scanned, most_terms: int, most_outliers: int, voice: Voice
 ) -> None:
     """Print what was found: the regimes, their coefficients, and the rows that follow none."""
     voice.answer(_headline(mixture, data.source), style="bold")
@@ -52,10 +55,12 @@ def tell_mixture(
         for table in _coefficients(mixture, voice, most_terms):
             voice.answer()
             voice.answer(table)
-    count = int(np.count_nonzero(mixture.labels < 0))
-    if count and most_outliers:
-        shown = farthest_outliers(mixture, data, most_outliers)
-        which = "" if len(shown) == count else ", the farthest first"
+    count = rows_labelled(mixture, -1) or 0
+    shown = farthest_outliers(mixture, data, most_outliers) if count and most_outliers else []
+    if shown:
+        seen = seen_rows(mixture, data)
+        among = "" if seen is None else seen.among
+        which = "" if len(shown) == count else f", the farthest{among} first"
         voice.answer()
         voice.answer(f"{many(count, 'outlier')}{which}", style="bold")
         voice.answer()

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from regimix.cli.scanned import seen_rows
+from regimix.mixture.show import rows_labelled
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from regimix.cli.scanned import Scanned
     from regimix.mixture.result import Mixture
     from regimix.tables import DataSet
 
@@ -21,7 +25,7 @@ SCHEMA = 1
 MOST_OUTLIERS = 100
 
 
-def summary(mixture: Mixture, data: DataSet, **more: Any) -> dict[str, Any]:
+def summary(mixture: Mixture, data: DataSet | Scanned, **more: Any) -> dict[str, Any]:
     """Put everything that a program may ask of a fit into dictionaries, lists and numbers.
 
     ``docs/cli.rst`` tells what each field means. Numbers that are not finite are None.
@@ -39,7 +43,7 @@ def summary(mixture: Mixture, data: DataSet, **more: Any) -> dict[str, Any]:
             "regimes": [_regime(mixture, j) for j in range(mixture.n_components)],
             "outliers": {
                 "share": mixture.outlier_share,
-                "rows": int(np.count_nonzero(mixture.labels < 0)),
+                "rows": rows_labelled(mixture, -1),
                 "key": data.key_name,
                 "farthest": farthest_outliers(mixture, data, MOST_OUTLIERS),
             },
@@ -63,7 +67,7 @@ def _regime(mixture: Mixture, j: int) -> dict[str, Any]:
     return {
         "label": j,
         "share": mixture.weights[j],
-        "rows": int(np.count_nonzero(mixture.labels == j)),
+        "rows": rows_labelled(mixture, j),
         "noise": mixture.scale[j],
         "r_squared": None if inference is None else inference.r_squared[j],
         "intercept": {"value": mixture.intercept[j], "std_err": intercept_error},
@@ -73,13 +77,14 @@ def _regime(mixture: Mixture, j: int) -> dict[str, Any]:
     }
 
 
-def farthest_outliers(mixture: Mixture, data: DataSet, most: int) -> list[dict[str, Any]]:
+def farthest_outliers(mixture: Mixture, data: DataSet | Scanned, most: int) -> list[dict[str, Any]]:
     """Describe the outliers that are farthest from every regime, farthest first."""
-    rows = np.flatnonzero(mixture.labels < 0)
-    if not rows.size or data.y is None:
+    seen = seen_rows(mixture, data)
+    rows = np.empty(0, np.intp) if seen is None else np.flatnonzero(seen.labels < 0)
+    if seen is None or not rows.size:
         return []
-    means = mixture.predict_components(data.X[rows])
-    residuals = data.y[rows, None] - means
+    means = mixture.predict_components(seen.X[rows])
+    residuals = seen.y[rows, None] - means
     deviations = _deviations(residuals, mixture.scale)
     nearest = np.argmin(np.abs(deviations), axis=1)
     each = np.arange(rows.size)
@@ -87,8 +92,8 @@ def farthest_outliers(mixture: Mixture, data: DataSet, most: int) -> list[dict[s
     exact = mixture.scale[nearest] == 0
     return [
         {
-            "key": data.keys[rows[i]],
-            "value": data.y[rows[i]],
+            "key": seen.keys[rows[i]],
+            "value": seen.y[rows[i]],
             "nearest": int(nearest[i]),
             "predicted": means[i, nearest[i]],
             "residual": residuals[i, nearest[i]],

@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
     from regimix.cli.console import Voice
     from regimix.mixture.settings import Progress as Step
 
-__all__ = ["Bar", "Interrupts", "progress_bar"]
+__all__ = ["READING", "Bar", "Interrupts", "progress_bar"]
+
+# What a fit calls a pass over rows that are not in memory.
+READING = "reading"
 
 # What the search calls its steps, and what a person reads.
 STAGES = {
@@ -36,6 +40,8 @@ STAGES = {
     "replace": "questioning the regimes",
     "more components": "looking for the number asked for",
 }
+# Seconds between two lines about a pass over a large table, where there is no terminal.
+LINES_EVERY = 10.0
 
 
 class Interrupts:
@@ -79,9 +85,9 @@ class Interrupts:
         if self.count > 1 or not self._begun or _searching(frame):
             raise KeyboardInterrupt
 
-    def look(self) -> bool:
+    def look(self, *, searching: bool = True) -> bool:
         """Take note that the search is at work; say whether it should end."""
-        self._begun = True
+        self._begun = self._begun or searching
         return self.count > 0
 
 
@@ -99,42 +105,90 @@ def _searching(frame: FrameType | None) -> bool:
 
 
 class Bar:
-    """What is told of a fit while it goes."""
+    """What is told of a fit while it goes.
 
-    def __init__(self, progress: Progress, task: TaskID) -> None:
-        self._progress, self._task = progress, task
+    ``say`` is told the same in lines, from time to time, where there is no terminal.
+    """
+
+    def __init__(
+        self, progress: Progress, task: TaskID, say: Callable[[str], None] | None = None
+    ) -> None:
+        self._progress, self._task, self._say = progress, task, say
+        self._words, self._found = "reading", ""
+        self._pass, self._done = 1, 0
+        self._begun = self._said = time.monotonic()
 
     def stage(self, words: str) -> None:
         """Say what is being done."""
-        self._progress.update(self._task, description=words)
+        self._words = words
+        self._progress.update(self._task, description=words, found=self._found, parts=None)
 
     def step(self, step: Step) -> None:
-        """Say how far the search is."""
+        """Say how far the search, or a pass over the table, is."""
+        if step.stage == READING:
+            done, total = step.parts_done, step.n_parts
+            if done < self._done or done == self._done == total == 1:
+                self._pass += 1
+            self.stage("going over all rows")
+            self._show(done, total, f"pass {self._pass}: ")
+            return
         count = step.n_components
-        found = f"{count} regime{'s' * (count != 1)} so far"
-        self._progress.update(self._task, found=found)
+        self._found = f"{count} regime{'s' * (count != 1)} so far"
         self.stage(STAGES.get(step.stage, step.stage))
+
+    def parts(self, done: int, total: int | None) -> None:
+        """Say how much is written."""
+        self._show(done, total, "")
+
+    def _show(self, done: int, total: int | None, which: str) -> None:
+        self._done = done
+        of = "" if total is None else f" of {total}"
+        words = f"{which}{done}{of} part{'s' * ((total or done) != 1)}"
+        self._progress.update(self._task, found=words, parts=None if not total else done / total)
+        now = time.monotonic()
+        if self._say is not None and now - self._said > LINES_EVERY:
+            self._said = now
+            found = f"; {self._found}" if self._found else ""
+            self._say(f"{self._words}, {words}{found}; {now - self._begun:.0f} s")
 
 
 @contextmanager
-def progress_bar(voice: Voice, time_limit: float | None) -> Iterator[Bar]:
-    """Show a bar on a terminal: what is done, what is found so far, and for how long."""
+def progress_bar(voice: Voice, time_limit: float | None, *, lines: bool = False) -> Iterator[Bar]:
+    """Show a bar on a terminal: what is done, what is found so far, and for how long.
+
+    With ``lines``, a line now and then says so where there is no terminal.
+    """
     columns = (
         SpinnerColumn(style="cyan"),
         TextColumn("{task.description}"),
-        _TimeColumn(bar_width=24, style="bright_black", complete_style="cyan", pulse_style="cyan"),
+        _TimeColumn(
+            bar_width=16 if lines else 24,
+            style="bright_black",
+            complete_style="cyan",
+            pulse_style="cyan",
+        ),
         TextColumn("{task.fields[found]}"),
         TimeElapsedColumn(),
     )
     silent = voice.quiet or not voice.err.is_terminal
+    say = voice.note if lines and not voice.err.is_terminal else None
     with Progress(*columns, console=voice.err, transient=True, disable=silent) as progress:
-        yield Bar(progress, progress.add_task("reading", total=time_limit, found=""))
+        task = progress.add_task("reading", total=time_limit, found="", parts=None)
+        yield Bar(progress, task, say)
 
 
 class _TimeColumn(BarColumn):
-    """A bar that fills with time up to a limit; without a limit nobody knows how far it is."""
+    """A bar that fills with the parts of a pass, or else with time up to a limit.
+
+    Without either nobody knows how far it is.
+    """
 
     def render(self, task: Task) -> ProgressBar:
         """Draw it."""
-        task.completed = task.elapsed or 0.0
-        return super().render(task)
+        share = task.fields["parts"]
+        if share is None:
+            task.completed = task.elapsed or 0.0
+            return super().render(task)
+        bar = super().render(task)
+        bar.total, bar.completed, bar.pulse = 1.0, share, False
+        return bar

@@ -14,19 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 from regimix.cli.console import Code
 from regimix.cli.failures import Aborted, sentence
-from regimix.cli.watch import Bar, Interrupts, progress_bar
+from regimix.cli.place import Engine, Place
+from regimix.cli.scanned import Scanned
+from regimix.cli.watch import READING, Bar, Interrupts, progress_bar
 from regimix.errors import ConvergenceWarning, RankWarning, RegimixWarning
 
 if TYPE_CHECKING:
     from regimix.cli.console import Voice
     from regimix.mixture.result import Mixture
-    from regimix.tables import DataSet
+    from regimix.tables import DataSet, ParquetTable
 
 __all__ = ["Files", "Look", "fit_and_tell"]
 
 # Reasons to stop that leave the search unfinished.
 LIMITS = ("max_starts", "time_limit")
 INTERRUPTED = ("callback", "interrupted")
+MEMORY = Place(Engine.MEMORY)
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Files:
     """What is to be written (None: not asked for), and the command that asked, word by word."""
 
     model: Path | None = None
-    labels: Path | None = None
+    labels: Path | str | None = None
     report: Path | None = None
     command: tuple[str, ...] = ()
 
@@ -51,9 +54,10 @@ class Look:
 
 @dataclass
 class Told:
-    """What a fit came to."""
+    """What a fit came to, and of which table."""
 
     mixture: Mixture
+    data: DataSet | Scanned
     warnings: list[str] = field(default_factory=list)
     code: Code = Code.DONE
 
@@ -67,11 +71,12 @@ class Written:
 
 
 def fit_and_tell(
-    read: Callable[[], DataSet],
+    read: Callable[[], DataSet | ParquetTable],
     settings: dict[str, Any],
     files: Files,
     look: Look,
     voice: Voice,
+    place: Place = MEMORY,
 ) -> Code:
     """Read a table, fit it, write the files that were asked for, and tell what was found.
 
@@ -81,20 +86,24 @@ def fit_and_tell(
         Returns the table.
     settings : dict
         Parameters of ``MixedLinearRegression``.
+    place : Place
+        Where the work is done.
     """
     with Interrupts() as interrupts:
-        with progress_bar(voice, settings.get("time_limit")) as bar:
-            data = read()
-            bar.stage("first look")
-            told = _fit(data, settings, interrupts, bar)
-            if told.mixture.stopped in INTERRUPTED and told.mixture.found_nothing:
-                raise Aborted("interrupted before a regime was found; nothing was written.")
-            bar.stage("writing")
-            written = _write(files, told.mixture, data)
+        with progress_bar(voice, settings.get("time_limit"), lines=not place.in_memory) as bar:
+            bar.stage("starting workers" if place.on_cluster else "reading")
+            with place.opened(voice):
+                table = read()
+                bar.stage("first look")
+                told = _fit(table, settings, interrupts, bar)
+                if told.mixture.stopped in INTERRUPTED and told.mixture.found_nothing:
+                    raise Aborted("interrupted before a regime was found; nothing was written.")
+                bar.stage("writing")
+                written = _write(files, told, bar)
         told.code = Code.INTERRUPTED if interrupts.count else told.code
     if look.as_json:
-        _print_json(told, data, written.files)
-    _tell(told, data, look, voice)
+        _print_json(told, written.files)
+    _tell(told, look, voice)
     if look.name_files:
         for what, path in written.files.items():
             voice.note(f"Wrote the {what}: {path}", whole=True)
@@ -103,23 +112,32 @@ def fit_and_tell(
     return told.code
 
 
-def _fit(data: DataSet, settings: dict[str, Any], interrupts: Interrupts, bar: Bar) -> Told:
+def _fit(
+    table: DataSet | ParquetTable, settings: dict[str, Any], interrupts: Interrupts, bar: Bar
+) -> Told:
     from regimix.estimators.mixture import MixedLinearRegression
+    from regimix.tables import DataSet
 
     def callback(step: Any) -> bool:
         bar.step(step)
-        return interrupts.look()
+        return interrupts.look(searching=step.stage != READING)
 
     model = MixedLinearRegression(**settings, callback=callback)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(data.frame(), data.target(), data.weights)
-    return _judged(model.mixture_, caught)
+        if isinstance(table, DataSet):
+            model.fit(table.frame(), table.target(), table.weights)
+        else:
+            model.fit(table)
+    mixture = model.mixture_
+    if isinstance(table, DataSet):
+        return _judged(Told(mixture, table), caught)
+    return _judged(Told(mixture, Scanned(table, model.labels_, mixture.n_rows)), caught)
 
 
-def _judged(mixture: Mixture, caught: list[warnings.WarningMessage]) -> Told:
+def _judged(told: Told, caught: list[warnings.WarningMessage]) -> Told:
     """Say how a fit ended, and what of it must be read."""
-    told = Told(mixture)
+    mixture = told.mixture
     cut_short = mixture.stopped in INTERRUPTED
     if cut_short:
         told.warnings.append("the search was interrupted; this is the best it had found.")
@@ -136,21 +154,22 @@ def _judged(mixture: Mixture, caught: list[warnings.WarningMessage]) -> Told:
     return told
 
 
-def _write(files: Files, mixture: Mixture, data: DataSet) -> Written:
+def _write(files: Files, told: Told, bar: Bar) -> Written:
     """Write what was asked for, each file whole or not at all.
 
     A file that cannot be written keeps neither the others nor the answer from the user.
     """
     written = Written()
-    for what, path, write in (
+    jobs: tuple[tuple[str, Any, Callable[..., None]], ...] = (
         ("model", files.model, _write_model),
-        ("labels", files.labels, _write_labels),
+        ("labels", files.labels, partial(_write_labels, bar=bar)),
         ("report", files.report, partial(_write_report, command=files.command)),
-    ):
+    )
+    for what, path, write in jobs:
         if path is None:
             continue
         try:
-            write(path, mixture, data)
+            write(path, told.mixture, told.data)
         except Exception as error:
             written.failure = written.failure or error
         else:
@@ -158,28 +177,37 @@ def _write(files: Files, mixture: Mixture, data: DataSet) -> Written:
     return written
 
 
-def _write_model(path: Path, mixture: Mixture, data: DataSet) -> None:
+def _write_model(path: Path, mixture: Mixture, data: DataSet | Scanned) -> None:
     from regimix.store import save
 
-    save(mixture, path, recipe=data.recipe.to_json())
+    # A label for each of very many rows is not part of a model.
+    labels = not isinstance(data, Scanned)
+    save(mixture, path, recipe=data.recipe.to_json(), labels=labels)
 
 
-def _write_labels(path: Path, mixture: Mixture, data: DataSet) -> None:
-    from regimix.tables import write_labels
+def _write_labels(path: Path | str, mixture: Mixture, data: DataSet | Scanned, *, bar: Bar) -> None:
+    from regimix.tables import write_label_parts, write_labels
 
-    write_labels(path, data, mixture, labels=mixture.labels)
+    if isinstance(data, Scanned):
+        bar.stage("writing labels")
+        write_label_parts(path, data.table, mixture, labels=data.labels, watch=bar.parts)
+    else:
+        write_labels(path, data, mixture, labels=mixture.labels)
 
 
 def _write_report(
-    path: Path, mixture: Mixture, data: DataSet, *, command: tuple[str, ...] = ()
+    path: Path, mixture: Mixture, data: DataSet | Scanned, *, command: tuple[str, ...] = ()
 ) -> None:
     from regimix import report
 
     again = shlex.join(_without_password(command, data)) or None
-    report.write(path, mixture, data.X, data.y, keys=data.keys, command=again)
+    if isinstance(data, Scanned):
+        report.write(path, mixture, keys=range(1, data.n_rows + 1), command=again)
+    else:
+        report.write(path, mixture, data.X, data.y, keys=data.keys, command=again)
 
 
-def _without_password(command: tuple[str, ...], data: DataSet) -> list[str]:
+def _without_password(command: tuple[str, ...], data: DataSet | Scanned) -> list[str]:
     """Write the address of a server as the table does, which knows no password any more."""
     from regimix.tables.databases import is_address
 
@@ -187,18 +215,19 @@ def _without_password(command: tuple[str, ...], data: DataSet) -> list[str]:
     return [server if is_address(word) and is_address(server) else word for word in command]
 
 
-def _print_json(told: Told, data: DataSet, written: dict[str, str]) -> None:
+def _print_json(told: Told, written: dict[str, str]) -> None:
     from regimix.cli.summary import summary
 
     plain = summary(
-        told.mixture, data, warnings=told.warnings, files=written, exit_code=int(told.code)
+        told.mixture, told.data, warnings=told.warnings, files=written, exit_code=int(told.code)
     )
     sys.stdout.write(json.dumps(plain, indent=1, allow_nan=False) + "\n")
     sys.stdout.flush()
 
 
-def _tell(told: Told, data: DataSet, look: Look, voice: Voice) -> None:
+def _tell(told: Told, look: Look, voice: Voice) -> None:
     """Print what was found, for people."""
+    data = told.data
     for note in data.notes:
         voice.note(note)
     for warning in told.warnings:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from regimix.mixture.result import Mixture
-from regimix.report.rows import SURE, Ints, Rows
+from regimix.mixture.show import rows_labelled
+from regimix.report.rows import SURE, Rows
 from regimix.report.terms import Terms
 from regimix.report.words import (
     EARLY,
@@ -100,7 +101,7 @@ def _lead(mixture: Mixture, rows: Rows | None, terms: Terms) -> str:
             f"The {n} give no evidence that {named(terms.target)} depends on {by} beyond its own "
             "spread. What follows is a robust line through all rows: a description, not a finding."
         )
-    explained, rest = _explained(mixture, _labels(mixture, rows), n)
+    explained, rest = _explained(mixture, _outliers(mixture, rows), n)
     if mixture.n_components == 1:
         rest = _rest(rest, "does not fit it", "do not fit it")
         return f"One equation in {by} accounts for {explained}. {rest}"
@@ -109,18 +110,18 @@ def _lead(mixture: Mixture, rows: Rows | None, terms: Terms) -> str:
     return f"{each} account for {explained}, each for its own. {rest}"
 
 
-def _explained(mixture: Mixture, labels: Ints | None, n: str) -> tuple[str, str]:
+def _explained(mixture: Mixture, outliers: tuple[int, int] | None, n: str) -> tuple[str, str]:
     """Say how many rows have a regime, and how many have none; the latter empty if all have."""
-    if labels is None:
+    if outliers is None:
         share = mixture.outlier_share
         # Rows without labels cannot be counted: what is known are the shares of the model.
         shares = f"an estimated {percent(1 - share)} of the {n}", percent(share)
         return shares if share else (f"all {n}", "")
-    out = int(np.count_nonzero(labels < 0))
+    out, total = outliers
     if not out:
         return f"all {n}", ""
-    share = out / labels.size
-    explained = f"{labels.size - out:,} of the {n} ({percent(1 - share)})"
+    share = out / total
+    explained = f"{total - out:,} of the {n} ({percent(1 - share)})"
     return explained, f"{out:,} ({percent(share)})"
 
 
@@ -132,17 +133,18 @@ def _rest(rest: str, one: str, many: str) -> str:
     return f"The other {rest} {many} and are set aside as outliers."
 
 
-def _labels(mixture: Mixture, rows: Rows | None) -> Ints | None:
-    """Labels of all rows of the fit, if they are known."""
+def _outliers(mixture: Mixture, rows: Rows | None) -> tuple[int, int] | None:
+    """Outliers among all rows of the fit, and how many these are, if labels are known."""
     if rows is not None and rows.fitted and rows.n == mixture.n_rows:
-        return rows.labels
-    return mixture.labels if mixture.labels.size else None
+        return int(np.count_nonzero(rows.labels < 0)), rows.n
+    found = rows_labelled(mixture, -1)
+    return None if found is None else (found, mixture.n_rows)
 
 
 def _outlying(mixture: Mixture, rows: Rows | None) -> float:
     """Share of the rows of the fit that have no regime, by their labels where they are known."""
-    labels = _labels(mixture, rows)
-    return mixture.outlier_share if labels is None else float(np.mean(labels < 0))
+    outliers = _outliers(mixture, rows)
+    return mixture.outlier_share if outliers is None else outliers[0] / outliers[1]
 
 
 def _other_rows(mixture: Mixture, rows: Rows | None) -> list[str]:

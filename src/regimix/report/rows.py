@@ -139,8 +139,10 @@ def _index(X: Any) -> list[Any] | None:
     return [", ".join(map(str, name)) for name in names] if several else names
 
 
-def _keys(keys: Any, n: int, what: str) -> list[Any]:
-    names = keys.tolist() if hasattr(keys, "tolist") else list(keys)
+def _keys(keys: Any, n: int, what: str) -> Sequence[Any]:
+    names = keys.tolist() if hasattr(keys, "tolist") else keys
+    # Rows that are only counted may be too many for a list.
+    names = names if isinstance(names, range) else list(names)
     if len(names) != n:
         raise DataError(f"keys must name each of the {n} {what}; got {len(names)} keys.")
     return names

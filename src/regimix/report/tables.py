@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from regimix.mixture.result import Mixture
+from regimix.mixture.show import rows_labelled
 from regimix.report.rows import Rows
 from regimix.report.terms import MOST_FEATURES, Terms
 from regimix.report.words import (
@@ -40,12 +41,12 @@ DIGITS = (4, 1, 4, 4, 3, 3) + MOST_BESIDE * (4,)
 def regimes(mixture: Mixture) -> dict[str, Any]:
     """Summarise each regime in a line: columns and rows of cells."""
     columns = ["Share of the model", "Rows labelled", "Noise"]
-    shares, n = mixture.weights, mixture.labels.size
+    shares = mixture.weights
     noise = aligned(mixture.scale.tolist())
     cells = [
         [
             percent(float(shares[j])),
-            f"{np.count_nonzero(mixture.labels == j):,}" if n else "–",
+            _labelled(mixture, j),
             noise[j],
         ]
         for j in range(mixture.n_components)
@@ -59,10 +60,16 @@ def regimes(mixture: Mixture) -> dict[str, Any]:
         for row, value in zip(cells, aligned(mixture.component_evidence.tolist()), strict=True):
             row.append(value)
     outliers = None
-    if mixture.outlier_share > 0 or (mixture.labels < 0).any():
-        found = f"{np.count_nonzero(mixture.labels < 0):,}" if n else "–"
+    if mixture.outlier_share > 0 or rows_labelled(mixture, -1):
+        found = _labelled(mixture, -1)
         outliers = [percent(mixture.outlier_share), found, *[""] * (len(columns) - 2)]
     return {"columns": columns, "rows": cells, "outliers": outliers}
+
+
+def _labelled(mixture: Mixture, label: int) -> str:
+    """Write how many rows have a label, if that is known."""
+    rows = rows_labelled(mixture, label)
+    return "–" if rows is None else f"{rows:,}"
 
 
 def coefficients(mixture: Mixture, terms: Terms) -> dict[str, Any]:

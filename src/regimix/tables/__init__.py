@@ -12,18 +12,25 @@ What a source may be, what happens to each kind of column and what is written ar
 """
 
 from regimix.tables.data import DataSet
+from regimix.tables.labelled import WrittenFile, write_label_parts
 from regimix.tables.read import from_frame, read, read_like
 from regimix.tables.recipe import Column, Recipe
+from regimix.tables.scan import ParquetTable, scan_like, scan_parquet
 from regimix.tables.write import label_columns, write_labels, write_table
 
 __all__ = [
     "Column",
     "DataSet",
+    "ParquetTable",
     "Recipe",
+    "WrittenFile",
     "from_frame",
     "label_columns",
     "read",
     "read_like",
+    "scan_like",
+    "scan_parquet",
+    "write_label_parts",
     "write_labels",
     "write_table",
 ]

@@ -11,10 +11,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from regimix.errors import DataError, ParameterError
-from regimix.tables.columns import as_numbers, as_text, example, is_text, locate
+from regimix.tables.columns import as_numbers, as_text, example, is_text
 from regimix.tables.data import DataSet
 from regimix.tables.files import Loaded
 from regimix.tables.recipe import Column, Recipe
+from regimix.tables.roles import locate
 
 __all__ = ["Terms", "to_dataset"]
 

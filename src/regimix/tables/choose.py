@@ -2,67 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-
 import polars as pl
 
 from regimix.errors import DataError, DataKindError
-from regimix.tables.columns import as_text, is_text, locate
+from regimix.tables.columns import as_text, is_text
 from regimix.tables.files import Loaded
 from regimix.tables.recipe import Column, Recipe
+from regimix.tables.roles import Roles
 
-__all__ = ["Roles", "choose"]
+__all__ = ["choose"]
 
 # A text column of at most so many values becomes 0/1 columns: each value needs rows of its own to
 # say something about each regime.
 MOST_LEVELS = 12
 # A text column in which this share of the cells are numbers is a column of numbers with mistakes.
 MOSTLY_NUMBERS = 0.9
-
-
-@dataclass(frozen=True)
-class Roles:
-    """Which columns a user wants for what; None: whatever is left and can be used."""
-
-    target: str
-    features: tuple[str, ...] | None = None
-    drop: tuple[str, ...] = ()
-    weights: str | None = None
-    key: str | None = None
-
-    def check(self, names: Collection[str], source: str) -> None:
-        """Refuse names that are not there, and columns with two roles."""
-        for name, role in self._named():
-            locate(names, name, source, role)
-        others = [name for name in (self.target, self.weights) if name is not None]
-        for name in self.features or ():
-            if name in others:
-                raise DataError(
-                    f"column {name!r} cannot be a feature: it is the target or the weights. Leave "
-                    "it out of features."
-                )
-            if name in self.drop:
-                raise DataError(f"column {name!r} is in features and in drop; leave it in one.")
-        if self.target in (self.weights, self.key, *self.drop):
-            raise DataError(
-                f"column {self.target!r} is the target; it cannot be the weights, the key or "
-                "dropped."
-            )
-
-    def candidates(self, names: Sequence[str]) -> list[str]:
-        """Return the columns that may become features, in order."""
-        if self.features is not None:
-            return list(dict.fromkeys(self.features))
-        taken = {self.target, self.weights, self.key, *self.drop}
-        return [name for name in names if name not in taken]
-
-    def _named(self) -> list[tuple[str, str]]:
-        pairs = [(self.target, "the target")]
-        pairs += [(name, "a feature") for name in self.features or ()]
-        pairs += [(name, "to drop") for name in self.drop]
-        pairs += [(name, "the weights") for name in (self.weights,) if name is not None]
-        return pairs + [(name, "the key") for name in (self.key,) if name is not None]
 
 
 def choose(loaded: Loaded, roles: Roles) -> tuple[Recipe, list[str]]:

@@ -1,37 +1,20 @@
-"""Columns of a frame as numbers or text, and what to say of names that are not there."""
+"""Columns of a frame as numbers or text."""
 
 from __future__ import annotations
-
-import difflib
-from collections.abc import Collection
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from regimix.errors import DataError, DataKindError
+from regimix.errors import DataKindError
 from regimix.tables.recipe import Column
 
-__all__ = ["as_numbers", "as_text", "example", "is_text", "locate"]
+__all__ = ["as_numbers", "as_text", "example", "is_text"]
 
 Floats = NDArray[np.float64]
 
 MICROSECONDS_A_DAY = 86_400e6
 FLAGS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
-
-
-def locate(names: Collection[str], wanted: str, source: str, role: str) -> None:
-    """Refuse the name of a column that is not there; say which ones are close."""
-    if wanted in names:
-        return
-    lower = {name.lower(): name for name in names}
-    close = difflib.get_close_matches(wanted.lower(), lower, n=3, cutoff=0.5)
-    if close:
-        advice = f"Did you mean {' or '.join(repr(lower[name]) for name in close)}?"
-    else:
-        shown = ", ".join(map(repr, list(names)[:8])) + (", ..." if len(names) > 8 else "")
-        advice = f"Its columns are {shown}."
-    raise DataError(f"{source} has no column {wanted!r} ({role}). {advice}")
 
 
 def is_text(series: pl.Series) -> bool:

@@ -1,10 +1,8 @@
-"""Tables in files: which format, which files, one frame."""
+"""Tables in files: which format, one frame."""
 
 from __future__ import annotations
 
-import difflib
 import io
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,26 +12,11 @@ import polars as pl
 
 from regimix.errors import DataError, ParameterError
 from regimix.tables.extra import refusing
+from regimix.tables.paths import FORMATS, find_paths, told_by_name
 from regimix.tables.text import GZIP, Text, beginning, read_csv, read_json_lines
 
-__all__ = ["FORMATS", "Loaded", "load_file", "told_by_name"]
+__all__ = ["Loaded", "load_file"]
 
-# What each ending of a name says about a file.
-ENDINGS = {
-    ".csv": "csv",
-    ".txt": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".arrows": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-}
-FORMATS = ("csv", "tsv", "parquet", "arrow", "jsonl")
 # How files begin, where that is certain.
 MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow"}
 STANDARD_INPUT = "-"
@@ -67,73 +50,13 @@ def load_file(
         )
     if str(source) == STANDARD_INPUT:
         return _read_bytes("standard input", sys.stdin.buffer.read(), file_format, encoding)
-    paths = _paths(Path(source), file_format)
+    paths = find_paths(Path(source), file_format)
     parts = [_read_path(path, file_format, encoding) for path in paths]
     if len(parts) == 1:
         return parts[0]
     with refusing(str(source), "one table"):
         frame = pl.concat([part.frame for part in parts], how="vertical_relaxed")
     return Loaded(frame, str(source), tuple(dict.fromkeys(n for part in parts for n in part.notes)))
-
-
-def told_by_name(path: Path) -> str | None:
-    """Tell the format from the name, compressed or not."""
-    endings = [ending.lower() for ending in path.suffixes]
-    if endings and endings[-1] == ".gz":
-        endings.pop()
-    return ENDINGS.get(endings[-1]) if endings else None
-
-
-# --- which files ----------------------------------------------------------------------------------
-
-
-def _paths(path: Path, file_format: str | None) -> list[Path]:
-    """Find the files that a path, a folder or a glob stands for, in order of their names."""
-    if path.is_dir():
-        return _in_folder(path, file_format or "parquet")
-    if path.exists():
-        return [path]
-    if re.search(r"[*?\[]", str(path)):
-        folder = Path(path.anchor or ".")
-        pattern = str(path.relative_to(path.anchor) if path.anchor else path)
-        found = _ordered(entry for entry in folder.glob(pattern) if entry.is_file())
-        if found:
-            return found
-        raise DataError(f"no file matches {str(path)!r}; check the pattern.")
-    raise DataError(f"there is no file {str(path)!r}.{_did_you_mean(path)}")
-
-
-def _in_folder(folder: Path, file_format: str) -> list[Path]:
-    files = _ordered(entry for entry in folder.rglob("*") if entry.is_file())
-    # Spark and others leave marks and temporary files beside the data.
-    files = [entry for entry in files if not entry.name.startswith(("_", "."))]
-    found = [entry for entry in files if told_by_name(entry) == file_format]
-    if found:
-        return found
-    there = ", ".join(entry.name for entry in files[:3]) or "no file at all"
-    raise DataError(
-        f"the folder {str(folder)!r} holds no {file_format} file, but {there}. A folder is read as "
-        f"a table of Parquet files; name other files with a pattern, such as '{folder}/*.csv'."
-    )
-
-
-def _ordered(paths: object) -> list[Path]:
-    """Sort by name, the numbers in it as numbers: part.2 comes before part.10."""
-
-    def natural(path: Path) -> list[tuple[int, str]]:
-        pieces = re.split(r"(\d+)", str(path))
-        return [(int(piece) if piece.isdecimal() else -1, piece) for piece in pieces]
-
-    return sorted(paths, key=natural)  # type: ignore[call-overload, no-any-return]
-
-
-def _did_you_mean(path: Path) -> str:
-    """Name files with a similar name."""
-    if not path.parent.is_dir():
-        return f" There is no folder {str(path.parent)!r} either."
-    names = [entry.name for entry in path.parent.iterdir()]
-    close = difflib.get_close_matches(path.name, names, n=3)
-    return f" Did you mean {' or '.join(map(repr, close))}?" if close else " Check the path."
 
 
 # --- one file -------------------------------------------------------------------------------------

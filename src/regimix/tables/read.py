@@ -110,7 +110,7 @@ def read_like(
     """
     loaded = _load(source, query, password_variable, file_format, encoding)
     from regimix.tables.arrays import Terms, to_dataset
-    from regimix.tables.columns import locate
+    from regimix.tables.roles import locate
 
     names = loaded.frame.columns
     if key is not None:
@@ -171,7 +171,8 @@ def _load(
 def _chosen(loaded: Loaded, roles: tuple[Any, ...], **terms: Any) -> DataSet:
     """Choose a recipe for a frame, and apply it."""
     from regimix.tables.arrays import Terms, to_dataset
-    from regimix.tables.choose import Roles, choose
+    from regimix.tables.choose import choose
+    from regimix.tables.roles import Roles
 
     target, features, drop, weights, key = roles
     for name, value in (("features", features), ("drop", drop)):

@@ -42,7 +42,7 @@ def write_table(path: str | Path, columns: Mapping[str, Any]) -> None:
     need_polars()
     import polars as pl
 
-    from regimix.tables.files import told_by_name
+    from regimix.tables.paths import told_by_name
 
     path = Path(path)
     file_format = told_by_name(path)
@@ -63,7 +63,12 @@ def write_labels(path: str | Path, data: DataSet, mixture: Mixture, **options: A
 
 
 def label_columns(
-    data: DataSet, mixture: Mixture, *, labels: Any = None, shares: Any = None
+    data: DataSet,
+    mixture: Mixture,
+    *,
+    labels: Any = None,
+    shares: Any = None,
+    each_regime: bool | None = None,
 ) -> dict[str, Any]:
     """Say of each row what the mixture makes of it, as columns.
 
@@ -81,6 +86,9 @@ def label_columns(
         Shares of the regimes for each row, where a gate knows them; default: what a gate that was
         learnt from the features says. A gate that was learnt from other columns
         (``gating_features``) needs them: ``mixture.gate.shares(Z)``.
+    each_regime : bool, optional
+        Whether there are predictions of each component beside a target; default: where only some
+        rows have one.
     """
     X, y, each = data.X, data.y, range(mixture.n_components)
     shares = gate_shares(mixture, X) if shares is None else np.asarray(shares)
@@ -96,7 +104,9 @@ def label_columns(
     spread = {name: _spread(values, known) for name, values in judged.items()}
     columns = _joined(columns, {data.target_name: _spread(y[known], known)})
     regime = {"regime": spread.pop("regime")}
-    return _joined(columns, regime | prediction | spread | ({} if known.all() else predictions))
+    if each_regime is None:
+        each_regime = not known.all()
+    return _joined(columns, regime | prediction | spread | (predictions if each_regime else {}))
 
 
 def gate_shares(mixture: Mixture, X: Any) -> NDArray[np.float64] | None:

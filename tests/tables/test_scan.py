@@ -1,0 +1,336 @@
+"""Tables in Parquet that are read in parts: the same rows, the same fit, in bounded pieces."""
+
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regimix import MixedLinearRegression, TrimmedRegressor, scan_parquet, tables
+from regimix.engines.parquet import Span
+from regimix.errors import DataError, DataKindError, MissingExtraError, ParameterError
+from regimix.tables import scan
+from regimix.tables.footers import Footer, cut_into_parts
+from regimix.tables.kinds import _held
+from tests.tables.parquets import mixed_frame, write_files
+
+FRAME = mixed_frame()
+
+
+@pytest.fixture
+def rows(tmp_path):
+    return write_files(tmp_path / "rows", FRAME)
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """Cut even small tables into many parts, and these into many pieces."""
+    monkeypatch.setattr(scan, "SMALLEST_PART", 50_000)
+    monkeypatch.setattr(scan, "PIECE_BYTES", 20_000)
+
+
+def read_all(table):
+    """Read all rows of a table in parts."""
+    pieces = [piece for reader in table.readers for piece in reader()]
+    weighted = pieces[0].weights is not None
+    return (
+        np.concatenate([piece.X for piece in pieces]),
+        np.concatenate([piece.y for piece in pieces]),
+        np.concatenate([piece.weights for piece in pieces]) if weighted else None,
+    )
+
+
+# --- the same rows --------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_the_rows_are_those_of_the_table_in_memory(rows):
+    table = scan_parquet(rows, "y", drop=["id"])
+    data = tables.read(rows, target="y", drop=["id"])
+    X, y, _ = read_all(table)
+    assert table.names == data.feature_names
+    np.testing.assert_array_equal(X, data.X)
+    np.testing.assert_array_equal(y, data.y)
+    assert X.flags.c_contiguous
+    assert table.n_read == data.n_read > len(y)
+    assert set(table.notes) <= set(data.notes)
+    assert table.recipe == data.recipe
+    assert len(table.readers) > 3
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_weights_and_features_are_chosen_by_name(rows):
+    table = scan_parquet(str(rows / "*.parquet"), "x0", ["x2", "whole"], weights="x3")
+    frame = FRAME.filter(
+        pl.all_horizontal(pl.col("x0", "x2", "whole", "x3").cast(pl.Float64).is_finite())
+    )
+    X, y, weights = read_all(table)
+    np.testing.assert_array_equal(X, frame.select("x2", "whole").to_numpy())
+    np.testing.assert_array_equal(y, frame["x0"])
+    np.testing.assert_array_equal(weights, frame["x3"])
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_row_group_larger_than_a_piece_is_read_in_pieces(tmp_path):
+    FRAME.write_parquet(tmp_path / "one.parquet", row_group_size=10**6)
+    (reader,) = scan_parquet(tmp_path / "one.parquet", "y").readers
+    sizes = [piece.n_rows for piece in reader()]
+    most = scan.PIECE_BYTES // (8 * 7)
+    assert max(sizes) == most
+    assert len(sizes) > 10
+    assert set(sizes[:-1]) == {most}
+
+
+def test_on_a_cluster_a_part_is_one_piece(rows):
+    (reader,) = scan_parquet(rows, "y", on_cluster=True).readers
+    assert len(list(reader())) == 1
+
+
+def test_only_what_is_needed_is_read(rows, monkeypatch):
+    asked = []
+    batches = Span.batches
+
+    def spy(self, columns, *args, **options):
+        asked.append(columns)
+        return batches(self, columns, *args, **options)
+
+    monkeypatch.setattr(Span, "batches", spy)
+    read_all(scan_parquet(rows, "y", ["x1"]))
+    assert asked == [["x1", "y"]] * 3
+
+
+@pytest.mark.parametrize("kind", [pl.Float32, pl.Int16, pl.Boolean, pl.Float64, pl.Int64])
+def test_numbers_take_no_more_room_than_they_need(tmp_path, kind):
+    frame = pl.DataFrame({"x": pl.Series([0, 1, 1, 0]).cast(kind), "y": [1.0, 2.0, 3.0, 4.0]})
+    frame.write_parquet(tmp_path / "t.parquet")
+    X, y, _ = read_all(scan_parquet(tmp_path / "t.parquet", "y"))
+    assert X.dtype == (np.float64 if kind in (pl.Float64, pl.Int64) else np.float32)
+    assert X.ravel().tolist() == [0, 1, 1, 0]
+    assert y.dtype == np.float64
+
+
+def test_decimals_are_numbers(tmp_path):
+    frame = pl.DataFrame({"x": ["1.25", "2.50", "3.75"], "y": [1.0, 2.0, 3.0]})
+    frame = frame.with_columns(pl.col("x").cast(pl.Decimal(10, 2)))
+    frame.write_parquet(tmp_path / "t.parquet")
+    X, _, _ = read_all(scan_parquet(tmp_path / "t.parquet", "y"))
+    assert X.ravel().tolist() == [1.25, 2.5, 3.75]
+
+
+def test_an_address_that_fsspec_knows(tmp_path):
+    import fsspec
+
+    write_files(tmp_path / "rows", FRAME)
+    memory = fsspec.filesystem("memory")
+    for path in (tmp_path / "rows").iterdir():
+        memory.pipe_file(f"/scanned/{path.name}", path.read_bytes())
+    memory.pipe_file("/scanned/_SUCCESS", b"")
+    here = read_all(scan_parquet(tmp_path / "rows", "y"))
+    for source in ("memory://scanned", "memory://scanned/*.parquet"):
+        there = scan_parquet(source, "y")
+        assert there.n_read == FRAME.height
+        np.testing.assert_array_equal(read_all(there)[0], here[0])
+    with pytest.raises(DataError, match="no Parquet file at 'memory://nowhere/"):
+        scan_parquet("memory://nowhere/*.parquet", "y")
+
+
+# --- the same fit ---------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("settings", [{}, {"keep": 0.9, "n_components": 3}])
+def test_the_fit_is_that_of_the_table_in_memory(rows, settings):
+    data = tables.read(rows, target="y", drop=["id"])
+    here = MixedLinearRegression(random_state=0, **settings).fit(data.frame(), data.target())
+    parts = MixedLinearRegression(random_state=0, **settings)
+    parts.fit(scan_parquet(rows, "y", memory="8MB"))
+    np.testing.assert_array_equal(parts.labels_, here.labels_)
+    np.testing.assert_allclose(parts.coef_, here.coef_, rtol=0, atol=1e-9)
+    assert parts.mixture_.target_name == "y"
+    assert parts.mixture_.feature_names == data.feature_names
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_one_regime_too(rows):
+    data = tables.read(rows, target="y", drop=["id"])
+    here = TrimmedRegressor(keep=0.5, random_state=0).fit(data.frame(), data.target())
+    parts = TrimmedRegressor(keep=0.5, random_state=0).fit(scan_parquet(rows, "y"))
+    np.testing.assert_array_equal(parts.inlier_mask_, here.inlier_mask_)
+    np.testing.assert_allclose(parts.coef_, here.coef_, rtol=0, atol=1e-9)
+
+
+def test_a_table_brings_its_own_response(rows):
+    with pytest.raises(DataError, match="brings its own response"):
+        MixedLinearRegression().fit(scan_parquet(rows, "y"), np.zeros(6000))
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "kind", "words"),
+    [
+        ({"target": "id"}, DataKindError, "'id' cannot be the target: it holds text"),
+        ({"target": "Y"}, DataError, r"no column 'Y' \(the target\). Did you mean 'y'"),
+        ({"features": ["id"]}, DataKindError, "'id' cannot be a feature: it holds text"),
+        ({"features": ["x9"]}, DataError, r"no column 'x9' \(a feature\)"),
+        ({"features": ["y"]}, DataError, "'y' cannot be a feature: it is the target"),
+        ({"features": "x0"}, ParameterError, "features must be a list of column names"),
+        ({"weights": "id"}, DataKindError, "'id' cannot be the weights"),
+        ({"missing": "ignore"}, ParameterError, "missing must be 'drop' or 'error'"),
+        ({"memory": "much"}, ParameterError, "memory must be a number of bytes such as '2GB'"),
+        ({"memory": 10}, ParameterError, "memory must be at least 8MB"),
+        ({"drop": ["x0", "x1", "x2", "x3", "whole", "flag"]}, DataError, "can be a feature; 'id'"),
+    ],
+)
+def test_what_cannot_be_used_is_said(rows, how, kind, words):
+    with pytest.raises(kind, match=words):
+        scan_parquet(rows, **{"target": "y", **how})
+
+
+def test_missing_values_are_refused_where_that_was_asked_for(rows):
+    with pytest.raises(DataError, match=r"infinite value in row groups .*part\.0\.parquet"):
+        read_all(scan_parquet(rows, "y", missing="error"))
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "words"),
+    [
+        (lambda f: f.drop("x3"), DataError, "part.2.parquet' has no column 'x3', but .*part.0"),
+        (lambda f: f.with_columns(z=1), DataError, "part.0.parquet' has no column 'z', but .*2.p"),
+        (
+            lambda f: f.with_columns(pl.col("x2").cast(pl.String)),
+            DataKindError,
+            "'x2' holds text in .*part.2.parquet', but numbers in .*part.0.parquet'",
+        ),
+    ],
+)
+def test_a_file_that_differs_is_named(rows, change, kind, words):
+    path = rows / "part.2.parquet"
+    change(pl.read_parquet(path)).write_parquet(path)
+    with pytest.raises(kind, match=words):
+        scan_parquet(rows, "y")
+
+
+def test_wider_numbers_in_some_files_do_no_harm(rows):
+    before = read_all(scan_parquet(rows, "y"))[0]
+    path = rows / "part.2.parquet"
+    pl.read_parquet(path).with_columns(pl.col("whole").cast(pl.Float64)).write_parquet(path)
+    np.testing.assert_array_equal(read_all(scan_parquet(rows, "y"))[0], before)
+
+
+def test_a_damaged_file_is_named(rows):
+    path = rows / "part.1.parquet"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-100])
+    with pytest.raises(DataError, match=r"part\.1\.parquet' cannot be read as Parquet"):
+        scan_parquet(rows, "y")
+    path.write_bytes(whole[:4] + bytes(4000) + whole[4004:])  # the footer is whole
+    table = scan_parquet(rows, "y")
+    with pytest.raises(DataError, match=r"cannot read row groups 0 to 3 of '.*part.1.parquet'"):
+        MixedLinearRegression().fit(table)
+
+
+def test_a_file_that_goes_away_or_changes_is_named(rows):
+    table = scan_parquet(rows, "y")
+    path = rows / "part.1.parquet"
+    pl.read_parquet(path)[:-1].write_parquet(path)
+    with pytest.raises(DataError, match=r"part\.1\.parquet' has changed since"):
+        read_all(table)
+    path.unlink()
+    with pytest.raises(DataError, match=r"cannot read row groups .*part\.1\.parquet': there is"):
+        read_all(table)
+
+
+def test_there_must_be_something(tmp_path):
+    FRAME[:0].write_parquet(tmp_path / "empty.parquet")
+    with pytest.raises(DataError, match="no rows"):
+        scan_parquet(tmp_path / "empty.parquet", "y")
+    with pytest.raises(DataError, match="no file matches"):
+        scan_parquet(tmp_path / "*.pq", "y")
+
+
+def test_an_empty_file_among_others_does_no_harm(rows):
+    before = read_all(scan_parquet(rows, "y"))
+    FRAME[:0].write_parquet(rows / "part.00.parquet")
+    for old, new in zip(before[:2], read_all(scan_parquet(rows, "y"))[:2], strict=True):
+        np.testing.assert_array_equal(new, old)
+
+
+def test_without_pyarrow_one_sentence_says_how_to_get_it(rows, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(MissingExtraError, match=r"need pyarrow.*regimix\[dask\]"):
+        scan_parquet(rows, "y")
+
+
+def test_opening_a_table_loads_neither_polars_nor_dask(rows):
+    code = (
+        "import sys, regimix; regimix.scan_parquet(sys.argv[1], 'y'); "
+        "print({'polars', 'dask', 'sklearn'} & set(sys.modules))"
+    )
+    command = [sys.executable, "-c", code, str(rows)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stdout == "set()\n"
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+FILES = st.lists(st.lists(st.integers(1, 9), max_size=6), min_size=1, max_size=8)
+
+
+@given(files=FILES, part_rows=st.integers(1, 30))
+def test_parts_hold_every_row_once_and_cut_no_file_without_need(files, part_rows):
+    footers = [
+        Footer(f"/{i}", str(i), f"{i}.parquet", {}, tuple(groups), {})
+        for i, groups in enumerate(files)
+    ]
+    parts = cut_into_parts(footers, part_rows)
+    spans = [span for part in parts for span in part]
+    seen = [(span.path, group) for span in spans for group in range(span.first, span.stop)]
+    assert seen == [(f"/{i}", g) for i, groups in enumerate(files) for g in range(len(groups))]
+    ends = np.cumsum([span.n_rows for span in spans])
+    assert [span.first_row for span in spans] == [0, *ends[:-1].tolist()]
+    assert len({span.output for span in spans}) == len(spans)
+    for part in parts:
+        groups = sum(span.stop - span.first for span in part)
+        assert groups <= 1 or sum(span.n_rows for span in part) <= part_rows
+    for i, groups in enumerate(files):
+        mine = [span for span in spans if span.path == f"/{i}"]
+        assert (len(mine) == 1) == (sum(groups) <= part_rows or len(groups) <= 1)
+
+
+def test_files_of_the_same_name_in_several_folders(tmp_path):
+    for year in ("2023", "2024"):
+        write_files(tmp_path / "rows" / year, FRAME[:200], n_files=1)
+    table = scan_parquet(tmp_path / "rows", "y")
+    outputs = [span.output for reader in table.part_readers for span in reader.spans]
+    assert outputs == ["2023/part.0.parquet", "2024/part.0.parquet"]
+
+
+def test_columns_in_names_of_folders_are_not_left_out_in_silence(tmp_path):
+    for year in (2023, 2024):
+        write_files(tmp_path / "rows" / f"year={year}", FRAME[:200], n_files=1)
+    table = scan_parquet(tmp_path / "rows", "y")
+    assert "Column 'year' is left out: it stands in names of folders." in table.notes
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [(2**30, 2**30), ("2GB", 2 * 10**9), ("1.5 gb", 1.5e9), ("64MiB", 2**26), ("8000k", 8e6)],
+)
+def test_sizes_are_read_as_people_write_them(text, size):
+    assert scan.read_size(text) == size
+
+
+def test_types_are_named_as_people_know_them():
+    kinds = {
+        pa.string(): "text",
+        pa.dictionary(pa.int8(), pa.string()): "categories",
+        pa.timestamp("us"): "timestamp values",
+        pa.list_(pa.float64()): "list values",
+    }
+    assert {kind: _held(kind) for kind in kinds} == kinds
