@@ -326,6 +326,15 @@ def _frame_parts(X: Any, names: Names, vectors: dict[str, Any]) -> list[Delayed]
     for what, vector in vectors.items():
         if vector.npartitions != X.npartitions:
             raise _unmatched(X.npartitions, what, vector.npartitions)
+        if vector.ndim == 2 and len(vector.columns) != 1:
+            raise DataError(
+                f"{what} must be one number a row; got a data frame of {len(vector.columns)} "
+                "columns. Pass one of them."
+            )
+    vectors = {
+        what: vector[vector.columns[0]] if vector.ndim == 2 else vector
+        for what, vector in vectors.items()
+    }
     mark = max(map(len, names), default=0) * "_"  # longer than any name: it is no name
     together = X.assign(**{mark + what: vector for what, vector in vectors.items()})
     read = delayed(load_frame, pure=True)

@@ -16,11 +16,11 @@ from regimix.engines.base import Engine
 from regimix.engines.door import open_parts
 from regimix.engines.memory import MemoryEngine
 from regimix.engines.parts import Parts, PartTable, PassStopped, Watch
-from regimix.errors import DataError, MissingExtraError, OutOfTimeError
+from regimix.errors import DataError, DataKindError, MissingExtraError, OutOfTimeError
 from regimix.frame import Frame
 from regimix.problem import Problem
 
-__all__ = ["Rows", "is_remote", "opened", "remember_features"]
+__all__ = ["Rows", "is_remote", "opened", "refuse_remote", "remember_features"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,23 @@ def is_dask(data: Any) -> bool:
 def is_remote(X: Any) -> bool:
     """Say whether rows are not in memory."""
     return isinstance(X, PartTable) or is_dask(X)
+
+
+def refuse_remote(X: Any, method: str) -> None:
+    """Refuse rows that are not in memory where each of them is answered; say what to do."""
+    if isinstance(X, PartTable):
+        raise DataKindError(
+            f"{method} takes rows in memory, and this table is read in parts: "
+            "regimix.tables.write_label_parts(folder, table, fit.mixture_) writes predictions and "
+            "labels part by part."
+        )
+    if is_dask(X):
+        mapped = "map_partitions" if hasattr(X, "divisions") else "map_blocks"
+        axis = "" if hasattr(X, "divisions") else ", drop_axis=1, dtype=float"
+        raise DataKindError(
+            f"{method} takes rows in memory, and these are on a cluster: "
+            f"X.{mapped}(fit.{method}{axis}) answers for each part where it is."
+        )
 
 
 @contextmanager

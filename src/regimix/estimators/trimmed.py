@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from regimix.engines.base import Engine
 from regimix.errors import ConvergenceWarning, EvidenceWarning, ParameterError, RankWarning
-from regimix.estimators.rows import opened, remember_features
+from regimix.estimators.rows import opened, refuse_remote, remember_features
 from regimix.frame import Frame
 from regimix.intake import Table
 from regimix.mixture.given import given_starts
@@ -163,6 +163,7 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> Floats:
         """Predict the response by the relation found."""
         check_is_fitted(self)
+        refuse_remote(X, "predict")
         table = Table.read(X, fewest_rows=1)
         validate_data(self, X, reset=False, skip_check_array=True)
         table.extent()

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from regimix.estimators.gating import LearnedGate, gate_parameters, gate_shares
+from regimix.estimators.rows import refuse_remote
 from regimix.intake import Table
 from regimix.mixture.result import Mixture
 from regimix.mixture.summary import Summary
@@ -221,6 +222,7 @@ class MixtureMethods:
     def _features(self, X: Any) -> NDArray[Any]:
         """Check features of rows that may be new."""
         check_is_fitted(self)
+        refuse_remote(X, "predict")
         table = Table.read(X, fewest_rows=1)
         validate_data(self, X, reset=False, skip_check_array=True)
         return table.values
