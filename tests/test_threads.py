@@ -77,3 +77,22 @@ def test_sums_are_the_same_to_the_last_bit_for_any_number_of_threads(monkeypatch
     for other in found[1:]:
         for mine, theirs in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(mine, theirs)
+
+
+def test_fits_that_overlap_in_time_give_blas_its_threads_back():
+    before = blas_threads()
+    inside, over = threading.Event(), threading.Event()
+
+    def other():
+        with threads.fitting_threads(50):
+            inside.set()
+            over.wait(20)
+
+    worker = threading.Thread(target=other)
+    with threads.fitting_threads(50):
+        worker.start()
+        assert inside.wait(20)
+    assert blas_threads() == {1}, "someone still needs it"
+    over.set()
+    worker.join()
+    assert blas_threads() == before

@@ -131,11 +131,6 @@ class Problem(Frame):
         known = {name: getattr(frame, name) for name in Frame.__dataclass_fields__}
         return cls(**known | {"n_rows": y.size}, X=X, y=y, weights=weights)
 
-    @property
-    def mass_of_rows(self) -> float:
-        """Weight of these rows; of a part of a table, ``mass`` is that of the whole."""
-        return float(self.n_rows if self.weights is None else self.weights.sum())
-
     def part(self, rows: slice) -> Problem:
         """Return some of the rows, in place; units and total weight stay those of the table."""
         return replace(

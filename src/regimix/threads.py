@@ -8,12 +8,13 @@ of many rows are worth a thread each.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
@@ -45,14 +46,43 @@ def fitting_threads(n_columns: int) -> Iterator[None]:
     if n_columns >= WIDE_TABLE:
         yield
         return
-    blas = _controller().select(user_api="blas")
-    before = max((library["num_threads"] for library in blas.info()), default=1)
-    token = _ALLOWED.set(max(before, _ALLOWED.get()))
+    token = _ALLOWED.set(_limit.enter())
     try:
-        with blas.limit(limits=1):
-            yield
+        yield
     finally:
         _ALLOWED.reset(token)
+        _limit.leave()
+
+
+class _Limit:
+    """Holds BLAS to one thread while anyone needs that: limits are those of the whole process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._before = 1
+        self._held: Any = None
+
+    def enter(self) -> int:
+        """Limit BLAS, if nobody has; return how many threads it had."""
+        with self._lock:
+            if self._users == 0:
+                blas = _controller().select(user_api="blas")
+                counts = (library["num_threads"] for library in blas.info())
+                self._before = max(counts, default=1)
+                self._held = blas.limit(limits=1)
+            self._users += 1
+            return self._before
+
+    def leave(self) -> None:
+        """Give BLAS its threads back, if nobody else needs it to have one."""
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._held.restore_original_limits()
+
+
+_limit = _Limit()
 
 
 def in_threads(function: Callable[[S], T], items: Sequence[S]) -> Iterable[T]:

@@ -182,3 +182,47 @@ def test_a_fit_changes_nothing_that_it_is_given():
     fit_mixture(engine, replace(Settings.read(random_state=0), keep=0.8))
     for now, before in zip((X, y, weights), copies, strict=True):
         np.testing.assert_array_equal(now, before)
+
+
+# --- ends that come too soon ----------------------------------------------------------------------
+
+
+def stopped_after(engine, passes):
+    """Let a user stop the passes over a table, after so many more."""
+    begun = engine.parts.n_passes
+    engine.parts.watch = lambda done, total: engine.parts.n_passes - begun >= passes
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"keep": 0.9}, {"keep": 1.0}, {"search": "net", "tolerance": 0.5}], ids=str
+)
+@pytest.mark.parametrize("passes", [2, 3])
+def test_whoever_stops_a_pass_has_the_best_so_far(parameters, passes):
+    X, y = regimes(4)
+    whole = fit_mixture(table_in_parts([0, 1000, 3000], X, y), Settings.read(random_state=0))
+    engine = table_in_parts([0, 1000, 3000], X, y)
+    options = {"n_components": 3, **parameters}
+    stopped_after(engine, passes)
+    fit = fit_mixture(engine, Settings.read(random_state=0, **options))
+    assert fit.stopped == "callback"
+    assert fit.labels.size == len(y)
+    if "keep" in parameters:
+        assert fit.n_components == whole.n_components == 3
+
+
+def test_a_time_limit_within_the_last_passes_leaves_what_was_found():
+    X, y = regimes(5)
+    engine = table_in_parts([0, 1500, 3000], X, y)
+    engine.draw(50_000, 0)  # the search needs no pass any more
+    engine.parts.deadline = 0.0
+    fit = fit_mixture(engine, Settings.read(random_state=0, keep=0.9))
+    assert fit.stopped == "time_limit"
+    assert fit.inference is None
+    assert fit.n_components == 3
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1.0, 1e305])
+def test_the_unit_of_weights_does_not_matter(unit):
+    X, y = regimes(6)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    both_fits(X, y, weights * unit)

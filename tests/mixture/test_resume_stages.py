@@ -6,7 +6,7 @@ from threadpoolctl import threadpool_limits
 
 from regimix import MixedLinearRegression
 from regimix.engines.memory import MemoryEngine
-from regimix.errors import CheckpointError
+from regimix.errors import CheckpointError, ConvergenceWarning
 from regimix.mixture import fit as fit_module
 from regimix.mixture import resume
 from regimix.mixture.checkpoint import Checkpoint
@@ -136,3 +136,14 @@ def test_another_table_or_other_settings_are_refused(tmp_path, monkeypatch):
     order = np.random.default_rng(0).permutation(len(y))
     again = fitted(X[order], y[order], checkpoint=path)
     np.testing.assert_allclose(again.coef_, fitted(X, y).coef_, rtol=1e-9)
+
+
+def test_a_search_that_was_cut_short_goes_on_and_is_polished_anew(tmp_path):
+    X, y, _ = make_mlrc(24_000, 2, 6, noise=0.1, random_state=3)
+    path = tmp_path / "fit.checkpoint"
+    with pytest.warns(ConvergenceWarning, match="max_starts"):
+        short = fitted(X, y, checkpoint=path, max_starts=1)
+    assert path.exists()
+    whole = fitted(X, y)
+    assert short.n_components_ < whole.n_components_
+    same(fitted(X, y, checkpoint=path), whole)

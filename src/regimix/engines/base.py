@@ -172,6 +172,10 @@ class Engine(Protocol):
         """Leave rows out; the table, its units and its number of rows stay."""
         ...
 
+    def hurry(self) -> None:
+        """Let the last passes come to their end: there is an answer, and it must be told soon."""
+        ...
+
     def draw(self, rows: int, seed: int) -> Drawn:
         """Draw at least so many distinct rows with all their copies, in order of their keys."""
         ...

@@ -79,24 +79,28 @@ class _Counts:
         Weight inside, bin by bin.
     candidates : list or None
         Values, row numbers and weights inside; None if a block had too many.
-    extremes, inside : list of float
-        Smallest and largest value of each block; the same of its values inside.
+    extremes, inside : tuple of float
+        Smallest and largest value; the same of the values inside. The wrong way round if there are
+        none.
     """
 
     below: float
     bins: Floats
     candidates: list[tuple[Floats, Numbers, Floats]] | None
-    extremes: list[float]
-    inside: list[float]
+    extremes: tuple[float, float]
+    inside: tuple[float, float]
 
     def __add__(self, other: _Counts) -> _Counts:
         one, two = self.candidates, other.candidates
+        both = None if one is None or two is None else one + two
+        if both is not None and sum(len(some[0]) for some in both) > UNEVEN * MOST_CANDIDATES:
+            both = None
         return _Counts(
             self.below + other.below,
             self.bins + other.bins,
-            None if one is None or two is None else one + two,
-            self.extremes + other.extremes,
-            self.inside + other.inside,
+            both,
+            _hull(self.extremes, other.extremes),
+            _hull(self.inside, other.inside),
         )
 
 
@@ -161,7 +165,7 @@ class _Search:
 
     def judge(self, found: _Counts) -> None:
         """Learn from a pass: settle, or look elsewhere."""
-        lowest, highest = min(found.extremes), max(found.extremes)
+        lowest, highest = found.extremes
         goal = self.mass * (1 - ROUNDING)
         inside = float(found.bins.sum())
         if found.below >= goal and self.window.lowest > lowest:
@@ -172,14 +176,14 @@ class _Search:
             self._settle(found.below, found.candidates)
         elif np.isfinite(self.cut.threshold):
             self.done = True  # the threshold is known, and its ties are too many to be handed over
-        elif min(found.inside) == max(found.inside):
+        elif found.inside[0] == found.inside[1]:
             # Very many rows of one value: it is the threshold, and they are tied.
             self.cut = replace(self.cut, threshold=found.inside[0])
             self.done = True
         else:
             filled = found.below + np.cumsum(found.bins)
             place = min(int(np.searchsorted(filled, goal)), BINS - 1)
-            held, part = Window(min(found.inside), max(found.inside)), self.window.bin(place)
+            held, part = Window(*found.inside), self.window.bin(place)
             self.window = Window(max(held.lowest, part.lowest), min(held.highest, part.highest))
 
     def _settle(self, below: float, candidates: list[tuple[Floats, Numbers, Floats]]) -> None:
@@ -246,8 +250,12 @@ def _count_one(block: MemoryEngine, values: Floats, window: Window, few: float) 
     return _Counts(below, bins, candidates, _ends(values), _ends(near))
 
 
-def _ends(values: Floats) -> list[float]:
-    return [float(values.min()), float(values.max())] if values.size else []
+def _ends(values: Floats) -> tuple[float, float]:
+    return (float(values.min()), float(values.max())) if values.size else (np.inf, -np.inf)
+
+
+def _hull(one: tuple[float, float], two: tuple[float, float]) -> tuple[float, float]:
+    return min(one[0], two[0]), max(one[1], two[1])
 
 
 # --- very many ties -------------------------------------------------------------------------------

@@ -138,22 +138,30 @@ class DaskParts:
 
     def gather(self) -> list[Any]:
         """Fetch the parts themselves: for work whose results are small."""
-        futures: list[Future[Any]] = self.client.compute(self._parts, optimize_graph=False)
-        self._wait(futures, futures)
-        return [future.result() for future in futures]
+        with self._cluster():
+            futures: list[Future[Any]] = self.client.compute(self._parts, optimize_graph=False)
+            self._wait(futures, futures)
+            return [future.result() for future in futures]
 
     # --- the cluster ------------------------------------------------------------------------------
 
     def _fits(self) -> bool:
-        """Say whether the workers have room for all parts; the first stands for the others."""
-        size = self.client.compute(delayed(_size)(self._parts[0]), optimize_graph=False)
-        self._wait([size], [size])
-        workers = self._workers().values()
-        limits = [worker.get("memory_limit") or np.inf for worker in workers]
-        return bool(size.result() * len(self._parts) <= HELD_SHARE * sum(limits))
+        """Say whether the workers have room for all parts; a few stand for the others."""
+        count = len(self._parts)
+        some = [self._parts[i] for i in sorted({0, count // 2, count - 1})]
+        sizes = self.client.compute([delayed(_size)(part) for part in some], optimize_graph=False)
+        self._wait(sizes, sizes)
+        limits = [worker.get("memory_limit") or np.inf for worker in self._workers().values()]
+        largest = max(size.result() for size in sizes)
+        return bool(largest * count <= HELD_SHARE * sum(limits))
 
     def _workers(self) -> dict[str, Any]:
-        return dict(self.client.scheduler_info(n_workers=-1).get("workers", {}))
+        """Ask who is there; a scheduler that does not answer in time is taken to be busy."""
+        try:
+            found = self.client.scheduler_info(n_workers=-1, callback_timeout=CONNECT)
+        except TimeoutError:
+            return {"unknown": {}}
+        return dict(found.get("workers", {}))
 
     def _wait(self, wanted: Sequence[Future[Any]], leaves: Sequence[Future[Any]]) -> None:
         """Wait for futures; whatever ends the wait early ends the work too."""
@@ -223,6 +231,16 @@ class DaskParts:
             raise ClusterError(
                 f"workers died again and again at the same task ({error.task}); most often their "
                 "memory is too small for the partitions: use more and smaller partitions, or "
+                "workers with more memory."
+            ) from error
+        if isinstance(error, ImportError):
+            raise ClusterError(
+                f"a worker cannot load what it needs ({error}): install regimix[dask], of this "
+                "version, where the workers run."
+            ) from error
+        if isinstance(error, MemoryError):
+            raise ClusterError(
+                f"a worker ran out of memory ({error}): use more and smaller partitions, or "
                 "workers with more memory."
             ) from error
         index = next((i for i, leaf in enumerate(leaves) if leaf.status == "error"), 0)

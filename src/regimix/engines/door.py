@@ -33,6 +33,7 @@ class _Survey:
     lowest: Floats
     highest: Floats
     n_present: int
+    weight_most: float
     weight_sum: float
     whole_weights: bool
     plain_weights: bool
@@ -70,7 +71,8 @@ def open_parts(
         distinct_response=large and tells_apart(standard[:, :-2], standard[:, -2]),
     )
     firsts = np.cumsum([0, *(survey.n_rows for survey in surveys)])[:-1]
-    return PartitionEngine(parts, BlockMaker(frame, tuple(firsts.tolist()), weighing.unit))
+    maker = BlockMaker(frame, tuple(firsts.tolist()), weighing.most, weighing.unit)
+    return PartitionEngine(parts, maker)
 
 
 # --- the first pass: extents ----------------------------------------------------------------------
@@ -97,7 +99,7 @@ class _Look(Task):
                 "feature(s); all parts must have the same columns."
             )
         if not rows.n_rows:
-            return _Survey(0, np.empty(0), np.empty(0), 0, 0.0, True, True)
+            return _Survey(0, np.empty(0), np.empty(0), 0, 0.0, 0.0, True, True)
         lowest, highest = Table(rows.X, self.names).extent()
         y = read_target(rows.y, rows.n_rows)
         weights = np.ones(rows.n_rows)
@@ -113,7 +115,9 @@ class _Look(Task):
             np.append(lowest, y.min()),
             np.append(highest, y.max()),
             int(np.count_nonzero(weights)),
-            float(weights.sum()),
+            float(weights.max()),
+            # Of the largest: the sum of very large weights is no number.
+            float((weights / (weights.max() or 1.0)).sum()),
             bool((weights == np.floor(weights)).all()),
             bool((weights == 1).all()),
         )
@@ -123,11 +127,12 @@ class _Look(Task):
 class _Weighing:
     """How the weights of all parts are read; as ``intake.read_weights`` does in memory.
 
-    ``unit`` is what they are multiplied by.
+    They are divided by ``most`` and multiplied by ``unit``.
     """
 
     weighted: bool
     counts: bool
+    most: float
     unit: float
     mass: float
     n_present: int
@@ -142,11 +147,13 @@ class _Weighing:
                 "positive weights."
             )
         weighted = not all(survey.plain_weights for survey in surveys)
-        total = float(sum(survey.weight_sum for survey in surveys))
+        most = max(survey.weight_most for survey in surveys)
+        relative = sum(survey.weight_sum * (survey.weight_most / most) for survey in surveys)
         whole = all(survey.whole_weights for survey in surveys)
-        counts = whole and total < LARGEST_COUNT
-        unit = 1.0 if counts else n_present / total
-        return cls(weighted, counts, unit, total * unit, n_present)
+        if whole and most < LARGEST_COUNT and relative * most < LARGEST_COUNT:
+            total = float(sum(round(s.weight_sum * s.weight_most) for s in surveys))
+            return cls(weighted, True, 1.0, 1.0, total, n_present)
+        return cls(weighted, False, most, n_present / relative, float(n_present), n_present)
 
 
 # --- the second pass: a few thousand rows ---------------------------------------------------------
@@ -188,7 +195,9 @@ def _units(
     """Find the units of the features and of the response."""
     lowest = np.min([survey.lowest for survey in surveys if survey.n_rows], axis=0)
     highest = np.max([survey.highest for survey in surveys if survey.n_rows], axis=0)
-    weights = standard[:, -1] * weighing.unit if weighing.weighted else None
+    weights = None
+    if weighing.weighted:
+        weights = standard[:, -1] / weighing.most * weighing.unit
     features, target = (
         Units.of_sample(
             standard[:, columns], weights, lowest[extent], highest[extent], centred=centred

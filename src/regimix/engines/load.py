@@ -40,6 +40,11 @@ def load(x: Any, y: Any, weights: Any = None) -> RawRows:
     table = Table.read(x, fewest_rows=0)
     return RawRows(
         np.ascontiguousarray(table.values),
-        read_vector(y, "y"),
-        None if weights is None else read_vector(weights, "sample_weight"),
+        _column(read_vector(y, "y")),
+        None if weights is None else _column(read_vector(weights, "sample_weight")),
     )
+
+
+def _column(values: NDArray[Any]) -> NDArray[Any]:
+    """Take a column of a table for what it holds."""
+    return values.ravel() if values.ndim == 2 and values.shape[1] == 1 else values

@@ -114,6 +114,9 @@ class MemoryEngine(RowDrawer):
         )
         return MemoryEngine(left, self.chunk_rows)
 
+    def hurry(self) -> None:
+        """Do nothing: rows in memory are always at hand."""
+
     def block_of(self, drawn: Drawn) -> MemoryEngine:
         """Make a block of drawn rows, in the units of the table."""
         problem = Problem.framed(self.problem, drawn.X, drawn.y, drawn.weights)

@@ -68,8 +68,8 @@ class PartitionFollower:
             self._starts[start].cut, self._starts[start].sums = cut, sums
             self._learn(drawn, values, self._starts[start], cut.threshold)
         return [
-            Selected(square, moved, 0.0, cut.threshold, int(name[0]))
-            for cut, (_, square, moved, name) in zip(cuts, found, strict=True)
+            Selected(square, moved + (not _same_part(cut, last)), 0.0, cut.threshold, int(name[0]))
+            for cut, last, (_, square, moved, name) in zip(cuts, before, found, strict=True)
         ]
 
     def _window(self, drawn: MemoryEngine, values: Floats, start: _Start) -> Window:
@@ -156,15 +156,14 @@ def _one_kept(
     row_weights = None if weights is None else weights[rows]
     square = float(near @ (near if row_weights is None else near * row_weights))
     moved = rows.size if before is None else int(np.count_nonzero(mask != before.mask(block)))
-    if before is not None and not _same_part(cut, before):
-        moved += 1
     return block.sums(rows, near, row_weights), square, moved, _name(cut, block.numbers[rows])
 
 
-def _same_part(cut: Cut, before: Cut) -> bool:
+def _same_part(cut: Cut, before: Cut | None) -> bool:
     """Say whether the same row is kept in the same part, up to the rounding of a sum."""
-    return cut.boundary == before.boundary and math.isclose(
-        cut.boundary_weight, before.boundary_weight, rel_tol=1e-9
+    return before is None or (
+        cut.boundary == before.boundary
+        and math.isclose(cut.boundary_weight, before.boundary_weight, rel_tol=1e-9)
     )
 
 

@@ -6,6 +6,7 @@ a part when a task meets it: standardised by the frame, its rows numbered in the
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +23,7 @@ from regimix.engines.keep import BlockValues, Cut, Mask
 from regimix.engines.memory import MemoryEngine
 from regimix.engines.partfollow import PartitionFollower
 from regimix.engines.parts import Parts, RawRows, Task
-from regimix.engines.single import masked_mass
+from regimix.engines.single import masked_count, masked_mass
 from regimix.frame import Frame
 from regimix.problem import Problem
 from regimix.threads import fitting_threads
@@ -33,6 +34,8 @@ Floats = NDArray[np.float64]
 
 # Rows of the draw that foretells thresholds, where a fit has not drawn any itself.
 FORETELLING_ROWS = 20_000
+# Seconds for the passes that turn what was found into an answer when the time is over.
+LAST_SECONDS = 60.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +47,16 @@ class BlockMaker:
     frame : Frame
     firsts : sequence or dict of int
         Where each part begins in the whole table.
-    weight_unit : float
-        What weights are multiplied by, so that relative importances have a mean of one.
+    weight_most, weight_unit : float
+        What weights are divided by and then multiplied by, so that relative importances have a mean
+        of one; in two steps, so that no number is too large on the way.
     gone : tuple of Mask
         Rows that were left out, in turn.
     """
 
     frame: Frame
     firsts: Sequence[int] | dict[int, int]
+    weight_most: float = 1.0
     weight_unit: float = 1.0
     gone: tuple[Mask, ...] = ()
 
@@ -62,7 +67,8 @@ class BlockMaker:
         if self.frame.weighted:
             weights = np.ones(rows.n_rows)
             if rows.weights is not None:
-                weights = np.asarray(rows.weights, dtype=np.float64) * self.weight_unit
+                weights = np.asarray(rows.weights, dtype=np.float64) / self.weight_most
+                weights = weights * self.weight_unit
         numbers = range(self.firsts[part], self.firsts[part] + rows.n_rows)
         y = np.asarray(rows.y, dtype=np.float64)
         block = MemoryEngine(Problem.framed(self.frame, rows.X, y, weights), numbers=numbers)
@@ -139,9 +145,20 @@ class PartitionEngine(RowDrawer):
     def without(self, rows: Mask) -> PartitionEngine:
         """Leave rows out; the table, its units and its number of rows stay."""
         maker = self._maker
-        mass = self.problem.mass - self.fold(masked_mass, rows)
-        frame = replace(self.problem, weighted=True, mass=mass)
+        gone, count = self.fold(masked_mass, rows), self.fold(masked_count, rows)
+        frame = replace(
+            self.problem,
+            weighted=True,
+            mass=self.problem.mass - gone,
+            n_present=self.problem.n_present - count,
+        )
         return PartitionEngine(self.parts, replace(maker, frame=frame, gone=(*maker.gone, rows)))
+
+    def hurry(self) -> None:
+        """Let the last passes come to their end, within a while if there was a limit."""
+        self.parts.watch = None
+        if self.parts.deadline is not None:
+            self.parts.deadline = time.monotonic() + LAST_SECONDS
 
     def block_of(self, drawn: Drawn) -> MemoryEngine:
         """Make a block of drawn rows, in the units of the table."""

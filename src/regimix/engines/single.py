@@ -14,7 +14,16 @@ from regimix.engines.keep import Mask
 if TYPE_CHECKING:
     from regimix.engines.memory import MemoryEngine
 
-__all__ = ["Near", "is_within", "masked", "masked_mass", "present", "residual_sizes", "within_sums"]
+__all__ = [
+    "Near",
+    "is_within",
+    "masked",
+    "masked_count",
+    "masked_mass",
+    "present",
+    "residual_sizes",
+    "within_sums",
+]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -50,6 +59,11 @@ def masked_mass(block: MemoryEngine, rows: Mask) -> float:
     """Return the weight of some rows of a block."""
     mask, weights = rows.mask(block), block.problem.weights
     return float(np.count_nonzero(mask) if weights is None else weights[mask].sum())
+
+
+def masked_count(block: MemoryEngine, rows: Mask) -> int:
+    """Count some rows of a block."""
+    return int(np.count_nonzero(rows.mask(block)))
 
 
 def present(block: MemoryEngine) -> Bools:

@@ -22,7 +22,7 @@ from regimix.mixture.excerpt import Excerpt, excerpt_rows
 from regimix.mixture.inference import infer
 from regimix.mixture.kregimes import assign_nearest, nearest_regimes, plain_count
 from regimix.mixture.labelling import Likeliest, Ordered, label_counts
-from regimix.mixture.net import search_net
+from regimix.mixture.net import net_rows, search_net
 from regimix.mixture.polish import Polished
 from regimix.mixture.prune import MARGIN
 from regimix.mixture.refine import (
@@ -31,7 +31,7 @@ from regimix.mixture.refine import (
     make_exact,
 )
 from regimix.mixture.result import Attempt, Mixture
-from regimix.mixture.resume import finish_checkpoint, open_checkpoint, resumed_polish
+from regimix.mixture.resume import ENDS, finish_checkpoint, open_checkpoint, resumed_polish
 from regimix.mixture.rowlaw import MOMENT_ROWS, RowLaw
 from regimix.mixture.selection import Selection
 from regimix.mixture.settings import Settings
@@ -136,12 +136,10 @@ def _fit_searched(
     with clock.stage("polish"):
         polished = Polished(found.law)
         if partial and found.stopped not in USER_WAITS:
-            polished = resumed_polish(engine, found.law, saved)
-        law: Law = polished.law
-        labelling: Labelling = Likeliest(law)
-        if polished.stopped is None:
-            law, labelling = _finish(engine, law, settings)
-    stopped = polished.stopped or found.stopped
+            # A search that may go on later may end elsewhere: rounds from here are not its own.
+            polished = resumed_polish(engine, found.law, saved if found.stopped in ENDS else None)
+        law, labelling, cut_short = _finish(engine, polished, settings)
+    stopped = cut_short or found.stopped
     mixture = to_mixture(
         engine,
         law,
@@ -167,6 +165,8 @@ def _fit_searched(
 def _fit_net(engine: Engine, settings: Settings, clock: _Clock) -> Mixture:
     """Run Algorithm 2 as stated; where it accepts nothing, answer with one robust component."""
     with clock.stage("search"):
+        # One pass draws whatever is drawn; what follows the search may have no time for more.
+        engine.draw(max(net_rows(engine.problem), excerpt_rows(engine.problem)), settings.seed)
         saved = open_checkpoint(engine, settings)
         found = search_net(engine, settings, _solver_maker(settings), saved)
     law, labelling = found.law, found.labelling
@@ -307,13 +307,25 @@ def _given(rows: Rows, coef: Floats) -> Model:
     return Model(coef, scale, np.full(len(coef), 0.9 / len(coef)), ("given",) * len(coef))
 
 
-def _finish(engine: Engine, law: Law, settings: Settings) -> tuple[Law, Labelling]:
-    """Say which row belongs where: trim to a given share, or make noiseless components exact."""
-    if plain_count(settings) is not None:
-        return assign_nearest(engine, law)
-    if settings.keep is not None:
-        return assign_and_trim(engine, law, settings.keep)
-    return make_exact(engine, law, _solver_maker(settings), settings.max_iter, settings.tol)
+def _finish(
+    engine: Engine, polished: Polished, settings: Settings
+) -> tuple[Law, Labelling, str | None]:
+    """Say which row belongs where, and why that could not be found out to the end, if so.
+
+    Rows are trimmed to a given share; or components without noise are made exact.
+    """
+    law = polished.law
+    if polished.stopped is not None:
+        return law, Likeliest(law), polished.stopped
+    try:
+        if plain_count(settings) is not None:
+            return *assign_nearest(engine, law), None
+        if settings.keep is not None:
+            return *assign_and_trim(engine, law, settings.keep), None
+        make = _solver_maker(settings)
+        return *make_exact(engine, law, make, settings.max_iter, settings.tol), None
+    except PassStopped as stop:
+        return law, Likeliest(law), stop.reason
 
 
 def _solver_maker(settings: Settings) -> SolverMaker:

@@ -19,13 +19,13 @@ from regimix.mixture.peel import MAX_STARTS, SolverMaker, peel
 from regimix.mixture.peeled import Accepted, Peeled, PeelState
 from regimix.mixture.result import Attempt
 from regimix.mixture.settings import Progress, Settings
-from regimix.search.net import net_source
+from regimix.search.net import SUBSPACE_ROWS, net_source
 from regimix.search.rows import whitened_rows
 from regimix.search.single import find_single
 from regimix.search.subspace import Subspace, find_subspace
 from regimix.trimmed.ilts import ExactSolver, Solver
 
-__all__ = ["NetFound", "search_net"]
+__all__ = ["NetFound", "net_rows", "search_net"]
 
 Floats = NDArray[np.float64]
 
@@ -86,13 +86,20 @@ def search_net(
         checkpoint=checkpoint,
     )
     labelling = Taken(tuple(accepted.near for accepted in peeled.accepted))
+    if peeled.stopped in ("time", "callback"):
+        engine.hurry()
     return NetFound(
-        _law(engine, labelling, peeled.accepted),
+        _law(engine, labelling, peeled.accepted, settings.seed),
         labelling,
         _attempts(peeled),
         _REASONS.get(peeled.stopped, peeled.stopped),
         source.subspace,
     )
+
+
+def net_rows(frame: Frame) -> int:
+    """Return how many rows are drawn at most."""
+    return max(SUBSPACE_ROWS, COUNT_ROWS) * frame.n_columns
 
 
 def _certain_directions(engine: Engine, seed: int) -> int:
@@ -138,7 +145,7 @@ def _report(settings: Settings, begun: float) -> Callable[[PeelState], Any] | No
     return report
 
 
-def _law(engine: Engine, labelling: Labelling, accepted: tuple[Accepted, ...]) -> Law:
+def _law(engine: Engine, labelling: Labelling, accepted: tuple[Accepted, ...], seed: int) -> Law:
     """Describe the accepted components: scale and share of the rows that each explains."""
     problem = engine.problem
     thetas = np.array([found.theta for found in accepted]).reshape(-1, problem.n_columns)
@@ -148,7 +155,7 @@ def _law(engine: Engine, labelling: Labelling, accepted: tuple[Accepted, ...]) -
         mass, square = engine.fold(label_squares, labelling, thetas)
         spare = np.maximum(mass - problem.n_columns, 1.0)
         scales = np.maximum(np.sqrt(square / spare), SMALLEST_TOLERANCE)
-    sample = engine.sample(COUNT_ROWS * problem.n_columns, 0)
+    sample = engine.sample(COUNT_ROWS * problem.n_columns, seed)
     extent = float(np.ptp(sample.y)) or 1.0
     return Law(thetas, scales, shares, -float(np.log(extent)))
 

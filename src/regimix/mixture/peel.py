@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from regimix.engines.base import Engine, Selected
+from regimix.engines.parts import PassStopped
 from regimix.engines.single import Near, masked, masked_mass, present
 from regimix.errors import ParameterError
 from regimix.frame import Frame
@@ -114,6 +115,8 @@ def peel(
                 stopped = search.given(shares)
         except _Stop as stop:
             stopped = stop.reason
+        except PassStopped as stop:
+            stopped = "time" if stop.reason == "time_limit" else "callback"
         except KeyboardInterrupt:
             stopped = "interrupt"
     found, rejected = tuple(search.accepted), tuple(search.rejected)

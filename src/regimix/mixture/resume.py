@@ -15,7 +15,7 @@ from regimix.mixture.checkpoint import Checkpoint, fingerprint
 from regimix.mixture.polish import Begun, Polished, polish
 from regimix.mixture.settings import Settings
 
-__all__ = ["finish_checkpoint", "open_checkpoint", "resumed_polish"]
+__all__ = ["ENDS", "finish_checkpoint", "open_checkpoint", "resumed_polish"]
 
 Floats = NDArray[np.float64]
 
