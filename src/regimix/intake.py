@@ -7,16 +7,16 @@ differ in type, object columns, extended precision.
 
 from __future__ import annotations
 
-import reprlib
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
+from regimix.cells import LARGEST_VALUE, check_digits, numbers, refuse_value, within_range
 from regimix.errors import DataError, DataKindError
 from regimix.threads import fitting_threads, in_threads
 
@@ -34,8 +34,6 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-# Sums of squares of values up to this size are finite, with room for any number of rows.
-LARGEST_VALUE = 1e140
 # Whole numbers up to here are exact in double precision, and so are their sums.
 LARGEST_COUNT = 2.0**53
 # About the second-level cache of one core: a chunk that fits is read from memory once,
@@ -47,10 +45,6 @@ THREAD_ROWS = 1 << 16
 SMALLEST_CHUNK = 256
 # How the names of number types begin, in lower case, in pandas and polars.
 NUMBER_KINDS = ("int", "uint", "float", "bool", "double", "halffloat", "decimal", "null")
-# Objects that stand for a missing number, by the name of their type: pandas is not imported here.
-MISSING = ("NoneType", "NAType", "NaTType")
-# Objects that would pass for a number: text that spells one, and dates.
-NOT_NUMBERS = (str, bytes, np.datetime64, np.timedelta64)
 
 
 def chunk_size(n_columns: int) -> int:
@@ -108,7 +102,7 @@ class Table:
                 lowest, highest = np.minimum(lowest, low), np.maximum(highest, high)
         if self.values.dtype.kind in "iu":
             for i in np.flatnonzero(lowest != highest):
-                _check_digits(lowest[i], highest[i], self.label(int(i)))
+                check_digits(lowest[i], highest[i], self.label(int(i)))
         return lowest.astype(np.float64), highest.astype(np.float64)
 
     def _extent_of(self, block: slice) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -119,11 +113,11 @@ class Table:
             part = values[rows]
             # minimum and maximum hand on NaN: one look serves extent and finiteness.
             low, high = part.min(axis=0), part.max(axis=0)
-            bad = ~(_within_range(low) & _within_range(high))
+            bad = ~(within_range(low) & within_range(high))
             if bad.any():
                 column = int(np.flatnonzero(bad)[0])
                 first = block.start + rows.start
-                _refuse_value(part[:, column], first, self.label(column), LARGEST_VALUE)
+                refuse_value(part[:, column], first, self.label(column), LARGEST_VALUE)
             lowest, highest = np.minimum(lowest, low), np.maximum(highest, high)
         return lowest, highest
 
@@ -151,10 +145,10 @@ def read_target(y: Any, n_rows: int) -> Floats:
             "Pass one number in y for each row of X."
         )
     if values.dtype.kind in "iu":
-        _check_digits(values.min(), values.max(), "y")
+        check_digits(values.min(), values.max(), "y")
     target = np.asarray(values, dtype=np.float64)
-    if not _within_range(np.array([target.min(), target.max()])).all():
-        _refuse_value(target, 0, "y", LARGEST_VALUE)
+    if not within_range(np.array([target.min(), target.max()])).all():
+        refuse_value(target, 0, "y", LARGEST_VALUE)
     return target
 
 
@@ -192,7 +186,7 @@ def check_weights(weights: NDArray[Any]) -> Floats:
     """Refuse weights that are not finite or negative."""
     weights = weights.astype(np.float64)
     if not np.isfinite(weights).all():
-        _refuse_value(weights, 0, "sample_weight", np.inf)
+        refuse_value(weights, 0, "sample_weight", np.inf)
     if (weights < 0).any():
         row = int(np.flatnonzero(weights < 0)[0])
         raise DataError(
@@ -229,14 +223,14 @@ def _read_table(data: Any, what: str) -> tuple[NDArray[Any], tuple[str, ...]]:
             f"array of shape {values.shape} instead. {advice}"
         )
     names = tuple(f"x{i}" for i in range(values.shape[1]))
-    return _numbers(values, _labels(names, what)), names
+    return numbers(values, _labels(names, what)), names
 
 
 def read_vector(data: Any, what: str) -> NDArray[Any]:
     """Turn what may be a column into an array of numbers, of whatever shape."""
     if _is_frame(data):
         return _frame_values(data, [what] * len(data.columns))
-    return _numbers(_plain_array(data, what), [what])
+    return numbers(_plain_array(data, what), [what])
 
 
 def _is_frame(data: Any) -> bool:
@@ -286,16 +280,16 @@ def _frame_values(frame: Any, labels: Sequence[str]) -> NDArray[Any]:
     if len(plain) == len(kinds) > 0 and len(set(map(str, kinds))) == 1:
         values = np.asarray(frame.to_numpy())
         if values.dtype != object:
-            return _numbers(values, labels)
+            return numbers(values, labels)
     columns = [
-        _numbers(np.asarray(frame.iloc[:, i] if is_pandas else frame.to_series(i)), [label])
+        numbers(np.asarray(frame.iloc[:, i] if is_pandas else frame.to_series(i)), [label])
         for i, label in enumerate(labels)
     ]
     kind = np.result_type(*(column.dtype for column in columns)) if columns else np.dtype(float)
     values = np.empty((len(frame), len(columns)), dtype=kind, order="F")
     for i, column in enumerate(columns):
         if column.dtype.kind in "iu" and kind.kind == "f" and column.size:
-            _check_digits(column.min(), column.max(), labels[i])
+            check_digits(column.min(), column.max(), labels[i])
         values[:, i] = column
     return values
 
@@ -320,109 +314,3 @@ def _is_number_kind(kind: Any) -> bool:
         return kind.kind in "biufO"
     name = str(kind).lower()
     return name.startswith(NUMBER_KINDS) and not name.startswith(("int128", "uint128"))
-
-
-# --- cells ----------------------------------------------------------------------------------------
-
-
-def _numbers(values: NDArray[Any], labels: Sequence[str]) -> NDArray[Any]:
-    """Make sure of real numbers of at most 64 bits; leave arrays of such numbers where they are.
-
-    Messages call each column by its label; one label serves an array that has no columns.
-    """
-    kind = values.dtype.kind
-    if kind in "biuf" and values.dtype.itemsize <= np.dtype(np.float64).itemsize:
-        return values
-    if kind == "f":
-        return _shortened(values, labels)
-    if kind == "O":
-        return _from_objects(values, labels)
-    what = labels[0] if len(set(labels)) == 1 else "X"
-    if kind == "c":
-        raise DataKindError(f"{what} holds complex numbers. Complex data not supported.")
-    name, advice = str(values.dtype), "for example a date to days since a reference"
-    if kind in "SUT":
-        name, advice = "text", "with .astype(float) if it spells numbers"
-    raise DataKindError(f"{what} holds {name}, not numbers; convert it, {advice}.")
-
-
-def _shortened(values: NDArray[Any], labels: Sequence[str]) -> Floats:
-    """Read extended precision as double; values out of its range become infinite, or refused."""
-    with np.errstate(over="ignore", under="ignore"):
-        doubles = values.astype(np.float64)
-    lost = np.argwhere((values != 0) & (doubles == 0))
-    if lost.size:
-        place = tuple(lost[0])
-        raise DataError(
-            f"{_label_at(place, labels)} is {values[place]!s} in row {place[0]} (counting from 0), "
-            "too small for double precision; multiply it by a power of ten first."
-        )
-    return doubles
-
-
-def _from_objects(values: NDArray[Any], labels: Sequence[str]) -> Floats:
-    """Read an array of Python objects cell by cell; say which cell is not a number."""
-    try:
-        doubles = values.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        doubles = None
-    for place in np.ndindex(values.shape):
-        if doubles is None or isinstance(values[place], NOT_NUMBERS):
-            _check_cell(values[place], place, _label_at(place, labels))
-    assert doubles is not None
-    return doubles
-
-
-def _check_cell(cell: Any, place: tuple[int, ...], what: str) -> None:
-    """Refuse an object that is not a number."""
-    where = f"in row {place[0]} (counting from 0)" if place else ""
-    if type(cell).__name__ in MISSING:
-        raise DataError(
-            f"Input contains NaN.\n{what} is {cell} {where}. Drop such rows, or fill the missing "
-            "values in before the fit."
-        )
-    try:
-        if isinstance(cell, NOT_NUMBERS):
-            raise TypeError(f"it is a {type(cell).__name__}")
-        alone = np.empty(1, dtype=object)
-        alone[0] = cell
-        alone.astype(np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise DataKindError(
-            f"{what} holds {reprlib.repr(cell)} {where}, which is not a number ({error}). "
-            "Convert it to a number, or drop that row or column."
-        ) from error
-
-
-def _label_at(place: tuple[int, ...], labels: Sequence[str]) -> str:
-    return labels[place[1]] if len(place) == 2 and len(labels) > 1 else labels[0]
-
-
-def _within_range(values: NDArray[Any]) -> NDArray[np.bool_]:
-    return np.asarray(np.abs(values.astype(np.float64)) <= LARGEST_VALUE)
-
-
-def _refuse_value(column: NDArray[Any], first_row: int, what: str, largest: float) -> NoReturn:
-    """Name the first value of a column that is missing, infinite or too large."""
-    sizes = np.abs(column.astype(np.float64))
-    bad = int(np.flatnonzero(~(sizes <= largest) | np.isinf(sizes))[0])
-    where = f"{what} is {column[bad]} in row {first_row + bad} (counting from 0)"
-    if np.isfinite(sizes[bad]):
-        raise DataError(
-            f"{where}, too large: sums of squares would overflow. Values up to {largest:g} are "
-            "allowed; divide by a power of ten first, or drop the row if the value is a "
-            "placeholder."
-        )
-    kind = "NaN" if np.isnan(sizes[bad]) else "infinity or a value too large for dtype('float64')"
-    raise DataError(
-        f"Input contains {kind}.\n{where}. Drop such rows, or fill in numbers before the fit."
-    )
-
-
-def _check_digits(lowest: Any, highest: Any, what: str) -> None:
-    """Refuse whole numbers that differ, but not in double precision."""
-    if lowest != highest and float(lowest) == float(highest):
-        raise DataError(
-            f"{what} holds whole numbers from {lowest} to {highest}, which double precision cannot "
-            f"tell apart; subtract {lowest} first."
-        )
