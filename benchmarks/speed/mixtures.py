@@ -155,9 +155,10 @@ def table(
         else:
             theirs = f"{duration(median[name])}, {tries[name].tell()}"
             ratio = median[name] / median[OURS]
-        rows.append(
-            Row(what, duration(median[OURS]), name, theirs, ratio, TARGETS[name], fault=fault)
-        )
+        # The target is for the same quality: a peer that never finds the truth sets none.
+        equal = name in missing or tries[name].found > 0
+        target = TARGETS[name] if equal else None
+        rows.append(Row(what, duration(median[OURS]), name, theirs, ratio, target, fault=fault))
     return rows
 
 
