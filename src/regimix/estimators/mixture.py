@@ -90,7 +90,8 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
         rows with the same settings goes on from it, to the same answer; a finished fit removes it.
     callback : callable, optional
         Told of the progress (``regimix.mixture.settings.Progress``) between steps; a true answer
-        stops the search, likewise.
+        stops the search, likewise. While rows that are not in memory are still being read, there is
+        nothing to return, and it stops the fit by a KeyboardInterrupt.
     max_iter : int, default=300
         Most rounds of a trimmed fit.
     tol : float, default=0.0
@@ -228,7 +229,9 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
             engine, frame = rows.engine, rows.engine.problem
             remember_features(self, X, y, frame)
             init = None if self.init is None else given_starts(engine, self.init, settings.seed)
-            mixture = fit_mixture(engine, settings, init)
+            # Reading rows that are not in memory has taken a part of the time there is.
+            mixture = fit_mixture(engine, rows.within_limit(settings), init)
+        mixture = replace(mixture, settings=replace(settings, callback=None, checkpoint=None))
         if rows.target_name is not None:
             mixture = replace(mixture, target_name=rows.target_name)
         if self.gating is not None:

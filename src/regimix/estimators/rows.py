@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -18,6 +18,7 @@ from regimix.engines.memory import MemoryEngine
 from regimix.engines.parts import Parts, PartTable, PassStopped, Watch
 from regimix.errors import DataError, DataKindError, MissingExtraError, OutOfTimeError
 from regimix.frame import Frame
+from regimix.mixture.settings import Settings
 from regimix.problem import Problem
 
 __all__ = ["Rows", "is_remote", "opened", "refuse_remote", "remember_features"]
@@ -33,11 +34,20 @@ class Rows:
     remote : bool
         Whether they are not in memory: read in parts, or on a cluster.
     target_name : str or None
+    deadline : float or None
+        When the time is over, by ``time.monotonic()``.
     """
 
     engine: Engine
     remote: bool
     target_name: str | None
+    deadline: float | None = None
+
+    def within_limit(self, settings: Settings) -> Settings:
+        """Return settings with the time that is left."""
+        if self.deadline is None:
+            return settings
+        return replace(settings, time_limit=max(self.deadline - time.monotonic(), 1e-3))
 
 
 def is_dask(data: Any) -> bool:
@@ -104,7 +114,7 @@ def opened(
         with _parts(X, y, sample_weight) as (names, parts):
             parts.watch, parts.deadline = watch, deadline
             engine = open_parts(parts, names, fit_intercept=fit_intercept)
-            yield Rows(engine, remote=True, target_name=label)
+            yield Rows(engine, remote=True, target_name=label, deadline=deadline)
     except PassStopped as stopped:
         if stopped.reason != "time_limit":
             raise KeyboardInterrupt from stopped
