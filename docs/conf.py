@@ -66,6 +66,7 @@ html_sidebars = {
         "plots",
         "report",
         "files",
+        "scale",
         "method",
         "architecture",
         "paper",
