@@ -52,7 +52,7 @@ def test_the_page_on_scale_is_true(regimix, monkeypatch):
     for session in sessions:
         check(regimix, dedent(session))
     labels = {path.name: path.read_bytes() for path in Path("labels").iterdir()}
-    names: dict[str, object] = {}
+    names: dict[str, object] = {"__name__": "__main__"}
     for code in PYTHON.findall(page):
         exec(dedent(code), names)
     assert {path.name for path in Path("labels").iterdir()} == set(labels) == {"rows.parquet"}

@@ -2,9 +2,11 @@
 
 import io
 import re
+import sys
 import time
 from pathlib import Path
 
+import fsspec
 import numpy as np
 import polars as pl
 import pytest
@@ -208,6 +210,68 @@ def test_a_scheduler_that_does_not_answer_is_named(regimix, rows, monkeypatch):
     ran = regimix("fit", rows, *FIT, "--scheduler", "tcp://127.0.0.1:9")
     assert ran.code == 2
     assert "no scheduler answers at tcp://127.0.0.1:9" in ran.err
+
+
+def test_a_cluster_that_cannot_be_started_is_told(regimix, rows, monkeypatch):
+    def fails(*_, **__):
+        raise RuntimeError("Nanny failed to start.\nmore of it")
+
+    monkeypatch.setattr("regimix.engines.dask.LocalCluster", fails)
+    ran = regimix("fit", rows, *FIT, "--workers", "2")
+    assert ran.code == 2
+    assert "a cluster on this machine cannot be started: Nanny failed to start. Free" in ran.err
+    assert "None" not in ran.err
+
+
+@pytest.mark.parametrize("labels", ["memory://cli-rows", "memory://cli-rows/labels/", "memory://"])
+@pytest.mark.parametrize("command", ["fit", "predict"])
+def test_a_table_at_an_address_is_never_written_over(regimix, rows, command, labels):
+    memory = fsspec.filesystem("memory")
+    for path in rows.iterdir():
+        memory.pipe_file(f"/cli-rows/{path.name}", path.read_bytes())
+    before = {path: memory.cat(path) for path in memory.find("/")}
+    source = "memory://cli-rows/*.parquet" if labels == "memory://" else "memory://cli-rows"
+    if command == "fit":
+        ran = regimix("fit", source, *FIT, "--labels", labels, "--model", "late.regimix")
+    else:
+        assert regimix("fit", rows, *FIT, "--model", "m.regimix").code == 0
+        ran = regimix("predict", "m.regimix", source, "--out", labels)
+    assert ran.code == 2
+    assert re.search("would overwrite what is read|which is none of the files", ran.err)
+    assert not Path("late.regimix").exists()  # it was told before the fit
+    assert {path: memory.cat(path) for path in memory.find("/")} == before
+
+
+def test_nor_is_one_in_a_folder_that_is_told_by_its_address(regimix, rows):
+    before = contents(rows)
+    address = f"file://{rows}"
+    for source, option, place in (
+        (address, "--labels", rows),
+        (rows, "--labels", f"{address}/labels"),
+        (f"{address}/*.parquet", "--labels", address),
+        (address, "--model", rows / "m.regimix"),
+    ):
+        ran = regimix("fit", source, *FIT, option, place, "--engine", "parts")
+        assert ran.code == 2
+        assert re.search("would overwrite what is read|which is none of the files", ran.err)
+    assert contents(rows) == before
+
+
+def test_a_folder_with_another_table_is_refused_before_the_fit(regimix, rows):
+    Path("out").mkdir()
+    FRAME[:5].write_parquet("out/older.parquet")
+    ran = regimix("fit", rows, *FIT, "--labels", "out/", "--model", "m.regimix")
+    assert ran.code == 2
+    assert "holds 'older.parquet', which is none of the files to be written" in ran.err
+    assert not Path("m.regimix").exists()
+
+
+def test_a_package_for_addresses_that_is_missing_is_named(regimix, monkeypatch):
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    for arguments in (("s3://b/rows",), ("rows.parquet", "--labels", "s3://b/labels")):
+        ran = regimix("fit", *arguments, *FIT)
+        assert ran.code == 2
+        assert "pip install s3fs" in ran.err
 
 
 def test_a_time_limit_before_there_is_an_answer(regimix, rows):

@@ -210,6 +210,47 @@ def test_the_table_itself_is_never_written_over(rows, table, fitted, below):
 
 
 @pytest.mark.parametrize("change", [1, -1])
+def test_workers_refuse_labels_of_another_table(rows, cluster, fitted, tmp_path, change):
+    del cluster
+    import dask.array as da
+
+    there = scan_parquet(rows, "y", on_cluster=True)
+    used = [sum(piece.n_rows for piece in reader()) for reader in there.readers]
+    assert len(used) > 2
+    mixture = fitted[1].mixture_
+    # As many blocks as parts, and as many labels as rows in all: one block has too many of them.
+    used[0], used[1] = used[0] + change, used[1] - change
+    moved = da.from_array(fitted[1].labels_, chunks=(tuple(used),))
+    for labels in (moved, moved.rechunk(-1)):
+        with pytest.raises(DataError, match="not as many labels as rows"):
+            tables.write_label_parts(tmp_path / "out", there, mixture, labels=labels)
+
+
+def test_a_last_block_that_is_too_long_is_refused(rows, cluster, fitted, tmp_path):
+    del cluster
+    import dask.array as da
+
+    there = scan_parquet(rows, "y", on_cluster=True)
+    used = [sum(piece.n_rows for piece in reader()) for reader in there.readers]
+    used[-1] += 3
+    labels = da.from_array(np.append(fitted[1].labels_, [0, 0, 0]), chunks=(tuple(used),))
+    with pytest.raises(DataError, match="not as many labels as rows"):
+        tables.write_label_parts(tmp_path / "out", there, fitted[1].mixture_, labels=labels)
+
+
+@pytest.mark.parametrize("on_cluster", [False, True])
+def test_who_watches_can_stop_it(rows, cluster, fitted, tmp_path, on_cluster):
+    del cluster
+    opened = scan_parquet(rows, "y", on_cluster=on_cluster)
+    with pytest.raises(KeyboardInterrupt):
+        tables.write_label_parts(
+            tmp_path / "out", opened, fitted[1].mixture_, watch=lambda done, total: True
+        )
+    # Workers may have been quicker.
+    assert on_cluster or len(contents(tmp_path / "out")) == 1
+
+
+@pytest.mark.parametrize("change", [1, -1])
 def test_labels_of_another_table_are_refused(table, fitted, tmp_path, change):
     labels = fitted[1].labels_
     labels = labels[:-1] if change < 0 else np.append(labels, 0)
@@ -224,15 +265,3 @@ def test_a_disk_that_is_full_is_named(table, fitted, tmp_path, monkeypatch):
     monkeypatch.setattr(labelled, "open_atomically", full)
     with pytest.raises(DataError, match=r"part\.0.*cannot be written: No space left on device\."):
         tables.write_label_parts(tmp_path / "out", table, fitted[1].mixture_)
-
-
-def test_an_address_that_fsspec_knows(table, fitted, tmp_path):
-    import fsspec
-
-    tables.write_label_parts("memory://labels-out", table, fitted[1].mixture_)
-    tables.write_label_parts(tmp_path / "out", table, fitted[1].mixture_)
-    memory = fsspec.filesystem("memory")
-    names = set(contents(tmp_path / "out"))
-    assert {path.removeprefix("/labels-out/") for path in memory.find("/labels-out")} == names
-    for name in names:
-        assert memory.cat(f"/labels-out/{name}") == (tmp_path / "out" / name).read_bytes()

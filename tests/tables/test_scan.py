@@ -1,17 +1,23 @@
 """Tables in Parquet that are read in parts: the same rows, the same fit, in bounded pieces."""
 
+import io
+import os
 import subprocess
 import sys
 
+import fsspec
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from fsspec.implementations.memory import MemoryFile
 from hypothesis import given
 from hypothesis import strategies as st
 
 from regimix import MixedLinearRegression, TrimmedRegressor, scan_parquet, tables
+from regimix.engines import parquetfile
 from regimix.engines.parquet import Span
+from regimix.engines.parquetfile import _remote_mark
 from regimix.errors import DataError, DataKindError, MissingExtraError, ParameterError
 from regimix.tables import scan
 from regimix.tables.footers import Footer, cut_into_parts
@@ -122,8 +128,6 @@ def test_decimals_are_numbers(tmp_path):
 
 
 def test_an_address_that_fsspec_knows(tmp_path):
-    import fsspec
-
     write_files(tmp_path / "rows", FRAME)
     memory = fsspec.filesystem("memory")
     for path in (tmp_path / "rows").iterdir():
@@ -246,6 +250,88 @@ def test_a_file_that_goes_away_or_changes_is_named(rows):
         read_all(table)
 
 
+def test_a_file_of_as_many_rows_is_another_one(rows):
+    table = scan_parquet(rows, "y")
+    there = scan_parquet(rows, "y", on_cluster=True)
+    path = rows / "part.1.parquet"
+    frame = pl.read_parquet(path)
+    frame.with_columns(pl.col("x0") + 1).write_parquet(path, row_group_size=500)
+    for opened in (table, there):
+        with pytest.raises(DataError, match=r"part\.1\.parquet' has changed since"):
+            read_all(opened)
+    assert len(read_all(scan_parquet(rows, "y"))[1]) > 5000
+
+
+def test_copies_of_a_file_are_as_good_on_a_cluster(rows):
+    table = scan_parquet(rows, "y")
+    there = scan_parquet(rows, "y", on_cluster=True)
+    path = rows / "part.1.parquet"
+    written = path.stat().st_mtime_ns
+    os.utime(path, ns=(written + 10**9, written + 10**9))
+    read_all(there)
+    with pytest.raises(DataError, match=r"part\.1\.parquet' has changed since"):
+        read_all(table)
+
+
+def test_an_object_that_was_replaced_is_named(tmp_path):
+    memory = fsspec.filesystem("memory")
+    write_files(tmp_path / "rows", FRAME, n_files=1)
+    whole = (tmp_path / "rows" / "part.0.parquet").read_bytes()
+    memory.pipe_file("/replaced/a.parquet", whole)
+    table = scan_parquet("memory://replaced", "y")
+    read_all(table)
+    memory.pipe_file("/replaced/a.parquet", whole)
+    with pytest.raises(DataError, match=r"replaced/a\.parquet' has changed since"):
+        read_all(table)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        ({"ETag": "1", "LastModified": "noon"}, {"ETag": "1", "LastModified": "12:00"}, True),
+        ({"ETag": "1"}, {"ETag": "2"}, False),
+        ({"etag": "W/1"}, {"etag": "W/2"}, True),
+        ({"generation": 5}, {"generation": 6}, False),
+        ({"mtime": 5.0}, {"mtime": 6.0}, False),
+        ({"mtime": 5.0}, {}, True),
+        ({}, {}, True),
+    ],
+)
+def test_what_file_systems_tell_is_compared(before, after, same):
+    file = io.BytesIO(b"PAR1" + b"footer" + (6).to_bytes(4, "little") + b"PAR1")
+    assert _remote_mark(before, file).is_same(_remote_mark(after, file)) is same
+    other = io.BytesIO(b"PAR1" + b"Footer" + (6).to_bytes(4, "little") + b"PAR1")
+    assert not _remote_mark(before, file).is_same(_remote_mark(before, other))
+
+
+@pytest.mark.parametrize("kind", ["file", "address"])
+def test_a_file_is_read_in_bounded_requests(tmp_path, monkeypatch, kind):
+    n_rows = 1_000_000
+    rng = np.random.default_rng(0)
+    columns = {name: rng.normal(size=n_rows) for name in ("x0", "x1", "x2", "y")}
+    path = tmp_path / "one.parquet"
+    pl.DataFrame(columns).write_parquet(path, row_group_size=n_rows, compression="uncompressed")
+    monkeypatch.setattr(parquetfile, "REMOTE_BUFFER_BYTES", 100_000)
+    source = str(path)
+    if kind == "address":
+        source = "memory://bounded.parquet"
+        fsspec.filesystem("memory").pipe_file(source, path.read_bytes())
+    sizes = []
+    read = MemoryFile.read
+    monkeypatch.setattr(MemoryFile, "read", lambda self, n=-1: sizes.append(n) or read(self, n))
+    table = scan_parquet(source, "y", memory="8MB")
+    before = pa.total_allocated_bytes()
+    most = 0
+    for batch in table.part_readers[0].spans[0].batches(list(columns), 10_000):
+        most = max(most, pa.total_allocated_bytes() - before)
+        del batch
+    # The file has 32 MB, a column of it 8 MB: neither is ever there as it is in the file.
+    assert 0 < most < 12_000_000
+    if kind == "address":
+        assert max(sizes) < 2_000_000
+        assert len(sizes) > 40
+
+
 def test_there_must_be_something(tmp_path):
     FRAME[:0].write_parquet(tmp_path / "empty.parquet")
     with pytest.raises(DataError, match="no rows"):
@@ -280,6 +366,22 @@ def test_opening_a_table_loads_neither_polars_nor_dask(rows):
 # --- parts ----------------------------------------------------------------------------------------
 
 FILES = st.lists(st.lists(st.integers(1, 9), max_size=6), min_size=1, max_size=8)
+
+
+@pytest.mark.parametrize(
+    ("table", "part", "count"),
+    [
+        (10**6, 32_000_000, 1),
+        (10**9, 62_500_000, 16),
+        (2 * 10**9, 125_000_000, 16),
+        (256 * 10**9, 128_000_000, 2000),
+        (4 * 10**12, 2_000_000_000, 2000),
+        (10**14, 4_000_000_000, 25_000),
+    ],
+)
+def test_parts_grow_with_the_table(table, part, count):
+    assert scan.part_bytes(table) == part
+    assert -(-table // part) == count
 
 
 @given(files=FILES, part_rows=st.integers(1, 30))

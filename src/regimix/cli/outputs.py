@@ -9,6 +9,7 @@ from glob import glob
 from pathlib import Path
 
 from regimix.cli.failures import CommandError
+from regimix.cli.place import is_remote
 from regimix.errors import MissingExtraError
 
 __all__ = ["CHECKPOINT", "FOLDER", "MODEL", "REPORT", "TABLE", "TRUTH", "check_outputs"]
@@ -35,15 +36,18 @@ def check_outputs(
     sources : iterable of str
         What is read: never written over.
     """
-    read = {Path(found).resolve() for source in sources for found in _matches(source)}
+    from regimix.tables.places import is_within
+
+    read = {_place(found) for source in sources for found in _matches(source)}
     for option, path, extensions in wanted:
-        # What is at an address is looked at when it is written.
-        if path is None or isinstance(path, str):
+        if path is None:
             continue
-        _check_output(option, path, extensions)
-        place = path.resolve()
+        # Whether an address can be written to is known when it is written.
+        if isinstance(path, Path):
+            _check_output(option, path, extensions)
+        place = _place(str(path))
         # A table may be a folder: what is written there would be read as part of it next time.
-        if place in read or any(folder in read for folder in place.parents if folder.is_dir()):
+        if any(is_within(place, source) for source in read):
             raise CommandError(
                 f"{option} {path} would overwrite what is read, or become part of it; put it "
                 "elsewhere."
@@ -51,8 +55,17 @@ def check_outputs(
 
 
 def _matches(source: str) -> list[str]:
+    place = _place(source) if is_remote(source) else source
     # Path.glob knows no absolute patterns, which a table may be.
-    return [source, *glob(source)]  # noqa: PTH207
+    return [source] if is_remote(place) else [place, *glob(place)]  # noqa: PTH207
+
+
+def _place(path: str) -> str:
+    """Return the one name of a file or folder."""
+    from regimix.tables.places import canonical
+
+    # The address of a database is no place for files.
+    return canonical(path) if is_remote(path) else Path(path).resolve().as_posix()
 
 
 def _check_output(option: str, path: Path, extensions: tuple[str, ...]) -> None:

@@ -180,15 +180,23 @@ class Place:
         with ExitStack() as stack:
             try:
                 client = stack.enter_context(connected(self.scheduler, self.workers))
-            except (OSError, ValueError, TypeError) as error:
-                raise ClusterError(
-                    f"no scheduler answers at {self.scheduler}: {_short(error)}. Check the "
-                    "address, and that the cluster is up."
-                ) from error
+            except (OSError, ValueError, TypeError, RuntimeError) as error:
+                raise self._no_cluster(error) from error
             voice.note(f"Dashboard of the cluster: {client.dashboard_link}", whole=True)
             if self.scheduler is None:
                 _quieten(client)
             yield
+
+    def _no_cluster(self, error: Exception) -> ClusterError:
+        if self.scheduler is None:
+            return ClusterError(
+                f"a cluster on this machine cannot be started: {_short(error)}. Free memory or "
+                "use fewer --workers, or read the table here with --engine parts."
+            )
+        return ClusterError(
+            f"no scheduler answers at {self.scheduler}: {_short(error)}. Check the address, and "
+            "that the cluster is up."
+        )
 
 
 def _quieten(client: Any) -> None:

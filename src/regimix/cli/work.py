@@ -94,6 +94,7 @@ def fit_and_tell(
             bar.stage("starting workers" if place.on_cluster else "reading")
             with place.opened(voice):
                 table = read()
+                _check_labels(files, table)
                 bar.stage("first look")
                 told = _fit(table, settings, interrupts, bar)
                 if told.mixture.stopped in INTERRUPTED and told.mixture.found_nothing:
@@ -110,6 +111,15 @@ def fit_and_tell(
     if written.failure is not None:
         raise written.failure
     return told.code
+
+
+def _check_labels(files: Files, table: DataSet | ParquetTable) -> None:
+    """Refuse a folder of labels before the fit, not after it."""
+    from regimix.tables import ParquetTable
+    from regimix.tables.destination import check_destination
+
+    if files.labels is not None and isinstance(table, ParquetTable):
+        check_destination(files.labels, table)
 
 
 def _fit(

@@ -8,58 +8,23 @@ into memory.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.engines.parquetfile import FileMark, open_parquet, what_failed
 from regimix.engines.parts import RawRows
-from regimix.errors import DataError, MissingExtraError
+from regimix.errors import DataError
 
-__all__ = ["LabelledBatch", "ParquetReader", "Span", "need_pyarrow", "open_parquet", "what_failed"]
+__all__ = ["LabelledBatch", "ParquetReader", "Span"]
 
 Bools = NDArray[np.bool_]
 
 # Bytes of numbers that are turned from columns into rows at a time: they stay in the cache.
 BATCH_BYTES = 4_000_000
 FEWEST_BATCH_ROWS = 1024
-# Bytes of a column that are fetched at a time; otherwise it is the column's whole row group.
-BUFFER_BYTES = 250_000
-
-
-def need_pyarrow() -> None:
-    """Make sure of pyarrow, of the extra "dask"."""
-    try:
-        import pyarrow.parquet  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(
-            "Parquet files that are read in parts need pyarrow, which is not installed: pip "
-            "install 'regimix[dask]'"
-        ) from error
-
-
-@contextmanager
-def open_parquet(path: str) -> Iterator[Any]:
-    """Open a file, here or at an address that fsspec knows ("s3://...")."""
-    import pyarrow.parquet as pq
-
-    if "://" not in path:
-        with pq.ParquetFile(path, buffer_size=BUFFER_BYTES) as file:
-            yield file
-        return
-    import fsspec
-
-    with fsspec.open(path, "rb") as stream, pq.ParquetFile(stream) as file:
-        yield file
-
-
-def what_failed(error: BaseException) -> str:
-    """Say in a few words why a file cannot be read."""
-    if isinstance(error, FileNotFoundError):
-        return "there is no such file"
-    return (str(error).strip().partition("\n")[0] or type(error).__name__).rstrip(".")
 
 
 @dataclass(frozen=True)
@@ -78,6 +43,8 @@ class Span:
         Where they begin in the whole table.
     output : str
         What a file of as many rows is called that is written beside it.
+    mark : FileMark
+        What tells the file from what it may be changed to.
     """
 
     path: str
@@ -87,6 +54,7 @@ class Span:
     n_rows: int
     first_row: int = 0
     output: str = ""
+    mark: FileMark = field(default_factory=FileMark)
 
     def __str__(self) -> str:
         last = self.stop - 1
@@ -94,7 +62,12 @@ class Span:
         return f"{groups} of {self.name!r}"
 
     def batches(
-        self, columns: list[str], batch_rows: int, *, use_threads: bool = False
+        self,
+        columns: list[str],
+        batch_rows: int,
+        *,
+        use_threads: bool = False,
+        at_once: bool = False,
     ) -> Iterator[Any]:
         """Read some columns, so many rows at a time."""
         import pyarrow as pa
@@ -102,8 +75,8 @@ class Span:
         if self.first == self.stop:
             return
         try:
-            with open_parquet(self.path) as file:
-                self._check(file.metadata)
+            with open_parquet(self.path, at_once=at_once) as (file, mark):
+                self._check(file.metadata, mark)
                 yield from file.iter_batches(
                     batch_rows, range(self.first, self.stop), columns, use_threads=use_threads
                 )
@@ -112,13 +85,18 @@ class Span:
                 f"cannot read {self}: {what_failed(error)}. Fetch the file again, or leave it out."
             ) from error
 
-    def _check(self, metadata: Any) -> None:
+    def _check(self, metadata: Any, mark: FileMark) -> None:
         groups = range(self.first, min(self.stop, metadata.num_row_groups))
         found = sum(metadata.row_group(group).num_rows for group in groups)
         if found != self.n_rows:
             raise DataError(
                 f"{self.name!r} has changed since the table was opened: {found} rows are where "
                 f"there were {self.n_rows}. Open the table again."
+            )
+        if not self.mark.is_same(mark):
+            raise DataError(
+                f"{self.name!r} has changed since the table was opened: it was written anew. Open "
+                "the table again."
             )
 
 
@@ -185,7 +163,10 @@ class ParquetReader:
         piece = _Piece(self, size)
         for span in self.spans:
             for batch in span.batches(
-                self._columns, self._batch_rows, use_threads=self.use_threads
+                self._columns,
+                self._batch_rows,
+                use_threads=self.use_threads,
+                at_once=self.piece_rows is None,
             ):
                 done = 0
                 while done < batch.num_rows:
@@ -212,7 +193,7 @@ class ParquetReader:
 
         if self.key is None:
             return pa.int64()
-        with open_parquet(self.spans[0].path) as file:
+        with open_parquet(self.spans[0].path) as (file, _):
             return file.schema_arrow.field(self.key).type
 
     @property

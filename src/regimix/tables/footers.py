@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from regimix.engines.parquet import Span, open_parquet, what_failed
+from regimix.engines.parquet import Span
+from regimix.engines.parquetfile import FileMark, open_parquet, what_failed
 from regimix.errors import DataError
-from regimix.tables.paths import find_paths, ordered, told_by_name
+from regimix.tables.paths import find_paths, is_table_file, ordered
+from regimix.tables.places import cannot_reach, canonical, is_address, reach
 
 __all__ = ["Footer", "cut_into_parts", "read_footers"]
 
@@ -36,6 +38,8 @@ class Footer:
     extents : dict of str to tuple
         Smallest and largest value of columns of numbers, where the file tells; None twice: no
         values at all.
+    mark : FileMark
+        What tells the file from what it may be changed to.
     """
 
     path: str
@@ -44,6 +48,7 @@ class Footer:
     kinds: dict[str, Any]
     group_rows: tuple[int, ...]
     extents: dict[str, tuple[Any, Any]]
+    mark: FileMark = field(default_factory=FileMark)
 
 
 def read_footers(source: str | Path) -> list[Footer]:
@@ -57,28 +62,23 @@ def read_footers(source: str | Path) -> list[Footer]:
 
 def _files(source: str) -> list[tuple[str, str]]:
     """Return where each file is, and what it is called."""
-    if "://" not in source:
-        paths = find_paths(Path(source), "parquet")
+    local = canonical(source) if is_address(source) else source
+    if not is_address(local):
+        paths = find_paths(Path(local), "parquet")
         return [(str(path.resolve()), str(path)) for path in paths]
+    system, place = reach(source)
     try:
-        from fsspec.core import url_to_fs
-
-        system, place = url_to_fs(source)
+        system.invalidate_cache()  # files may have changed since someone looked
         inside = f"{place.rstrip('/')}/**" if system.isdir(place) else place
         names = system.glob(inside) if any(sign in inside for sign in "*?[") else [inside]
         addresses = [system.unstrip_protocol(name) for name in names]
-    except (ImportError, OSError, ValueError) as error:
-        raise DataError(f"{source!r} cannot be looked at: {error}. Check the address.") from error
+    except (OSError, ValueError) as error:
+        raise cannot_reach(source, error) from error
     if place != inside:
-        addresses = [address for address in addresses if _is_data(address)]
+        addresses = [name for name in addresses if is_table_file(PurePosixPath(name))]
     if not addresses:
         raise DataError(f"there is no Parquet file at {source!r}; check the address.")
     return [(address, address) for address in ordered(addresses)]
-
-
-def _is_data(address: str) -> bool:
-    path = PurePosixPath(address)
-    return told_by_name(path) == "parquet" and not path.name.startswith(("_", "."))
 
 
 def _below_common_folder(names: Sequence[str]) -> list[str]:
@@ -97,7 +97,7 @@ def _read(path: str, name: str, relative: str) -> Footer:
     import pyarrow as pa
 
     try:
-        with open_parquet(path) as file:
+        with open_parquet(path) as (file, mark):
             schema, metadata = file.schema_arrow, file.metadata
     except (OSError, pa.ArrowException) as error:
         raise DataError(
@@ -112,7 +112,7 @@ def _read(path: str, name: str, relative: str) -> Footer:
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     kinds = dict(zip(schema.names, schema.types, strict=True))
     rows = tuple(group.num_rows for group in groups)
-    return Footer(path, name, relative, kinds, rows, _extents(groups, kinds))
+    return Footer(path, name, relative, kinds, rows, _extents(groups, kinds), mark)
 
 
 def _extents(groups: list[Any], kinds: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
@@ -193,6 +193,7 @@ def _spans(footer: Footer, part_rows: int) -> list[Span]:
             stop=high,
             n_rows=ends[high] - ends[low],
             output=_output(footer.relative, i, len(pieces)),
+            mark=footer.mark,
         )
         for i, (low, high) in enumerate(pieces)
     ]

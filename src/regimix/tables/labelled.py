@@ -8,7 +8,7 @@ the same bytes: whatever ended it, it can be done again.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -19,9 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.atomic import open_atomically, remove_leftovers
-from regimix.engines.parquet import LabelledBatch, ParquetReader, Span, need_pyarrow
+from regimix.engines.parquet import LabelledBatch, ParquetReader, Span
+from regimix.engines.parquetfile import need_pyarrow
+from regimix.engines.parts import PassStopped
 from regimix.errors import DataError
 from regimix.tables.data import DataSet
+from regimix.tables.destination import outputs_of, prepare_destination
+from regimix.tables.places import is_address, reach
 from regimix.tables.scan import ParquetTable
 from regimix.tables.write import label_columns
 
@@ -79,31 +83,29 @@ def write_label_parts(
     ----------
     folder : str or Path
         A folder, which is created, or an address that fsspec knows. Files of the same names are
-        replaced; a folder that holds other Parquet files is refused.
+        replaced; a folder that holds the table itself or other Parquet files is refused.
     labels : array or dask array of shape (n,), optional
         The regimes of the rows that can be used, if they are known (``labels_`` for the rows of the
         fit); default: ``mixture.assign``.
     watch : callable, optional
-        Told how many parts of how many are written; a true answer stops.
+        Told how many parts of how many are written; a true answer stops the work with a
+        KeyboardInterrupt.
 
     Returns
     -------
     list of WrittenFile
     """
     need_pyarrow()
-    place = str(folder).rstrip("/")
-    outputs = [span.output for reader in table.part_readers for span in reader.spans]
-    if "://" not in place:
-        place = _prepared(Path(folder), table, outputs)
+    place = prepare_destination(folder, table)
     # What is sent to each worker: no rows, and nothing of how the mixture was found.
     bare = replace(mixture, labels=np.empty(0, np.int64), excerpt=None, attempts=(), selection=None)
     write = _PartWriter(place, replace(table, readers=(), part_names=()), bare, GROUP_ROWS)
     on_workers = table.on_cluster and not isinstance(labels, np.ndarray)
     apply = _on_workers if on_workers else _here
     written = apply(write, table, labels, watch)
-    if "://" not in place:
+    if not is_address(place):
         # Of this work and of any before it.
-        remove_leftovers(Path(place) / output for output in outputs)
+        remove_leftovers(Path(place) / output for output in outputs_of(table))
     return written
 
 
@@ -113,7 +115,7 @@ def _here(
     written: list[WrittenFile] = []
     first = 0
     for done, reader in enumerate(table.part_readers):
-        files = write(reader, None if labels is None else labels[first:])
+        files = write.files(reader, None if labels is None else labels[first:])
         first += sum(file.n_rows - file.n_dropped for file in files)
         written += files
         if watch is not None and watch(done + 1, len(table.readers)):
@@ -126,39 +128,22 @@ def _here(
 def _on_workers(
     write: _PartWriter, table: ParquetTable, labels: Any, watch: Watch | None
 ) -> list[WrittenFile]:
+    if getattr(labels, "npartitions", len(table.readers)) != len(table.readers):
+        raise _other_table()
     engine = import_module("regimix.engines.dask")
-    parts = engine.dask_map(write, table.part_readers, labels, table.part_names, watch)
+    try:
+        parts = engine.dask_map(write, table.part_readers, labels, table.part_names, watch)
+    except PassStopped:
+        raise KeyboardInterrupt from None
     return [file for files in parts for file in files]
 
 
 def _other_table() -> DataError:
     return DataError(
         "there are not as many labels as rows that can be used: the table is not the one that was "
-        "fitted. Pass the table of the fit, or no labels."
+        "fitted, or its labels were cut anew. Pass the table and the labels of one fit, or no "
+        "labels."
     )
-
-
-def _prepared(folder: Path, table: ParquetTable, outputs: Sequence[str]) -> str:
-    """Create a folder; refuse one in which the files would do harm."""
-    place = folder.resolve()
-    sources = {Path(span.path) for reader in table.part_readers for span in reader.spans}
-    harmed = next((output for output in outputs if place / output in sources), None)
-    if harmed is not None or Path(table.source).resolve() in (place, *place.parents):
-        raise DataError(
-            f"the folder {str(folder)!r} is where the table itself is; choose another one."
-        )
-    wanted = {place / output for output in outputs}
-    if place.is_dir():
-        for found in sorted(place.rglob("*.parquet")):
-            if found not in wanted:
-                raise DataError(
-                    f"the folder {str(folder)!r} holds {found.relative_to(place).as_posix()!r}, "
-                    "which is none of the files to be written, and would be read as one of them; "
-                    "choose an empty folder."
-                )
-    for target in {output.parent for output in wanted}:
-        target.mkdir(parents=True, exist_ok=True)
-    return str(place)
 
 
 # --- one part -------------------------------------------------------------------------------------
@@ -174,7 +159,15 @@ class _PartWriter:
     group_rows: int
 
     def __call__(self, reader: ParquetReader, labels: Any = None) -> list[WrittenFile]:
-        """Write one file for each span."""
+        """Write a part of which all labels are given, if any."""
+        files = self.files(reader, labels)
+        used = sum(file.n_rows - file.n_dropped for file in files)
+        if labels is not None and used != len(labels):
+            raise _other_table()
+        return files
+
+    def files(self, reader: ParquetReader, labels: Any = None) -> list[WrittenFile]:
+        """Write one file for each span; labels of more rows may follow."""
         import pyarrow.parquet as pq
 
         schema = self._schema(reader)
@@ -295,16 +288,14 @@ def _spread(values: Any, kept: NDArray[np.bool_]) -> Any:
 def _whole_file(path: str) -> Iterator[Any]:
     """Open a file for writing that appears whole or not at all."""
     try:
-        if "://" not in path:
+        if not is_address(path):
             with open_atomically(path) as file:
                 yield file
             return
-        from fsspec.core import url_to_fs
-
         # An object is put in its place at once.
         stream = io.BytesIO()
         yield stream
-        system, place = url_to_fs(path)
+        system, place = reach(path)
         system.pipe_file(place, stream.getvalue())
     except OSError as error:
         reason = (error.strerror or str(error)).rstrip(".")

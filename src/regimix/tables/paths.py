@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from regimix.errors import DataError
 
-__all__ = ["FORMATS", "find_paths", "ordered", "told_by_name"]
+__all__ = ["FORMATS", "find_paths", "is_table_file", "ordered", "told_by_name"]
 
 T = TypeVar("T")
 
@@ -40,6 +40,12 @@ def told_by_name(path: PurePath) -> str | None:
     return ENDINGS.get(endings[-1]) if endings else None
 
 
+def is_table_file(path: PurePath, file_format: str = "parquet") -> bool:
+    """Whether a file in a folder is part of the table that the folder is."""
+    # Spark and others leave marks and temporary files beside the data.
+    return told_by_name(path) == file_format and not path.name.startswith(("_", "."))
+
+
 def find_paths(path: Path, file_format: str | None = None) -> list[Path]:
     """Find the files that a path, a folder or a glob stands for, in order of their names."""
     if path.is_dir():
@@ -58,11 +64,10 @@ def find_paths(path: Path, file_format: str | None = None) -> list[Path]:
 
 def _in_folder(folder: Path, file_format: str) -> list[Path]:
     files = ordered(entry for entry in folder.rglob("*") if entry.is_file())
-    # Spark and others leave marks and temporary files beside the data.
-    files = [entry for entry in files if not entry.name.startswith(("_", "."))]
-    found = [entry for entry in files if told_by_name(entry) == file_format]
+    found = [entry for entry in files if is_table_file(entry, file_format)]
     if found:
         return found
+    files = [entry for entry in files if not entry.name.startswith(("_", "."))]
     there = ", ".join(entry.name for entry in files[:3]) or "no file at all"
     raise DataError(
         f"the folder {str(folder)!r} holds no {file_format} file, but {there}. A folder is read as "

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from regimix.engines.parquet import ParquetReader, need_pyarrow
+from regimix.engines.parquet import ParquetReader
+from regimix.engines.parquetfile import need_pyarrow
 from regimix.engines.parts import PartTable
 from regimix.errors import DataKindError, ParameterError
 from regimix.tables.footers import Footer, cut_into_parts, read_footers
@@ -21,8 +22,11 @@ __all__ = ["ParquetTable", "read_size", "scan_like", "scan_parquet"]
 # Bytes of numbers in a part, and about how many parts even a small table has, so that every worker
 # of a few has work. A part is what a worker reads at once, and what is written as one file; it does
 # not depend on who reads it, so that the same files come out.
-LARGEST_PART, SMALLEST_PART = 128_000_000, 32_000_000
+USUAL_PART, SMALLEST_PART = 128_000_000, 32_000_000
 FEWEST_PARTS = 16
+# A scheduler has work with every part: those of very large tables are larger, as far as workers can
+# be expected to hold them (a pass takes about four times a part).
+MOST_PARTS, LARGEST_PART = 2_000, 4_000_000_000
 # Bytes of numbers in a piece that is read here; more do not make it faster.
 PIECE_BYTES = 64_000_000
 # What is in memory at a time, in pieces: one that is worked on, the next one, what it is made of,
@@ -176,6 +180,12 @@ def read_size(memory: int | str) -> int:
 # --- parts ----------------------------------------------------------------------------------------
 
 
+def part_bytes(table_bytes: int) -> int:
+    """Say how many bytes of numbers a part of a table has, about."""
+    usual = min(max(table_bytes // FEWEST_PARTS, SMALLEST_PART), USUAL_PART)
+    return max(usual, min(table_bytes // MOST_PARTS, LARGEST_PART))
+
+
 @dataclass(frozen=True)
 class _Layout:
     """How rows are read."""
@@ -195,8 +205,10 @@ def _table(
     target = recipe.target if recipe.target in footers[0].kinds else None
     width = 8 * (len(names) + (target is not None) + (recipe.weights is not None))
     total = sum(sum(footer.group_rows) for footer in footers)
-    size = min(max(total * width // FEWEST_PARTS, SMALLEST_PART), LARGEST_PART)
-    parts = cut_into_parts(footers, max(1, size // width))
+    if layout.on_cluster:
+        # Workers may have copies of their own, as good but written at other times.
+        footers = [replace(footer, mark=replace(footer.mark, time="")) for footer in footers]
+    parts = cut_into_parts(footers, max(1, part_bytes(total * width) // width))
     piece = min(PIECE_BYTES, layout.memory // PIECES_AT_A_TIME) // width
     reader = ParquetReader(
         spans=(),
