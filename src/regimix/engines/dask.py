@@ -148,9 +148,10 @@ class DaskParts:
     def _fits(self) -> bool:
         """Say whether the workers have room for all parts; a few stand for the others."""
         count = len(self._parts)
-        some = [self._parts[i] for i in sorted({0, count // 2, count - 1})]
-        sizes = self.client.compute([delayed(_size)(part) for part in some], optimize_graph=False)
-        self._wait(sizes, sizes)
+        some = sorted({0, count // 2, count - 1})
+        asked = [delayed(_size)(self._parts[part]) for part in some]
+        sizes = self.client.compute(asked, optimize_graph=False)
+        self._wait(sizes, sizes, some)
         limits = [worker.get("memory_limit") or np.inf for worker in self._workers().values()]
         largest = max(size.result() for size in sizes)
         return bool(largest * count <= HELD_SHARE * sum(limits))
@@ -163,15 +164,23 @@ class DaskParts:
             return {"unknown": {}}
         return dict(found.get("workers", {}))
 
-    def _wait(self, wanted: Sequence[Future[Any]], leaves: Sequence[Future[Any]]) -> None:
-        """Wait for futures; whatever ends the wait early ends the work too."""
+    def _wait(
+        self,
+        wanted: Sequence[Future[Any]],
+        leaves: Sequence[Future[Any]],
+        parts: Sequence[int] | None = None,
+    ) -> None:
+        """Wait for futures; whatever ends the wait early ends the work too.
+
+        Leaves are those of all parts, or of those given.
+        """
         try:
             self._look_on(wanted, leaves)
         except BaseException:
             with suppress(Exception):  # the cluster may be gone
                 self.client.cancel([*wanted, *leaves], force=True)
             raise
-        self._raise_failure(wanted, leaves)
+        self._raise_failure(wanted, leaves, parts or range(len(leaves)))
 
     @contextmanager
     def _cluster(self) -> Iterator[None]:
@@ -216,7 +225,12 @@ class DaskParts:
             return False
         return bool(self.watch(sum(leaf.done() for leaf in leaves), len(leaves)))
 
-    def _raise_failure(self, wanted: Sequence[Future[Any]], leaves: Sequence[Future[Any]]) -> None:
+    def _raise_failure(
+        self,
+        wanted: Sequence[Future[Any]],
+        leaves: Sequence[Future[Any]],
+        parts: Sequence[int],
+    ) -> None:
         """Say what went wrong, and with which part."""
         failed = [future for future in wanted if future.status in ("error", "cancelled", "lost")]
         if not failed:
@@ -243,7 +257,10 @@ class DaskParts:
                 f"a worker ran out of memory ({error}): use more and smaller partitions, or "
                 "workers with more memory."
             ) from error
-        index = next((i for i, leaf in enumerate(leaves) if leaf.status == "error"), 0)
+        failures = (
+            part for part, leaf in zip(parts, leaves, strict=True) if leaf.status == "error"
+        )
+        index = next(failures, 0)
         raise DataError(
             f"{name_of(index, self.part_names)} cannot be read: {type(error).__name__}: "
             f"{str(error).rstrip('.')}. Repair it or leave it out."
