@@ -2,8 +2,10 @@
 
 import os
 import signal
+import socketserver
+from contextlib import suppress
 from itertools import count
-from threading import Timer
+from threading import Thread, Timer
 
 import dask.array as da
 import dask.dataframe as dd
@@ -273,3 +275,31 @@ def test_the_scheduler_closed_in_the_middle_of_a_pass(tmp_path):
 
         with pytest.raises(ClusterError, match="scheduler"):
             MixedLinearRegression(callback=callback).fit(table_of(WaitWhile(flag)))
+
+
+# --- an address that is no scheduler --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_what_is_no_scheduler_is_not_waited_for(monkeypatch, answers):
+    """A port may belong to anything: to a server of pages, or to one that says nothing."""
+    monkeypatch.setattr(dask_engine, "CONNECT", 2.0)
+    with socketserver.TCPServer(("127.0.0.1", 0), _Pages if answers else _Silence) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"tcp://127.0.0.1:{server.server_address[1]}"
+        with pytest.raises(OSError), dask_engine.connected(address):  # noqa: PT011 - in Dask's words
+            pass
+        server.shutdown()
+
+
+class _Pages(socketserver.BaseRequestHandler):
+    def handle(self):
+        self.request.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
+class _Silence(socketserver.BaseRequestHandler):
+    def handle(self):
+        self.request.settimeout(5)
+        with suppress(OSError):
+            while self.request.recv(1024):
+                pass

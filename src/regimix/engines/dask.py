@@ -7,6 +7,8 @@ that is lost takes nothing with it that another could not make again.
 
 from __future__ import annotations
 
+import multiprocessing
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -46,6 +48,10 @@ PATIENCE = 30.0
 GONE = (
     "the cluster dropped the work: its scheduler was stopped, or restarted, or cannot be reached. "
     "Start it and fit again; with checkpoint=PATH the fit goes on from where it was."
+)
+GUARD = (
+    'In a script, call fit below a line `if __name__ == "__main__":`, for workers read the script '
+    "again when they start."
 )
 # Seconds until a scheduler must have answered.
 CONNECT = 30.0
@@ -296,14 +302,45 @@ def current_client() -> Client | None:
 def connected(address: str | None = None, n_workers: int | None = None) -> Iterator[Client]:
     """Connect to a scheduler, or start a cluster on this machine for a while."""
     if address is not None:
-        with Client(address, timeout=CONNECT) as client:
+        with _reached(address) as client:
             yield client
         return
-    with (
-        LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
+    with _started(n_workers) as cluster, Client(cluster) as client:
         yield client
+
+
+def _started(n_workers: int | None) -> LocalCluster:
+    """Start workers on this machine."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise ClusterError(GUARD)  # this is a worker that reads the script of its user again
+    try:
+        return LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0")
+    except RuntimeError as error:
+        why = f"a cluster on this machine cannot be started ({error}). {GUARD}"
+        raise ClusterError(why) from error
+
+
+def _reached(address: str) -> Client:
+    """Connect to a scheduler; whatever answers there may be anything, and may never end."""
+    found: list[Any] = []
+
+    def reach() -> None:
+        try:
+            found.append(Client(address, timeout=CONNECT))
+        except BaseException as error:
+            found.append(error)
+
+    trial = threading.Thread(target=reach, daemon=True)
+    trial.start()
+    trial.join(CONNECT + 1)
+    if not found:
+        raise TimeoutError(f"what is there does not answer as a scheduler within {CONNECT:g} s")
+    if isinstance(found[0], MemoryError):
+        raise OSError("what answers there is no scheduler") from found[0]
+    if isinstance(found[0], BaseException):
+        raise found[0]
+    client: Client = found[0]
+    return client
 
 
 @contextmanager

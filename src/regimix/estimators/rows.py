@@ -60,11 +60,11 @@ def is_remote(X: Any) -> bool:
     return isinstance(X, PartTable) or is_dask(X)
 
 
-def refuse_remote(X: Any, method: str) -> None:
+def refuse_remote(X: Any) -> None:
     """Refuse rows that are not in memory where each of them is answered; say what to do."""
     if isinstance(X, PartTable):
         raise DataKindError(
-            f"{method} takes rows in memory, and this table is read in parts: "
+            "a fitted estimator answers for rows in memory, and this table is read in parts: "
             "regimix.tables.write_label_parts(folder, table, fit.mixture_) writes predictions and "
             "labels part by part."
         )
@@ -72,8 +72,9 @@ def refuse_remote(X: Any, method: str) -> None:
         mapped = "map_partitions" if hasattr(X, "divisions") else "map_blocks"
         axis = "" if hasattr(X, "divisions") else ", drop_axis=1, dtype=float"
         raise DataKindError(
-            f"{method} takes rows in memory, and these are on a cluster: "
-            f"X.{mapped}(fit.{method}{axis}) answers for each part where it is."
+            "a fitted estimator answers for rows in memory, and these are on a cluster: for "
+            f"example X.{mapped}(fit.predict{axis}) predicts each part where it is; what takes y "
+            "too is mapped over both."
         )
 
 

@@ -163,7 +163,7 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> Floats:
         """Predict the response by the relation found."""
         check_is_fitted(self)
-        refuse_remote(X, "predict")
+        refuse_remote(X)
         table = Table.read(X, fewest_rows=1)
         validate_data(self, X, reset=False, skip_check_array=True)
         table.extent()

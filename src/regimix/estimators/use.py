@@ -222,7 +222,7 @@ class MixtureMethods:
     def _features(self, X: Any) -> NDArray[Any]:
         """Check features of rows that may be new."""
         check_is_fitted(self)
-        refuse_remote(X, "predict")
+        refuse_remote(X)
         table = Table.read(X, fewest_rows=1)
         validate_data(self, X, reset=False, skip_check_array=True)
         return table.values

@@ -202,7 +202,9 @@ def _difference(theirs: str, ours: str) -> str:
     names = [name for name in here if there.get(name) != here[name]]
     told = [f"{name} is {there.get(name)!r} there and {here[name]!r} here" for name in names]
     if "data" in names:
-        told[names.index("data")] = "its data are others"
+        # Another seed draws other rows: that alone says nothing of the data.
+        told[names.index("data")] = "its data are others" if "seed" not in names else ""
+    told = [word for word in told if word]
     return "; ".join(told) or unknown
 
 
