@@ -52,6 +52,8 @@ def test_the_page_on_scale_is_true(regimix, monkeypatch):
     for session in sessions:
         check(regimix, dedent(session))
     labels = {path.name: path.read_bytes() for path in Path("labels").iterdir()}
+    Path("new").mkdir()
+    Path("new/rows.parquet").write_bytes(Path("rows.parquet").read_bytes())
     names: dict[str, object] = {"__name__": "__main__"}
     for code in PYTHON.findall(page):
         exec(dedent(code), names)

@@ -2,6 +2,7 @@
 
 import io
 import re
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -170,7 +171,8 @@ def test_what_auto_means(data, labels, options, engine):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("fit rows.csv -y y --engine parts", "--engine parts reads Parquet, and rows.csv is none"),
+        ("fit nowhere -y y --engine parts", "there is no file 'nowhere'"),
+        ("fit - -y y --engine parts", "--engine parts reads Parquet, and - is none"),
         ("fit rows -y y --engine parts --rows 9", "--rows is for tables in memory"),
         ("fit rows -y y --engine parts --labels l.csv", "must be a folder"),
         ("fit rows -y y --engine memory --labels out/", "is a folder, which is for Parquet files"),
@@ -184,7 +186,7 @@ def test_what_auto_means(data, labels, options, engine):
         ("fit rows -y id --engine parts", "'id' cannot be the target: it holds text"),
         ("fit rows -y z --engine parts", "rows has no column 'z' (the target)"),
         ("fit nowhere/*.parquet -y y --engine parts", "no file matches 'nowhere/*.parquet'"),
-        ("predict m.regimix rows.csv --out o/ --engine parts", "reads Parquet"),
+        ("predict m.regimix rows.csv --out o/ --engine parts", "there is no file 'rows.csv'"),
     ],
 )
 def test_what_does_not_go_together_is_said(regimix, rows, arguments, words):
@@ -193,6 +195,34 @@ def test_what_does_not_go_together_is_said(regimix, rows, arguments, words):
     assert words in ran.err
     assert ran.err.count("\n") == 1
     assert sorted(path.name for path in rows.parent.iterdir()) == ["rows"]
+
+
+@pytest.mark.parametrize("asked", ["--engine parts", "--workers 2", "--scheduler tcp://h:1"])
+def test_what_asked_for_parquet_is_named(regimix, rows, asked):
+    Path("rows.csv").write_text("x,y\n1,2\n")
+    ran = regimix("fit", "rows.csv", "-y", "y", *asked.split())
+    assert ran.code == 2
+    option = asked.split()[0]
+    assert f"{asked} reads Parquet, and rows.csv is none; leave {option} out." in ran.err
+    ran = regimix("fit", "rows", "-y", "y", "--rows", "9", *asked.split())
+    assert f"--rows is for tables in memory, not for {asked}; leave" in ran.err
+
+
+def test_a_copy_of_the_table_is_never_replaced_by_labels(regimix, rows, monkeypatch):
+    monkeypatch.setattr(scan, "SMALLEST_PART", 10**6)  # files are not cut, and keep their names
+    shutil.copytree(rows, "backup")
+    before = contents("backup")
+    fit = ("fit", rows, *FIT, "--engine", "parts", "--model", "m.regimix")
+    ran = regimix(*fit, "--labels", "backup/")
+    assert ran.code == 2
+    assert "which would be replaced and is no file of labels" in ran.err
+    assert not Path("m.regimix").exists()  # said before the fit
+    for _ in range(2):
+        assert regimix(*fit, "--labels", "out/").code == 0
+    ran = regimix("predict", "m.regimix", rows, "--out", "backup/", "--engine", "parts")
+    assert ran.code == 2
+    assert "which would be replaced and is no file of labels" in ran.err
+    assert contents("backup") == before
 
 
 def test_a_damaged_file_is_named(regimix, rows):
@@ -253,7 +283,7 @@ def test_nor_is_one_in_a_folder_that_is_told_by_its_address(regimix, rows):
     ):
         ran = regimix("fit", source, *FIT, option, place, "--engine", "parts")
         assert ran.code == 2
-        assert re.search("would overwrite what is read|which is none of the files", ran.err)
+        assert re.search("would overwrite what is read|where the table itself is", ran.err)
     assert contents(rows) == before
 
 

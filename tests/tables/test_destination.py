@@ -1,5 +1,8 @@
 """Where labels are written: at any address, but never over the table or beside another one."""
 
+import shutil
+from dataclasses import replace
+
 import fsspec
 import pytest
 
@@ -7,6 +10,7 @@ from regimix import MixedLinearRegression, scan_parquet, tables
 from regimix.errors import DataError, MissingExtraError
 from regimix.tables import labelled, scan
 from regimix.tables.places import canonical, is_within, reach
+from regimix.tables.write import are_label_columns
 from tests.tables.parquets import contents, mixed_frame, write_files
 
 FRAME = mixed_frame(900)
@@ -109,6 +113,59 @@ def test_a_folder_with_other_tables_is_refused(rows, memory, mixture, place, nam
     with pytest.raises(DataError, match=f"holds '{name}', which is none of the files"):
         tables.write_label_parts(place("out"), scan_parquet(rows, "y"), mixture)
     assert everything(rows, memory) == before
+
+
+def test_data_under_the_names_of_labels_is_never_replaced(rows, memory, mixture, place):
+    for path in rows.iterdir():
+        memory.pipe_file(f"/backup/{path.name}", path.read_bytes())
+    shutil.copytree(rows, rows.parent / "backup")
+    before = everything(rows, memory)
+    table = scan_parquet(place("rows"), "y")
+    with pytest.raises(DataError, match=r"holds 'part\.0\.parquet', which would be replaced"):
+        tables.write_label_parts(place("backup/"), table, mixture)
+    assert everything(rows, memory) == before
+
+
+def test_nor_is_a_damaged_file_or_one_among_labels(rows, mixture):
+    table, out = scan_parquet(rows, "y"), rows.parent / "out"
+    tables.write_label_parts(out, table, mixture)
+    for body in (b"", b"PAR1 and no more", (rows / "part.2.parquet").read_bytes()):
+        (out / "part.2.parquet").write_bytes(body)
+        before = contents(rows.parent)
+        with pytest.raises(DataError, match=r"'part\.2\.parquet', which would be replaced"):
+            tables.write_label_parts(out, table, mixture)
+        assert contents(rows.parent) == before
+
+
+@pytest.mark.parametrize("target", ["required", "optional"])
+@pytest.mark.parametrize("names", [{}, {"x0": "regime", "y": "prediction"}])
+def test_labels_are_told_by_their_columns(rows, mixture, target, names):
+    """Where columns of the table have the names of ours, too; of few or many components."""
+    frame = FRAME.drop("y") if target == "optional" and not names else FRAME
+    table = write_files(rows.parent / "named", frame.rename(names))
+    recipe = scan_parquet(rows, "y").recipe
+    columns = [replace(c, name=names.get(c.name, c.name)) for c in recipe.columns]
+    recipe = replace(recipe, target=names.get("y", "y"), columns=tuple(columns), key="id")
+    opened = tables.scan_like(table, recipe, target=target)
+    for _ in range(2):
+        tables.write_label_parts(rows.parent / "out", opened, mixture)
+    assert not are_label_columns(frame.columns)
+    assert not are_label_columns(["x", "prediction"])
+    assert not are_label_columns(["x", "y", "regime", "prediction"])
+
+
+@pytest.mark.parametrize("pattern", ["rows/*.parquet", "rows/part.?.parquet", "**/part.*.parquet"])
+def test_nor_below_the_folders_of_a_pattern(rows, memory, mixture, place, pattern):
+    before = everything(rows, memory)
+    with pytest.raises(DataError, match="where the table itself is"):
+        tables.write_label_parts(place("rows/labels"), scan_parquet(place(pattern), "y"), mixture)
+    assert everything(rows, memory) == before
+
+
+def test_beside_a_file_there_is_room(rows, mixture, place):
+    table = scan_parquet(place("rows/part.1.parquet"), "y")
+    written = tables.write_label_parts(place("rows/labels"), table, mixture)
+    assert [file.n_rows for file in written] == [300]
 
 
 def test_a_file_is_no_folder(rows, memory, mixture, place):

@@ -291,7 +291,7 @@ def test_files_that_are_not_there(tmp_path):
     with pytest.raises(DataError, match=r"holds no parquet file, but data\.csv.*/\*\.csv"):
         tables.read(tmp_path, target="y")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match="holds no parquet file, but no file at all"):
+    with pytest.raises(DataError, match=r"empty' holds no parquet file; check the path"):
         tables.read(tmp_path / "empty", target="y")
 
 

@@ -186,7 +186,7 @@ def test_a_table_brings_its_own_response(rows):
         ({"features": "x0"}, ParameterError, "features must be a list of column names"),
         ({"weights": "id"}, DataKindError, "'id' cannot be the weights"),
         ({"missing": "ignore"}, ParameterError, "missing must be 'drop' or 'error'"),
-        ({"memory": "much"}, ParameterError, "memory must be a number of bytes such as '2GB'"),
+        ({"memory": "much"}, ParameterError, "memory must be a number of bytes such as 2e9"),
         ({"memory": 10}, ParameterError, "memory must be at least 8MB"),
         ({"drop": ["x0", "x1", "x2", "x3", "whole", "flag"]}, DataError, "can be a feature; 'id'"),
     ],
@@ -422,10 +422,37 @@ def test_columns_in_names_of_folders_are_not_left_out_in_silence(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [(2**30, 2**30), ("2GB", 2 * 10**9), ("1.5 gb", 1.5e9), ("64MiB", 2**26), ("8000k", 8e6)],
+    [
+        (2**30, 2**30),
+        (1e9, 10**9),
+        ("9000000", 9 * 10**6),
+        ("1e9", 10**9),
+        ("1e+9", 10**9),
+        ("2e3 MB", 2 * 10**9),
+        ("2GB", 2 * 10**9),
+        ("1.5 gb", 1.5e9),
+        ("64MiB", 2**26),
+        ("8000k", 8e6),
+    ],
 )
 def test_sizes_are_read_as_people_write_them(text, size):
     assert scan.read_size(text) == size
+
+
+def test_a_table_is_told_in_a_line(tmp_path):
+    source = str(write_files(tmp_path / "rows", FRAME[:90], n_files=2))
+    told = repr(scan_parquet(source, "y", features=["x0", "x1"]))
+    assert told == (f"ParquetTable({source!r}: 90 rows, 2 features (x0, x1), target 'y', 1 part)")
+    write_files(tmp_path / "rows", FRAME[:90].with_columns(x9=pl.col("x0") + 1), n_files=2)
+    told = repr(scan_parquet(source, "y", on_cluster=True))
+    assert "7 features (x0, x1, x2, x3, whole, flag, ...)" in told
+    assert told.endswith("1 part on a cluster)")
+
+
+def test_a_model_is_no_recipe(tmp_path):
+    folder = write_files(tmp_path / "rows", FRAME[:90], n_files=1)
+    with pytest.raises(ParameterError, match=r"type object.*table\.recipe, or"):
+        tables.scan_like(folder, object())
 
 
 def test_types_are_named_as_people_know_them():

@@ -124,7 +124,7 @@ class Place:
                     "by part; name a file, or use --engine parts."
                 )
         else:
-            _check_parts(engine, data, option, path, only_memory)
+            _check_parts(self._typed(engine), data, option, path, only_memory)
         return Place(engine, self.scheduler, self.workers, self.memory)
 
     def _check(self) -> None:
@@ -160,6 +160,14 @@ class Place:
             allowed = read_size(self.memory)
         return Engine.PARTS if UNPACKED * _size(data) > allowed else Engine.MEMORY
 
+    def _typed(self, engine: Engine) -> str:
+        """Return the option that asked for an engine."""
+        if self.engine is Engine.AUTO and self.scheduler is not None:
+            return f"--scheduler {self.scheduler}"
+        if self.engine is Engine.AUTO and self.workers is not None:
+            return f"--workers {self.workers}"
+        return f"--engine {engine}"
+
     def scanning(self) -> dict[str, Any]:
         """Return how a table in parts is to be opened."""
         how: dict[str, Any] = {"on_cluster": self.on_cluster}
@@ -189,9 +197,11 @@ class Place:
 
     def _no_cluster(self, error: Exception) -> ClusterError:
         if self.scheduler is None:
+            # The advice of a ClusterError is for scripts; what it came from is the reason here.
+            why = error.__cause__ if isinstance(error, ClusterError) else None
             return ClusterError(
-                f"a cluster on this machine cannot be started: {_short(error)}. Free memory or "
-                "use fewer --workers, or read the table here with --engine parts."
+                f"a cluster on this machine cannot be started: {_short(why or error)}. Free memory "
+                "or use fewer --workers, or read the table here with --engine parts."
             )
         return ClusterError(
             f"no scheduler answers at {self.scheduler}: {_short(error)}. Check the address, and "
@@ -207,19 +217,23 @@ def _quieten(client: Any) -> None:
 
 
 def _check_parts(
-    engine: Engine, data: str, option: str, path: str | None, only_memory: str | None
+    typed: str, data: str, option: str, path: str | None, only_memory: str | None
 ) -> None:
     if not is_parquet(data):
-        raise CommandError(f"--engine {engine} reads Parquet, and {data} is none; leave it out.")
+        if "://" not in data and data != "-":
+            from regimix.tables.paths import find_paths
+
+            find_paths(Path(data))  # says so where there is no such file
+        name = typed.partition(" ")[0]
+        raise CommandError(f"{typed} reads Parquet, and {data} is none; leave {name} out.")
     if only_memory is not None:
         raise CommandError(
-            f"--{only_memory} is for tables in memory, not for --engine {engine}; leave one of "
-            "them out."
+            f"--{only_memory} is for tables in memory, not for {typed}; leave one of them out."
         )
     if path is not None and not is_folder(path):
         raise CommandError(
-            f"{option} {path} must be a folder: the table is read part by part (--engine {engine}) "
-            f"and so are its rows written, one file for each; name one, such as "
+            f"{option} {path} must be a folder: the table is read part by part ({typed}) and so "
+            f"are its rows written, one file for each; name one, such as "
             f"{Path(path).name.partition('.')[0]}/"
         )
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 
+from regimix.engines.parquetfile import open_parquet
 from regimix.errors import DataError
+from regimix.tables.footers import READERS
 from regimix.tables.paths import is_table_file
 from regimix.tables.places import cannot_reach, canonical, is_address, is_within, reach
 from regimix.tables.scan import ParquetTable
+from regimix.tables.write import are_label_columns
 
 __all__ = ["check_destination", "outputs_of", "prepare_destination"]
 
@@ -32,21 +37,22 @@ def check_destination(folder: str | Path, table: ParquetTable) -> str:
     sources = {span.path for reader in table.part_readers for span in reader.spans}
     sources = {canonical(source) for source in sources}
     harmed = any(canonical(f"{place}/{output}") in sources for output in outputs)
-    if harmed or is_within(place, canonical(table.source)):
+    if harmed or any(is_within(place, read) for read in _folders(table.source, sources)):
         raise DataError(
             f"the folder {str(folder)!r} is where the table itself is; choose another one."
         )
     wanted = set(outputs)
-    for name in _names_in_address(str(folder)) if is_address(place) else _names_in(Path(place)):
+    there = _names_in_address(str(folder)) if is_address(place) else _names_in(Path(place))
+    for name in there:
         if name not in wanted and is_table_file(PurePosixPath(name)):
             raise DataError(
                 f"the folder {str(folder)!r} holds {name!r}, which is none of the files to be "
                 "written, and would be read as one of them; choose an empty folder."
             )
-    if not is_address(place):
-        return place
-    address = str(folder)
-    return address if address.endswith("://") else address.rstrip("/")
+    address = str(folder) if str(folder).endswith("://") else str(folder).rstrip("/")
+    where = address if is_address(place) else place
+    _check_replaced(str(folder), where, [name for name in there if name in wanted])
+    return where
 
 
 def prepare_destination(folder: str | Path, table: ParquetTable) -> str:
@@ -58,7 +64,40 @@ def prepare_destination(folder: str | Path, table: ParquetTable) -> str:
     return place
 
 
-def _names_in(folder: Path) -> Iterable[str]:
+def _folders(source: str, files: Iterable[str]) -> Iterable[str]:
+    """Return where files of labels would be read as part of a table, next time or by its folder."""
+    whole = canonical(source)
+    yield whole
+    if re.search(r"[*?\[]", source) and whole not in files:
+        yield from {posixpath.dirname(file) for file in files}
+        if "**" in source:
+            yield canonical(source.partition("**")[0] or ".")
+
+
+def _check_replaced(folder: str, where: str, names: Sequence[str]) -> None:
+    """Refuse to replace files that are not labels which were written before."""
+    with ThreadPoolExecutor(READERS) as readers:
+        ours = readers.map(_holds_labels, [f"{where}/{name}" for name in names])
+        for name, safe in zip(names, ours, strict=True):
+            if not safe:
+                raise DataError(
+                    f"the folder {folder!r} holds {name!r}, which would be replaced and is no file "
+                    "of labels that was written before; choose another folder."
+                )
+
+
+def _holds_labels(path: str) -> bool:
+    """Whether a file has the columns of labels; only its footer is read."""
+    import pyarrow as pa
+
+    try:
+        with open_parquet(path) as (file, _):
+            return are_label_columns(file.schema_arrow.names)
+    except (OSError, pa.ArrowException):
+        return False
+
+
+def _names_in(folder: Path) -> list[str]:
     """Name the files below a folder of this machine."""
     if folder.exists() and not folder.is_dir():
         raise _no_folder(str(folder))
@@ -66,7 +105,7 @@ def _names_in(folder: Path) -> Iterable[str]:
     return [path.relative_to(folder).as_posix() for path in files]
 
 
-def _names_in_address(address: str) -> Iterable[str]:
+def _names_in_address(address: str) -> list[str]:
     """Name the files below an address."""
     system, folder = reach(address)
     try:

@@ -82,8 +82,8 @@ def write_label_parts(
     Parameters
     ----------
     folder : str or Path
-        A folder, which is created, or an address that fsspec knows. Files of the same names are
-        replaced; a folder that holds the table itself or other Parquet files is refused.
+        A folder, which is created, or an address that fsspec knows. Labels that were written there
+        before are replaced; a folder that holds the table itself or other files is refused.
     labels : array or dask array of shape (n,), optional
         The regimes of the rows that can be used, if they are known (``labels_`` for the rows of the
         fit); default: ``mixture.assign``.

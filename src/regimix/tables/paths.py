@@ -68,7 +68,9 @@ def _in_folder(folder: Path, file_format: str) -> list[Path]:
     if found:
         return found
     files = [entry for entry in files if not entry.name.startswith(("_", "."))]
-    there = ", ".join(entry.name for entry in files[:3]) or "no file at all"
+    if not files:
+        raise DataError(f"the folder {str(folder)!r} holds no {file_format} file; check the path.")
+    there = ", ".join(entry.name for entry in files[:3])
     raise DataError(
         f"the folder {str(folder)!r} holds no {file_format} file, but {there}. A folder is read as "
         f"a table of Parquet files; name other files with a pattern, such as '{folder}/*.csv'."

@@ -33,10 +33,12 @@ PIECE_BYTES = 64_000_000
 # and the numbers that a pass makes of it.
 PIECES_AT_A_TIME = 8
 LEAST_MEMORY = 8_000_000
+# Features that are named where a table is told in a line.
+FEW = 6
 UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ParquetTable(PartTable):
     """A table in Parquet files, read in parts.
 
@@ -57,6 +59,15 @@ class ParquetTable(PartTable):
     recipe: Recipe
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        parts = f"{len(self.readers)} part{'s' if len(self.readers) != 1 else ''}"
+        where = " on a cluster" if self.on_cluster else ""
+        features = ", ".join((*self.names[:FEW], *(("...",) if len(self.names) > FEW else ())))
+        return (
+            f"ParquetTable({self.source!r}: {self.n_read} rows, {len(self.names)} features "
+            f"({features}), target {self.target_name!r}, {parts}{where})"
+        )
+
     @property
     def part_readers(self) -> tuple[ParquetReader, ...]:
         """The readers of the parts."""
@@ -72,7 +83,7 @@ def scan_parquet(
     *,
     key: str | None = None,
     missing: Literal["drop", "error"] = "drop",
-    memory: int | str = "512MB",
+    memory: float | str = "512MB",
     on_cluster: bool = False,
 ) -> ParquetTable:
     """Open a table in Parquet that is read in parts, each time it is needed.
@@ -96,7 +107,7 @@ def scan_parquet(
         Columns of row weights, and of what identifies a row in what is written.
     missing : {"drop", "error"}
         Whether rows in which a needed value is missing or infinite are left out, or refused.
-    memory : int or str
+    memory : number or str
         Bytes that reading and a pass over the rows may take on this machine, such as "2GB".
     on_cluster : bool
         Whether the workers of the current Dask client (or of a cluster that is started for the
@@ -128,7 +139,7 @@ def scan_like(
     target: Literal["required", "optional"] = "required",
     key: str | None = None,
     missing: Literal["drop", "error"] = "drop",
-    memory: int | str = "512MB",
+    memory: float | str = "512MB",
     on_cluster: bool = False,
 ) -> ParquetTable:
     """Open a table in Parquet as another one was opened: the same columns.
@@ -136,6 +147,12 @@ def scan_like(
     Parameters that are not listed are those of ``scan_parquet`` and ``tables.read_like``.
     """
     need_pyarrow()
+    if not isinstance(recipe, Recipe):
+        raise ParameterError(
+            f"recipe must be a Recipe, which says how columns become features; got an object of "
+            f"type {type(recipe).__name__}. Pass the recipe of the table that was fitted: "
+            "table.recipe, or, of a model file, Recipe.from_json(store.open_model(path).recipe)."
+        )
     footers = read_footers(source)
     kinds = footers[0].kinds
     for column in recipe.columns:
@@ -162,15 +179,18 @@ def scan_like(
     return _table(footers, recipe, layout, str(source), [])
 
 
-def read_size(memory: int | str) -> int:
-    """Read a number of bytes: 2_000_000_000, "2GB", "500 MiB"."""
-    found = re.fullmatch(r"\s*([\d_.]+)\s*([kmgt]?)(i?)b?\s*", str(memory).lower())
+def read_size(memory: float | str) -> int:
+    """Read a number of bytes: 2_000_000_000, 2e9, "2GB", "500 MiB"."""
+    number = r"[\d_.]+(?:e\+?\d{1,2})?"
+    found = re.fullmatch(rf"\s*({number})\s*([kmgt]?)(i?)b?\s*", str(memory).lower())
     try:
         size = float(found[1]) if found is not None else 0.0
     except ValueError:
         size = 0.0
     if found is None or not size > 0:
-        raise ParameterError(f"memory must be a number of bytes such as '2GB'; got {memory!r}.")
+        raise ParameterError(
+            f"memory must be a number of bytes such as 2e9 or '2GB'; got {memory!r}."
+        )
     size *= (1024 if found[3] else 1000) ** UNITS[found[2]]
     if size < LEAST_MEMORY:
         raise ParameterError(f"memory must be at least {LEAST_MEMORY // 10**6}MB; got {memory!r}.")

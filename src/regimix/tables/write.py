@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from regimix.mixture.result import Mixture
 
-__all__ = ["gate_shares", "label_columns", "write_labels", "write_table"]
+__all__ = ["are_label_columns", "gate_shares", "label_columns", "write_labels", "write_table"]
 
 # A spreadsheet takes a cell that begins so for a formula, and runs it.
 FORMULA = r"^[=+\-@\t\r\n]"
@@ -107,6 +108,19 @@ def label_columns(
     if each_regime is None:
         each_regime = not known.all()
     return _joined(columns, regime | prediction | spread | (predictions if each_regime else {}))
+
+
+def are_label_columns(names: Sequence[str]) -> bool:
+    """Whether columns have the names, in the order, that ``label_columns`` gives them."""
+    plain = [name.rstrip("_") for name in names]  # as they were before they had to be free
+    predicted = [name for name in plain[1:] if re.fullmatch(r"prediction_\d+", name)]
+    each = [f"prediction_{j}" for j in range(len(predicted))]
+    if each and plain[1:] == ["prediction", *each]:
+        return True
+    m = sum(re.fullmatch(r"probability_\d+", name) is not None for name in plain[2:])
+    probabilities = [f"probability_{j}" for j in range(m)]
+    judged = ["regime", "prediction", *probabilities, "probability_outlier", "outlier_score"]
+    return plain[2:] in (judged, [*judged, *(f"prediction_{j}" for j in range(m))])
 
 
 def gate_shares(mixture: Mixture, X: Any) -> NDArray[np.float64] | None:
