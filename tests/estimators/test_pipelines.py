@@ -1,5 +1,7 @@
 """MixedLinearRegression among scikit-learn's tools: frames in, pipelines, searches, routing."""
 
+import importlib
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -175,3 +177,4 @@ def test_the_path_of_the_selection_is_drawn():
     frame, price, _ = houses(6)
     display = model().fit(frame[["size", "garden"]], price).plot_selection()
     assert display.ax_.get_xlabel()
+    importlib.import_module("matplotlib.pyplot").close(display.figure_)
