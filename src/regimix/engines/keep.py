@@ -42,6 +42,11 @@ class Keeper(Mask, Protocol):
         """The largest kept value."""
         ...
 
+    @property
+    def part(self) -> tuple[int, float]:
+        """The row that is kept in part, -1 if there is none, and how much of it."""
+        ...
+
     def weights(self, block: MemoryEngine) -> Floats | None:
         """Weights of a block's rows in the fit, zero if not kept; None if there are no weights."""
         ...
@@ -57,6 +62,11 @@ class Held:
     def threshold(self) -> float:
         """The largest kept value."""
         return self.choice.threshold
+
+    @property
+    def part(self) -> tuple[int, float]:
+        """The row that is kept in part, -1 if there is none, and how much of it."""
+        return self.choice.boundary, self.choice.boundary_weight
 
     def mask(self, block: MemoryEngine) -> Bools:
         """Say which rows of a block are kept."""
@@ -90,6 +100,11 @@ class Cut:
     last: int
     boundary: int = -1
     boundary_weight: float = 0.0
+
+    @property
+    def part(self) -> tuple[int, float]:
+        """The row that is kept in part, -1 if there is none, and how much of it."""
+        return self.boundary, self.boundary_weight
 
     def mask(self, block: MemoryEngine) -> Bools:
         """Say which rows of a block are kept."""

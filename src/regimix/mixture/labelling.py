@@ -144,13 +144,8 @@ def label_squares(
     return mass, square
 
 
-def label_name(
-    block: MemoryEngine, labelling: Labelling, keeper: Keeper
-) -> tuple[NDArray[np.uint64], float]:
-    """Name the labels of a block, and weigh the rows: equal labels have equal names."""
-    labels = labelling(block)
-    words = mix(block.numbers.astype(np.uint64)) + labels.astype(np.uint64)
-    weights = keeper.weights(block)
-    mass = np.count_nonzero(labels >= 0) if weights is None else weights.sum()
+def label_name(block: MemoryEngine, labelling: Labelling) -> NDArray[np.uint64]:
+    """Name the labels of a block: equal labels have equal names, which are added."""
+    words = mix(block.numbers.astype(np.uint64)) + labelling(block).astype(np.uint64)
     with np.errstate(over="ignore"):
-        return mix(words).sum(keepdims=True), float(mass)
+        return np.asarray(mix(words).sum(keepdims=True))

@@ -84,7 +84,7 @@ def assign_and_trim(engine: Engine, law: Law, keep: float) -> tuple[Law, Labelli
     for _ in range(ASSIGN_ROUNDS):
         keeper = engine.choose(unlikeliness, (law,), mass)
         labelling = Trimmed(law, keeper)
-        before, name = name, engine.fold(label_name, labelling, keeper)
+        before, name = name, (engine.fold(label_name, labelling), *keeper.part)
         if before is not None and _same_name(name, before):
             break
         law = _refit_labelled(engine.problem, law, labelled_sums(engine, law, labelling, keeper))
@@ -100,7 +100,8 @@ def assign_and_trim(engine: Engine, law: Law, keep: float) -> tuple[Law, Labelli
 
 def _same_name(name: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
     """Say whether two assignments are the same, up to the rounding of the row kept in part."""
-    return bool(name[0][0] == before[0][0] and np.isclose(name[1], before[1]))
+    same_rows = name[0][0] == before[0][0] and name[1] == before[1]
+    return bool(same_rows and np.isclose(name[2], before[2]))
 
 
 def _refit_labelled(frame: Frame, law: Law, found: MixtureSums) -> Law:
