@@ -13,13 +13,13 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 # Debian packages that a target needs beyond Python; .ci/apt installs them where it may, and says so.
 TEST_PACKAGES := chromium postgresql
-BENCH_PACKAGES := r-base-core r-cran-robustbase r-cran-flexmix r-cran-mixtools
+BENCH_PACKAGES := r-base-core r-cran-robustbase r-cran-flexmix r-cran-mixtools r-cran-mass
 
 .SHELLFLAGS := -eu -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help env demo test lint types imports tests docs picture bench bench-recovery format clean
+.PHONY: help env demo test lint types imports tests fuzz docs picture bench bench-recovery size format clean
 
 stage = @printf '\n== %s\n' "$(1)"
 # pip leaves byte code out on machines that set PYTHONDONTWRITEBYTECODE; every start would pay for it.
@@ -54,6 +54,14 @@ tests: $(VENV)/.dev ## pytest alone; pass more with ARGS="-k name"
 	@.ci/apt $(TEST_PACKAGES)
 	@$(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS) $(ARGS)
 
+# A run that fails prints the example and a line that brings it back; the seed brings back the run.
+fuzz: $(VENV)/.dev ## the properties on fresh random examples, ten times as many; SEED=1 chooses them
+	$(call stage,fuzz: pytest -m hypothesis)
+	@seed=$(SEED); seed=$${seed:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
+	  echo "These examples again: make fuzz SEED=$$seed"; \
+	  $(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS) -m hypothesis \
+	    --hypothesis-profile=fuzz --hypothesis-seed=$$seed $(ARGS)
+
 docs: $(VENV)/.docs ## build the site in docs/_build/html; warnings are errors
 	$(call stage,docs: sphinx)
 	@$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build/html
@@ -71,6 +79,14 @@ bench-recovery: $(VENV)/.dev ## who finds every component: hours; see benchmarks
 	$(call stage,bench-recovery: benchmarks.recovery)
 	@.ci/apt $(BENCH_PACKAGES) || echo "Going on without the peers that need them."
 	@$(ONE_THREAD) $(BIN)/python -m benchmarks.recovery --jobs $(WORKERS) $(ARGS)
+
+size: $(VENV)/.dev ## how large the house is: lines, files, chosen numbers, the way of a fit
+	@$(ONE_THREAD) $(BIN)/python -m benchmarks.house $(ARGS)
+
+bench-real: $(VENV)/.dev ## real tables of R packages: an hour; see benchmarks/real/README.md
+	$(call stage,bench-real: benchmarks.real)
+	@.ci/apt $(BENCH_PACKAGES) || echo "Going on without the peers that need them."
+	@$(ONE_THREAD) $(BIN)/python -m benchmarks.real --jobs $(WORKERS) $(ARGS)
 
 format: $(VENV)/.dev ## let ruff rewrite the files
 	@$(BIN)/ruff check --fix .

@@ -1,9 +1,47 @@
-"""What holds for every test."""
+"""What holds for every test.
 
-from hypothesis import HealthCheck, settings
+Properties run in one of two ways. "fixed", the default: the same examples every time and for
+everybody, so that `make test` says of a commit what it said before. "fuzz": fresh random examples,
+and more of them, which is how `make fuzz` looks for what nobody has thought of.
+"""
 
-# Tests never assert time: a busy machine must not make a property fail.
-settings.register_profile(
-    "regimix", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+import pytest
+from hypothesis import HealthCheck, is_hypothesis_test, settings
+from hypothesis.internal.conjecture import providers
+
+# Tests never assert time: a busy machine must not make a property fail. Nothing is remembered
+# between runs: what failed here yesterday must not fail here alone.
+common = settings(
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
 )
-settings.load_profile("regimix")
+settings.register_profile("fixed", common, derandomize=True)
+settings.register_profile("fuzz", common, derandomize=False)
+settings.load_profile("fixed")
+
+# Examples under "fuzz" for each one under "fixed".
+FUZZ_TIMES = 10
+
+# Hypothesis also tries constants that it reads in the modules loaded so far. Which ones these are
+# depends on what the worker ran before and on the folder of the clone, so it is given none.
+providers._get_local_constants = lambda: providers._local_constants
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let every property try more examples under "fuzz", those that ask for few as well."""
+    if not settings.get_current_profile_name().startswith("fuzz"):
+        return
+    # The cases of a parametrised test share one function.
+    functions = {id(item.obj): item.obj for item in items if is_property(item)}
+    for function in functions.values():
+        asked = function._hypothesis_internal_use_settings
+        function._hypothesis_internal_use_settings = settings(
+            asked, max_examples=FUZZ_TIMES * asked.max_examples
+        )
+
+
+def is_property(item: pytest.Item) -> bool:
+    """Say whether Hypothesis chooses the arguments of a test."""
+    return is_hypothesis_test(getattr(item, "obj", None))

@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from regimix import TrimmedRegressor, ilts
@@ -264,6 +264,38 @@ def test_other_weights_are_relative():
         assert not problem.counts
         assert problem.mass == pytest.approx(3.0)
         np.testing.assert_allclose(problem.weights, np.array([0.0, 6.0, 12.0, 21.0]) / 13)
+
+
+@few
+@given(seeds, st.sampled_from([0.1, 0.3, 1.7]), st.booleans())
+@example(seed=113, unit=0.1, intercept=False)
+def test_the_unit_of_weights_does_not_matter(seed, unit, intercept):
+    """Quartiles between rows, deviations between powers of two: rounding decides neither."""
+    rng = np.random.default_rng(seed)
+    eighth = np.repeat(np.arange(8) == 0, 6).astype(float)
+    weights = np.tile(rng.integers(1, 5, 6), 8).astype(float)
+    X = np.column_stack([eighth, rng.permutation(np.repeat([0.0, 1.0], 24)), rng.normal(size=48)])
+    y = rng.normal(size=48)
+    whole = Problem.from_arrays(X, y, weights, fit_intercept=intercept)
+    other = Problem.from_arrays(X, y, unit * weights, fit_intercept=intercept)
+    for name in ("center", "scale", "target_center", "target_scale"):
+        np.testing.assert_array_equal(getattr(other, name), getattr(whole, name), err_msg=name)
+
+
+@pytest.mark.parametrize("power", range(0, 53, 4))
+def test_light_rows_beside_a_heavy_one_keep_their_digits(power):
+    """However little they weigh, the column varies by what it varies."""
+    X = np.array([[2.9999], [3.0001], [3.0]])
+    weights = np.array([1.0, 1.0, 2.0**power])
+    problem = Problem.from_arrays(X, [1.0, 2.0, 3.0], weights)
+    Z, _ = standardised(problem)
+    slope, constant = problem.raw(problem.from_user(np.array([5.0]), 7.0))
+    got = (X @ slope + constant) * problem.target_scale + problem.target_center
+    np.testing.assert_allclose(got, 5 * X[:, 0] + 7, rtol=1e-9)
+    assert np.ptp(Z[:, 1]) >= 1.0
+    # A column whose values are equal in all digits that are left is refused as before.
+    with pytest.raises(DataError, match="too few digits"):
+        Problem.from_arrays(1e12 + 1e4 * X, [1.0, 2.0, 3.0], weights)
 
 
 def test_absent_rows_do_not_shape_the_units():

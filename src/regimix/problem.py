@@ -46,6 +46,9 @@ FARTHEST = 1e30
 LARGEST_OFFSET = 1e10
 # Below this many roundings of the values themselves a spread is no spread.
 ROUNDINGS = 8
+# Sums over the standard rows are equal up to this share: weights that are no whole numbers are
+# rounded, in parts not as in memory, and a tie must not be decided by that.
+SAME_SUM = STANDARDISE_ROWS * 2.0**-52
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,7 +257,9 @@ def _spread(
     """Find a robust location and spread per column; fall back until the spread is not zero.
 
     A rare 0/1 column has no interquartile range, perhaps no deviation in the sample; the extent
-    over all rows tells whether it varies at all. A constant column has the scale of its value.
+    over all rows tells whether it varies at all. Nor do light rows deviate beside a heavy one:
+    that they weigh little does not make their digits few. A constant column has the scale of its
+    value.
     """
     if centred:
         lower, center, upper = _quartiles(sample, weights)
@@ -264,9 +269,10 @@ def _spread(
         scale = _quartiles(np.abs(sample), weights)[1]
     deviation = np.sqrt(np.average((sample - center) ** 2, axis=0, weights=weights))
     widest = np.maximum(highest - center, center - lowest)
-    for fallback in (deviation, widest):
-        scale = np.where(scale > _rounding(center), scale, fallback)
-    scale = _power_of_two(scale)
+    # Half: what passes here passes ``check`` too, after it is made a power of two.
+    usable = np.abs(center) < LARGEST_OFFSET / 2 * deviation
+    fallback = np.where(usable, deviation, widest)
+    scale = _power_of_two(np.where(scale > _rounding(center), scale, fallback))
     constant = highest == lowest
     size = np.abs(lowest)
     smallest_size = SMALLEST_SPREAD if centred else 0.0
@@ -284,7 +290,8 @@ def _quartiles(sample: Floats, weights: Floats | None) -> Floats:
         return np.asarray(np.sort(sample, axis=0)[places])
     order = np.argsort(sample, axis=0)
     filled = np.cumsum(weights[order], axis=0)
-    below = np.array([np.count_nonzero(filled < level * filled[-1], axis=0) for level in levels])
+    wanted = levels * (1 - SAME_SUM)
+    below = np.array([np.count_nonzero(filled < level * filled[-1], axis=0) for level in wanted])
     return np.take_along_axis(sample, np.take_along_axis(order, below, axis=0), axis=0)
 
 
@@ -294,9 +301,12 @@ def _rounding(values: Floats) -> Floats:
 
 
 def _power_of_two(values: Floats) -> Floats:
-    """Round positive numbers to the power of two next in ratio; zero stays near zero."""
+    """Round positive numbers to the power of two next in ratio; zero stays near zero.
+
+    The deviation of a 0/1 column with an eighth of ones is half-way, up to rounding: it goes up.
+    """
     fraction, exponent = np.frexp(values)
-    return np.asarray(np.ldexp(1.0, exponent - (fraction < math.sqrt(0.5))))
+    return np.asarray(np.ldexp(1.0, exponent - (fraction < math.sqrt(0.5) * (1 - SAME_SUM))))
 
 
 def _multiple(values: Floats, unit: Floats) -> Floats:

@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from regimix.engines.door import open_parts
@@ -18,7 +18,7 @@ from tests.engines.cutting import cut_anywhere, pieces, table_in_parts
 
 seeds = st.integers(0, 2**32 - 1)
 some = settings(max_examples=60, deadline=None)
-weightings = st.sampled_from([None, "ones", "whole", "real", "large"])
+weightings = st.sampled_from([None, "ones", "whole", "tenths", "real", "large"])
 
 
 def odd_table(rng, n, d, weighting):
@@ -31,6 +31,7 @@ def odd_table(rng, n, d, weighting):
         None: lambda: None,
         "ones": lambda: np.ones(n),
         "whole": lambda: rng.integers(0, 4, n).astype(float),
+        "tenths": lambda: 0.1 * rng.integers(0, 4, n),
         "real": lambda: rng.exponential(size=n) * (rng.random(n) < 0.7),
         "large": lambda: 2.0**40 * rng.integers(0, 9, n),
     }[weighting]()
@@ -52,6 +53,11 @@ def same_frame(frame, problem):
 
 @some
 @given(seeds, st.integers(2, 60), st.integers(1, 4), st.integers(1, 9), weightings, st.booleans())
+# One row carries nearly all the weight: the others vary all the same.
+@example(seed=420, n=3, d=3, n_parts=1, weighting="large", fit_intercept=True)
+# A quartile lies between two rows, and weights are rounded another way in parts.
+@example(seed=3, n=7, d=1, n_parts=2, weighting="tenths", fit_intercept=True)
+@example(seed=274, n=6, d=1, n_parts=3, weighting="tenths", fit_intercept=True)
 def test_units_and_counts_are_those_of_the_table_in_memory(
     seed, n, d, n_parts, weighting, fit_intercept
 ):
