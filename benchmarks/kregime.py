@@ -1,8 +1,9 @@
 """Plain fits of K regimes, no row left out: ``python -m benchmarks.kregime``.
 
 How far are the rows from the regime nearest to them? The root mean square of each row's best
-residual, for regimix with ``keep=1.0`` and for alternating minimisation from random labels, the
-usual way to cluster rows by regressions. About two minutes; writes ``results/kregime.md``.
+residual, for regimix with ``search="partition"`` and for alternating minimisation from random
+labels, the usual way to cluster rows by regressions. About two minutes; writes
+``results/kregime.md``.
 """
 
 import argparse
@@ -54,7 +55,9 @@ def alternating_minimisation(
 
 def ours(X: Floats, y: Floats, seed: int) -> float:
     """Fit by regimix."""
-    model = MixedLinearRegression(n_components=REGIMES, keep=1.0, random_state=seed).fit(X, y)
+    model = MixedLinearRegression(n_components=REGIMES, search="partition", random_state=seed).fit(
+        X, y
+    )
     return nearest_residual(y, model.predict_components(X))
 
 
@@ -115,7 +118,7 @@ def markdown(rows: list[tuple[str, tuple[int, int], Floats, Floats]], seconds: f
         f"""# Plain fits of {REGIMES} regimes
 
 Root mean square of each row's residual from the regime nearest to it; lower is better. *regimix* is
-`MixedLinearRegression(n_components={REGIMES}, keep=1.0)`, *peer* alternating minimisation, the best
+`MixedLinearRegression({REGIMES}, search="partition")`, *peer* alternating minimisation, the best
 of {RESTARTS} restarts from random labels. The worst and the best of {SEEDS} seeds each. {verdict}
 
 | table | rows × columns | regimix, worst | best | peer, worst | best |

@@ -42,7 +42,7 @@ misread = rng.random(n) < 0.04
 power[misread] *= rng.choice([0.1, 10.0], misread.sum())
 power = pd.Series(power, name="power (kW)")
 
-model = MixedLinearRegression(random_state=0).fit(table, power)
+model = MixedLinearRegression(keep_rows=True, random_state=0).fit(table, power)
 print(model.mixture_)
 
 # %%
@@ -66,7 +66,7 @@ plt.show()
 # Residuals
 # ---------
 # 19 of 20 rows of a regime should lie between the guides, as many above zero as below. Without X
-# and y the plots show the excerpt that the model keeps of its own rows.
+# and y the plots show rows that the model itself holds (``keep_rows=True``).
 
 ResidualsDisplay.from_estimator(model)
 plt.show()

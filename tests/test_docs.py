@@ -47,8 +47,9 @@ def test_the_map_of_the_paper_names_files_that_exist():
 ROOMS = [
     "engines",
     "trimmed",
+    "model",
     "search",
-    "mixture",
+    "result",
     "estimators",
     "theory",
     "plots",

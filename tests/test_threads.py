@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from regimix import threads
 from regimix.engines import memory
 from regimix.engines.memory import MemoryEngine
-from regimix.engines.mixed import Law, mixture_sums
+from regimix.model.blocks import Law, mixture_sums
 from regimix.problem import Problem
 
 

@@ -34,7 +34,7 @@ FAILED = "failed:"
 ROOMS = (
     "intake.py",
     "problem.py",
-    *(f"{room}/*.py" for room in ("engines", "trimmed", "search", "mixture")),
+    *(f"{room}/*.py" for room in ("engines", "trimmed", "model", "search", "result")),
 )
 Line = dict[str, Any]
 Key = tuple[str, str, int]

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from regimix.estimators.meta import TrimmedEstimator
     from regimix.estimators.mixture import MixedLinearRegression
     from regimix.estimators.trimmed import TrimmedRegressor
-    from regimix.mixture.global_ilts import global_ilts
-    from regimix.mixture.result import Mixture
+    from regimix.result.global_ilts import global_ilts
+    from regimix.result.mixture import Mixture
     from regimix.store import load, save
     from regimix.tables.scan import scan_parquet
     from regimix.trimmed.fit import TrimmedFit
@@ -61,12 +61,12 @@ __all__ = [
 # Each public name that is not a module, and the module that defines it.
 _HOME = {
     "MixedLinearRegression": "regimix.estimators.mixture",
-    "Mixture": "regimix.mixture.result",
+    "Mixture": "regimix.result.mixture",
     "TrimmedEstimator": "regimix.estimators.meta",
     "TrimmedFit": "regimix.trimmed.fit",
     "TrimmedRegressor": "regimix.estimators.trimmed",
     "gd_ilts": "regimix.trimmed.gradient",
-    "global_ilts": "regimix.mixture.global_ilts",
+    "global_ilts": "regimix.result.global_ilts",
     "ilts": "regimix.trimmed.ilts",
     "load": "regimix.store",
     "save": "regimix.store",

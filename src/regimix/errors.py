@@ -10,12 +10,14 @@
     ├── ModelFileError       a model file cannot be read or written   (also a ValueError)
     ├── OutOfTimeError       a time limit came before an answer       (also a TimeoutError)
     ├── ParameterError       a setting is outside what is allowed     (also a ValueError)
+    ├── StoppedError         a callback came before an answer         (also a RuntimeError)
     └── MissingExtraError    an optional dependency is not installed  (also an ImportError)
 
     RegimixWarning           the answer is the best there is, but read this
     ├── ConvergenceWarning   a limit ended the work before it settled
     ├── RankWarning          the kept rows do not determine every coefficient
-    └── EvidenceWarning      the data do not support what was asked for
+    ├── EvidenceWarning      the data do not support what was asked for
+    └── UnrepeatedWarning    no second search came to the same answer
 
 A message says what is wrong, what was received, what is allowed and what to do.
 """
@@ -34,6 +36,8 @@ __all__ = [
     "RankWarning",
     "RegimixError",
     "RegimixWarning",
+    "StoppedError",
+    "UnrepeatedWarning",
 ]
 
 
@@ -69,6 +73,10 @@ class OutOfTimeError(RegimixError, TimeoutError):
     """A time limit was reached before there was an answer."""
 
 
+class StoppedError(RegimixError, RuntimeError):
+    """A callback asked for the end before there was an answer."""
+
+
 class MissingExtraError(RegimixError, ImportError):
     """An optional dependency is not installed."""
 
@@ -87,3 +95,7 @@ class RankWarning(RegimixWarning):
 
 class EvidenceWarning(RegimixWarning):
     """The data do not support what was asked for; the nearest supported answer is returned."""
+
+
+class UnrepeatedWarning(RegimixWarning):
+    """Independent searches ended with different answers; the best of them is returned."""

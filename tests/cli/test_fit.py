@@ -96,11 +96,11 @@ def test_nothing_to_find_is_exit_code_3(regimix, tmp_path):
     assert ran.summary["found"] is False
     assert ran.summary["exit_code"] == 3
     assert "No linear regime" in ran.err
-    assert "no evidence" in " ".join(ran.summary["warnings"])
+    assert "constants explain y" in " ".join(ran.summary["warnings"])
 
 
 def test_the_options_of_the_search_arrive(regimix, table):
-    options = ("--components", "1", "--keep", "0.9", "--search", "joint", "--seed", "7")
+    options = ("--components", "1", "--outliers", "0.1", "--search", "joint", "--seed", "7")
     ran = regimix("fit", table, *FIT, *options, "--jobs", "2", "--no-intercept", "--json")
     summary = ran.summary
     assert ran.code == 0
@@ -108,6 +108,26 @@ def test_the_options_of_the_search_arrive(regimix, table):
     assert summary["seed"] == 7
     assert summary["regimes"][0]["intercept"] == {"value": 0.0, "std_err": None}
     assert summary["outliers"]["rows"] == 60
+
+
+@pytest.mark.parametrize("outliers", ["0", "auto"])
+@pytest.mark.parametrize("noise", ["normal", "student"])
+def test_outliers_and_the_law_of_the_noise_are_as_asked_for(regimix, table, outliers, noise):
+    options = ("--outliers", outliers, "--noise", noise, "--model", "m.regimix", "--json")
+    ran = regimix("fit", table, *FIT, "-m", "2", *options)
+    assert ran.code == 0, ran.err
+    assert (ran.summary["outliers"]["rows"] == 0) == (outliers == "0")
+    mixture = load(table.parent / "m.regimix")
+    assert mixture.settings.outliers == (0.0 if outliers == "0" else None)
+    assert mixture.settings.noise == noise
+    assert np.isfinite(mixture.noise_degrees) == (noise == "student")
+
+
+def test_rows_can_be_sorted_into_regimes(regimix, table):
+    ran = regimix("fit", table, *FIT, "-m", "2", "--search", "partition", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.summary["outliers"]["rows"] == 0
+    assert sum(regime["rows"] for regime in ran.summary["regimes"]) == 600
 
 
 def test_the_options_of_the_table_arrive(regimix, tmp_path, table, data):
@@ -143,10 +163,10 @@ def test_a_lack_of_rank_is_said_once(regimix, table):
 
 
 def test_terms_and_outliers_can_be_left_out(regimix, table):
-    ran = regimix("fit", table, *FIT, "--terms", "0", "--outliers", "0")
+    ran = regimix("fit", table, *FIT, "--terms", "0", "--show-outliers", "0")
     assert " ± " not in ran.out
     assert "farthest" not in ran.out
-    some = regimix("fit", table, *FIT, "--terms", "1", "--outliers", "2")
+    some = regimix("fit", table, *FIT, "--terms", "1", "--show-outliers", "2")
     assert "2 smaller terms not shown" in some.out
 
 

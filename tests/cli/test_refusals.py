@@ -33,8 +33,21 @@ def refused(ran, *words, code=2):
         (["fit", "nix.csv", "-y", "y"], ["nix.csv"]),
         (["fit", "rows.csv", "-y", "y", "-m", "0"], ["--components", "'0'"]),
         (["fit", "rows.csv", "-y", "y", "-m", "two"], ["--components", "'two'"]),
-        (["fit", "rows.csv", "-y", "y", "--keep", "1.5"], ["--keep", "'1.5'"]),
-        (["fit", "rows.csv", "-y", "y", "--keep", "most"], ["--keep", "'most'"]),
+        (["fit", "rows.csv", "-y", "y", "--outliers", "1"], ["--outliers", "'1'"]),
+        (["fit", "rows.csv", "-y", "y", "--outliers", "most"], ["--outliers", "'most'"]),
+        (["fit", "rows.csv", "-y", "y", "--noise", "loud"], ["--noise", "'loud' is not one of"]),
+        (
+            ["fit", "rows.csv", "-y", "y", "--search", "partition"],
+            ["--search partition", "--components 2"],
+        ),
+        (
+            ["fit", "rows.csv", "-y", "y", "-m", "2", "--search", "partition", "--outliers", "0.1"],
+            ["leave --outliers out", "--search auto"],
+        ),
+        (
+            ["fit", "rows.csv", "-y", "y", "--search", "net", "--noise", "student"],
+            ["--search net", "--noise student", "Leave --noise out"],
+        ),
         (["fit", "rows.csv", "-y", "y", "--search", "deep"], ["--search"]),
         (["fit", "rows.csv", "-y", "y", "--search", "deep"], ["': 'deep' is not one of"]),
         (["fit", "rows.csv", "-y", "y", "--jobs", "0"], ["--jobs"]),

@@ -19,7 +19,7 @@ from regimix.cli.place import Engine, Place
 from regimix.cli.watch import Bar, progress_bar
 from regimix.engines.dask import current_client
 from regimix.errors import ClusterError, OutOfTimeError
-from regimix.mixture.settings import Progress
+from regimix.search.settings import Progress
 from regimix.tables import scan
 from tests.cli.terminal import PATIENCE, Terminal
 from tests.engines.clusters import small_cluster

@@ -38,8 +38,8 @@ def hostile(tmp_path, data):
 
 def test_names_of_columns_are_shown_as_they_are_and_command_nothing(regimix, hostile):
     features = ("--features", "[red]a[/red],[/],c\nc,:smile:", "--key", "b\x1b[31mb")
-    ran = regimix("fit", hostile, "-y", TARGET, *features, "-m", "1", "--keep", "0.9")
-    assert ran.code == 0
+    ran = regimix("fit", hostile, "-y", TARGET, *features, "-m", "1", "--outliers", "0.1")
+    assert ran.code in (0, 3)  # one line says little of these rows
     for shown in ("[red]a[/red]", "[/]", "c\\nc", ":smile:", TARGET, "b\\x1b[31mb"):
         assert shown in ran.out
     assert "\x1b" not in ran.out + ran.err
@@ -62,7 +62,7 @@ def test_an_equation_shows_its_largest_slope_however_narrow(regimix, tmp_path, m
     columns = {f"displacement{i}": column for i, column in enumerate(X.T)}
     write_table(tmp_path / "t.csv", {**columns, "y": y})
     monkeypatch.setenv("COLUMNS", str(width))
-    ran = regimix("fit", "t.csv", "-y", "y", "-m", "1", "--terms", "0", "--outliers", "0")
+    ran = regimix("fit", "t.csv", "-y", "y", "-m", "1", "--terms", "0", "--show-outliers", "0")
     assert max(map(len, ran.out.splitlines())) <= width
     # Where it takes two lines, the name may be cut.
     assert re.search(r"49\.42 \+ 2\.7\d+\s+displa", ran.out), ran.out
@@ -96,7 +96,7 @@ def test_names_in_refusals_command_nothing_either(regimix, hostile):
 
 def test_no_color_is_heeded(regimix, table, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    fit = ("fit", table, "-y", "y", "--drop", "id", "--outliers", "0")
+    fit = ("fit", table, "-y", "y", "--drop", "id", "--show-outliers", "0")
     assert "\x1b[94m" in regimix(*fit).out
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[94m" not in regimix(*fit).out

@@ -12,7 +12,7 @@ from regimix.cli.console import Voice
 from regimix.cli.failures import Aborted
 from regimix.cli.watch import Interrupts, progress_bar
 from regimix.errors import RegimixWarning
-from regimix.mixture.settings import Progress
+from regimix.search.settings import Progress
 
 FIT = ("-y", "y", "--drop", "id")
 

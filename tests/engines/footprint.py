@@ -9,7 +9,7 @@ import numpy as np
 
 from regimix import MixedLinearRegression
 from regimix.engines.parts import PartTable, RawRows
-from regimix.mixture import fit as mixture_fit
+from regimix.result import fit as mixture_fit
 
 __all__ = ["write_table"]
 

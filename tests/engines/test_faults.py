@@ -17,8 +17,14 @@ from regimix import MixedLinearRegression
 from regimix.engines import dask as dask_engine
 from regimix.engines.dask import DaskParts
 from regimix.engines.parts import PartTable
-from regimix.errors import ClusterError, ConvergenceWarning, DataError, OutOfTimeError
-from regimix.mixture import fit as mixture_fit
+from regimix.errors import (
+    ClusterError,
+    ConvergenceWarning,
+    DataError,
+    OutOfTimeError,
+    StoppedError,
+)
+from regimix.result import fit as mixture_fit
 from tests.engines.clusters import (
     DieAt,
     DieInTask,
@@ -228,7 +234,7 @@ def test_a_worker_that_stands_still_does_not_stall_the_answer(client, expected):
 
 def test_a_callback_may_stop_the_reading(client):
     calls = count()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(StoppedError):
         MixedLinearRegression(callback=lambda progress: next(calls) >= 0).fit(table_of())
     assert next(calls) == 1
 

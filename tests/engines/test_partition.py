@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regimix.engines.memory import MemoryEngine
-from regimix.engines.mixed import Law, labelled_sums, mixture_sums
 from regimix.engines.single import Near, is_within, masked, masked_mass, present, within_sums
-from regimix.mixture.labelling import Likeliest, Trimmed, unlikeliness
+from regimix.model.blocks import Law, labelled_sums, mixture_sums
+from regimix.model.labelling import Likeliest, Trimmed, unlikeliness
 from regimix.problem import Problem
 from tests.engines.cutting import cut_anywhere, table_in_parts, weights_of
 

@@ -7,9 +7,9 @@ import pytest
 
 from regimix.engines import cut
 from regimix.engines.memory import MemoryEngine
-from regimix.mixture.fit import fit_mixture
-from regimix.mixture.settings import Settings
 from regimix.problem import Problem
+from regimix.result.fit import fit_mixture
+from regimix.search.settings import Settings
 from regimix.search.single import find_single
 from regimix.synth import make_mlrc
 from regimix.trimmed.gradient import GradientSolver
@@ -25,7 +25,7 @@ def regimes(seed, n=3_000, d=3, m=3, *, noise=0.1, corruption=0.1):
 def both_fits(X, y, weights=None, *, n_parts=5, **parameters):
     """Fit in memory and in parts, and compare everything."""
     rng = np.random.default_rng(7)
-    read = Settings.read(random_state=1, **parameters)
+    read = Settings.read(random_state=1, keep_rows=True, **parameters)
     memory = MemoryEngine(Problem.from_arrays(X, y, weights))
     parts = table_in_parts(cut_anywhere(rng, len(y), n_parts), X, y, weights)
     one, other = fit_mixture(memory, read), fit_mixture(parts, read)
@@ -48,7 +48,7 @@ def both_fits(X, y, weights=None, *, n_parts=5, **parameters):
 
 
 @pytest.mark.parametrize("weighting", [None, "whole", "real"])
-@pytest.mark.parametrize("parameters", [{}, {"keep": 0.8}], ids=["default", "trimmed"])
+@pytest.mark.parametrize("parameters", [{}, {"outliers": 0.2}], ids=["default", "trimmed"])
 def test_a_fit_in_parts_is_the_fit_in_memory(weighting, parameters):
     X, y = regimes(3)
     weights = weights_of(np.random.default_rng(1), len(y), weighting)
@@ -60,7 +60,7 @@ def test_a_fit_in_parts_is_the_fit_in_memory(weighting, parameters):
 def test_a_plain_fit_in_parts_is_that_in_memory(weighting):
     X, y = regimes(3, n=900, d=2, m=2)
     weights = weights_of(np.random.default_rng(1), len(y), weighting)
-    both_fits(X, y, weights, n_components=2, keep=1.0)
+    both_fits(X, y, weights, n_components=2, search="partition")
 
 
 @pytest.mark.parametrize("weighting", [None, "real"])
@@ -91,7 +91,7 @@ def test_repeated_rows_make_the_same_fit():
     X = rng.integers(0, 6, (4_000, 2)).astype(float)
     y = np.where(rng.random(4_000) < 0.5, X @ [1.0, 2.0], X @ [-2.0, 1.0] + 3)
     y += rng.integers(-1, 2, 4_000) / 10
-    both_fits(X, y, keep=0.9)
+    both_fits(X, y, outliers=0.1)
     both_fits(X, y)
 
 
@@ -156,7 +156,7 @@ def test_no_fit_hands_over_more_than_the_bounded_draw(monkeypatch):
         return found
 
     monkeypatch.setattr(parts.parts, "fold", counted)
-    fit_mixture(parts, Settings.read(random_state=0))
+    fit_mixture(parts, Settings.read(random_state=0, keep_rows=True))
     limit = 250_000 // 8  # the excerpt: the largest draw a fit of four features asks for
     row = 4 + 1 + 1 + 4  # features, response, weight, and what names the row
     assert max(sizes) <= 1.2 * limit * row
@@ -179,7 +179,7 @@ def test_a_fit_changes_nothing_that_it_is_given():
     weights = np.full(len(y), 0.5)
     copies = X.copy(), y.copy(), weights.copy()
     engine = table_in_parts([0, 700, 2_000], X, y, weights)
-    fit_mixture(engine, replace(Settings.read(random_state=0), keep=0.8))
+    fit_mixture(engine, replace(Settings.read(random_state=0), outliers=0.2))
     for now, before in zip((X, y, weights), copies, strict=True):
         np.testing.assert_array_equal(now, before)
 
@@ -194,7 +194,9 @@ def stopped_after(engine, passes):
 
 
 @pytest.mark.parametrize(
-    "parameters", [{"keep": 0.9}, {"keep": 1.0}, {"search": "net", "tolerance": 0.5}], ids=str
+    "parameters",
+    [{"outliers": 0.1}, {"search": "partition"}, {"search": "net", "tolerance": 0.5}],
+    ids=str,
 )
 @pytest.mark.parametrize("passes", [2, 3])
 def test_whoever_stops_a_pass_has_the_best_so_far(parameters, passes):
@@ -206,7 +208,7 @@ def test_whoever_stops_a_pass_has_the_best_so_far(parameters, passes):
     fit = fit_mixture(engine, Settings.read(random_state=0, **options))
     assert fit.stopped == "callback"
     assert fit.labels.size == len(y)
-    if "keep" in parameters:
+    if parameters.get("search") != "net":
         assert fit.n_components == whole.n_components == 3
 
 
@@ -215,7 +217,7 @@ def test_a_time_limit_within_the_last_passes_leaves_what_was_found():
     engine = table_in_parts([0, 1500, 3000], X, y)
     engine.draw(50_000, 0)  # the search needs no pass any more
     engine.parts.deadline = 0.0
-    fit = fit_mixture(engine, Settings.read(random_state=0, keep=0.9))
+    fit = fit_mixture(engine, Settings.read(random_state=0, outliers=0.1))
     assert fit.stopped == "time_limit"
     assert fit.inference is None
     assert fit.n_components == 3

@@ -12,11 +12,11 @@ from tornado.iostream import IOStream
 from regimix.engines.cut import BINS, MOST_CANDIDATES, UNEVEN
 from regimix.engines.dask import dask_rows
 from regimix.engines.door import open_parts
-from regimix.engines.mixed import Law, mixture_sums
 from regimix.engines.single import residual_sizes
-from regimix.mixture.fit import SEARCH_ROWS, fit_mixture
-from regimix.mixture.settings import Settings
+from regimix.model.blocks import Law, mixture_sums
 from regimix.problem import STANDARDISE_ROWS
+from regimix.result.fit import SEARCH_ROWS, fit_mixture
+from regimix.search.settings import Settings
 from tests.engines.clusters import far_cluster
 
 NUMBER = 8

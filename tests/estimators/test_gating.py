@@ -22,8 +22,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from regimix.errors import DataError, DataKindError, ParameterError
 from regimix.estimators.gating import ClassifierGate, _location_and_spread, learn_gate
 from regimix.estimators.mixture import MixedLinearRegression
-from regimix.mixture.gate import Gate
 from regimix.problem import Problem
+from regimix.result.gate import Gate
 
 SLOPES, INTERCEPTS = np.array([[2.0, 0.0, 1.0], [-2.0, 1.0, 0.0]]), np.array([3.0, -1.0])
 N = 600
@@ -272,7 +272,9 @@ def test_wild_and_repeated_columns_are_harmless():
     fit = fitted(data, features=wild)
     shares = fit.predict_shares(data.X, gating_features=wild)
     assert np.mean(np.abs(shares[:, second(fit)] - data.chance)) < 0.08
-    few = MixedLinearRegression(n_components=2, keep=1.0, gating="logistic", random_state=0)
+    few = MixedLinearRegression(
+        n_components=2, search="partition", gating="logistic", random_state=0
+    )
     few.fit(data.X[:20], data.y[:20], gating_features=wild[:20])
     assert np.isfinite(few.predict(data.X, gating_features=wild)).all()
 

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import regimix.mixture.fit
+import regimix.result.fit
 from regimix.datasets import load_tone
 from regimix.errors import (
     ConvergenceWarning,
@@ -23,11 +23,13 @@ from regimix.errors import (
     EvidenceWarning,
     ParameterError,
     RankWarning,
+    UnrepeatedWarning,
 )
 from regimix.estimators.mixture import MixedLinearRegression
 from regimix.metrics import components_found, label_accuracy, with_intercept
-from regimix.mixture.result import Mixture
-from regimix.mixture.rowlaw import RowLaw
+from regimix.result.mixture import Mixture
+from regimix.result.rowlaw import RowLaw
+from regimix.search.selection import Selection
 from regimix.synth import make_mlrc
 from tests.oracles import design, least_squares, repeat_rows
 
@@ -87,7 +89,7 @@ class Standin:
 @pytest.fixture
 def standin(monkeypatch):
     search = Standin()
-    monkeypatch.setattr(regimix.mixture.fit, "fit_mixture", search)
+    monkeypatch.setattr(regimix.result.fit, "fit_mixture", search)
     return search
 
 
@@ -134,28 +136,26 @@ def test_settings_reach_the_search(standin):
 
     MixedLinearRegression(random_state=4).fit(X, y)
     told = standin.settings
-    assert (told.n_components, told.keep, told.search) == (None, None, "auto")
-    assert (told.subspace, told.solver, told.seed) == ("bounded", "exact", 4)
+    assert (told.n_components, told.outliers, told.keep) == (None, None, None)
+    assert (told.noise, told.search, told.keep_rows, told.seed) == ("auto", "auto", False, 4)
     assert standin.init is None
     options = {
         "n_components": 1,
-        "keep": 0.8,
-        "search": "net",
-        "subspace": None,
-        "solver": "cg",
+        "outliers": 0.2,
+        "noise": "student",
+        "search": "joint",
         "max_starts": 7,
         "time_limit": 3,
         "callback": watch,
-        "max_iter": 9,
-        "tol": 0.1,
-        "granularity": 0.2,
-        "tolerance": 0.3,
+        "keep_rows": True,
         "n_jobs": 2,
     }
-    MixedLinearRegression(**options, shares=[0.4]).fit(X, y)
+    MixedLinearRegression(**options).fit(X, y)
     for name, value in options.items():
         assert getattr(standin.settings, name) == value
-    assert standin.settings.taus == (0.4,)
+    assert standin.settings.keep == 0.8
+    MixedLinearRegression(outliers=False).fit(X, y)
+    assert standin.settings.outliers == 0.0
 
 
 def test_given_components_are_translated(standin):
@@ -176,7 +176,7 @@ def test_a_given_component_without_intercept_gets_that_of_the_densest_rows(seed,
     """The median of these residuals lies far from the 35 % of rows that follow the start."""
     with pytest.MonkeyPatch.context() as patch:
         standin = Standin()
-        patch.setattr(regimix.mixture.fit, "fit_mixture", standin)
+        patch.setattr(regimix.result.fit, "fit_mixture", standin)
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((300, 2))
         y = X @ np.array([1.0, 2.0]) + 30 + 20 * rng.standard_normal(300)
@@ -205,6 +205,12 @@ def test_names_of_columns_and_response_are_kept(standin):
     assert MixedLinearRegression().fit(frame, pd.Series(y)).mixture_.target_name == "y"
 
 
+LOOKED_AT = Selection(np.array([1, 2]), np.array([-4.0, 2.125]), np.zeros(2), np.zeros(2), 1)
+BETTER = r"constants explain y better than linear relations do, by 3\.0 nats\. A robust line"
+NEARLY = r"nearly as well .*: 2 regimes would gain 2\.1 nats, and 3 are needed \(n_components=2"
+ASKED = r"better than linear relations do: one regime asked for, which score 0\.5 nats less"
+
+
 @pytest.mark.parametrize(
     ("options", "changes", "kind", "message"),
     [
@@ -212,9 +218,24 @@ def test_names_of_columns_and_response_are_kept(standin):
         ({"time_limit": 2}, {"stopped": "time_limit"}, ConvergenceWarning, "of 2 seconds"),
         ({}, {"stopped": "callback"}, ConvergenceWarning, "callback asked"),
         ({}, {"stopped": "interrupted"}, ConvergenceWarning, "interrupted"),
-        ({}, {"evidence": -3.0}, EvidenceWarning, "no evidence"),
+        ({}, {"evidence": -3.0, "selection": LOOKED_AT}, EvidenceWarning, BETTER),
+        ({}, {"evidence": 2.125, "selection": LOOKED_AT}, EvidenceWarning, NEARLY),
+        ({"n_components": 1}, {"evidence": -0.5, "selection": LOOKED_AT}, EvidenceWarning, ASKED),
+        ({"search": "net"}, {"evidence": -np.inf}, EvidenceWarning, "no component was accepted"),
+        (
+            {"n_components": 1, "search": "partition"},
+            {"evidence": -0.5},
+            EvidenceWarning,
+            "with every row in one of the 1 regimes asked for",
+        ),
         ({"n_components": 3}, {}, EvidenceWarning, "1 component found, 3 asked"),
         ({}, {"ranks": (2,)}, RankWarning, "determine 2 of its 4 coefficients"),
+        (
+            {},
+            {"search_evidence": (9.0, 12.5, 8.0)},
+            UnrepeatedWarning,
+            "3 independent searches .* 3.5 nats above the next",
+        ),
     ],
 )
 def test_answers_that_fall_short_say_so(standin, options, changes, kind, message):
@@ -250,14 +271,14 @@ def test_methods_want_a_fit_and_the_same_columns(standin):
     ("option", "value"),
     [
         ("n_components", 0),
-        ("keep", 1.5),
+        ("outliers", 1.5),
+        ("outliers", True),
+        ("noise", "cauchy"),
         ("search", "em"),
-        ("subspace", "pca"),
-        ("solver", "newton"),
+        ("search", "partition"),
         ("max_starts", 0),
         ("time_limit", -1),
         ("callback", 3),
-        ("tol", 2.0),
         ("random_state", -1),
         ("n_jobs", 0),
         ("init", np.zeros(7)),
@@ -271,6 +292,20 @@ def test_settings_outside_what_is_allowed_are_refused(standin, option, value):
     X, y, _ = two_regimes(0)
     with pytest.raises(ParameterError, match=option):
         MixedLinearRegression(**{option: value}).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"search": "partition", "n_components": 2, "outliers": 0.1}, "leave outliers out"),
+        ({"search": "partition", "n_components": 2, "noise": "student"}, "Leave noise out"),
+        ({"search": "net", "noise": "normal"}, "Leave noise out"),
+    ],
+)
+def test_settings_that_would_change_nothing_are_refused(standin, options, message):
+    X, y, _ = two_regimes(0)
+    with pytest.raises(ParameterError, match=message):
+        MixedLinearRegression(**options).fit(X, y)
 
 
 def test_parameters_are_stored_and_left_alone(standin):
@@ -288,12 +323,15 @@ def test_parameters_are_stored_and_left_alone(standin):
 @pytest.mark.filterwarnings("ignore::regimix.errors.EvidenceWarning")
 @pytest.mark.filterwarnings("ignore::regimix.errors.RankWarning")
 @pytest.mark.filterwarnings("ignore::regimix.errors.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::regimix.errors.UnrepeatedWarning")
 @parametrize_with_checks(
     [
         MixedLinearRegression(random_state=0),
         MixedLinearRegression(
-            n_components=2, keep=0.9, solver="cg", gating="logistic", random_state=0
+            n_components=2, outliers=0.1, noise="student", gating="logistic", random_state=0
         ),
+        MixedLinearRegression(n_components=2, outliers=False, random_state=0),
+        MixedLinearRegression(n_components=2, search="partition", random_state=0),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -394,7 +432,7 @@ def test_drawn_rows_are_found_again(seed):
 def test_pure_noise_is_one_component_without_slopes(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.standard_normal((300, 3)), 5 + rng.standard_normal(300)
-    with pytest.warns(EvidenceWarning, match="no evidence"):
+    with pytest.warns(EvidenceWarning, match="constants explain y"):
         fit = MixedLinearRegression(random_state=0).fit(X, y)
     assert fit.n_components_ == 1
     assert np.abs(fit.coef_).max() <= 0.4
@@ -405,7 +443,7 @@ def test_pure_noise_is_one_component_without_slopes(seed):
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_features_that_never_vary_are_no_evidence(value):
     y = np.random.default_rng(0).standard_normal(50)
-    with pytest.warns(EvidenceWarning, match="no evidence"):
+    with pytest.warns(EvidenceWarning, match="constants explain y"):
         fit = MixedLinearRegression(fit_intercept=False).fit(np.full((50, 2), value), y)
     assert fit.n_components_ == 1
     assert np.isfinite(fit.coef_).all()
@@ -417,20 +455,33 @@ def test_features_that_never_vary_are_no_evidence(value):
 def test_too_few_rows_are_one_robust_component_and_a_warning(seed, n):
     rng = np.random.default_rng(seed)
     X, y = rng.standard_normal((n, 3)), rng.standard_normal(n)
-    with pytest.warns(EvidenceWarning, match="no evidence"):
+    with pytest.warns(EvidenceWarning, match="constants explain y"):
         fit = MixedLinearRegression(random_state=0).fit(X, y)
     assert fit.n_components_ == 1
     assert fit.mixture_.found_nothing
     assert_usable(fit, X, y)
 
 
-@pytest.mark.parametrize("keep", [0.5, 0.9, 1.0])
-def test_a_given_share_of_rows_belongs_to_components(keep):
-    X, y, _ = two_regimes(5, corruption=0.05 if keep < 1 else 0.0)
-    fit = MixedLinearRegression(n_components=2, keep=keep, random_state=0).fit(X, y)
-    assert int((fit.labels_ >= 0).sum()) == round(keep * len(y))
-    if keep == 1.0:
-        assert fit.outlier_share_ == pytest.approx(0.0, abs=1e-9)
+@pytest.mark.parametrize("outliers", [0.5, 0.1, 0.0, False])
+def test_a_given_share_of_rows_are_outliers(outliers):
+    X, y, _ = two_regimes(5, corruption=0.05 if outliers else 0.0)
+    fit = MixedLinearRegression(n_components=2, outliers=outliers, random_state=0).fit(X, y)
+    assert int((fit.labels_ < 0).sum()) == round(outliers * len(y))
+    if not outliers:
+        assert fit.outlier_share_ == 0.0
+
+
+def test_a_partition_gives_every_row_to_the_nearest_regime():
+    X, y, truth = two_regimes(5, corruption=0.0)
+    fit = MixedLinearRegression(n_components=2, search="partition", random_state=0).fit(X, y)
+    distances = np.abs(y[:, None] - fit.predict_components(X))
+    np.testing.assert_array_equal(fit.labels_, np.argmin(distances, axis=1))
+    assert fit.outlier_share_ == 0.0
+    for j in range(2):
+        rows = fit.labels_ == j
+        theta = least_squares(design(X[rows], True), y[rows])
+        np.testing.assert_allclose(np.r_[fit.intercept_[j], fit.coef_[j]], theta, atol=1e-9)
+    assert label_accuracy(truth.labels, fit.labels_) >= 0.9
 
 
 @pytest.mark.filterwarnings("ignore::regimix.errors.RankWarning")  # so many are tiny
@@ -452,20 +503,8 @@ def test_given_starts_are_used():
 @pytest.mark.parametrize("search", ["joint", "net"])
 def test_other_searches_find_the_same(search):
     X, y, truth = two_regimes(8, d=2, noise=0.01)
-    fit = MixedLinearRegression(n_components=2, search=search, tolerance=0.1, random_state=0).fit(
-        X, y
-    )
+    fit = MixedLinearRegression(n_components=2, search=search, random_state=0).fit(X, y)
     assert components_found(truth.coef, fit.coef_, 0.2) == 2
-
-
-@pytest.mark.parametrize("solver", ["gradient", "cg"])
-def test_solvers_agree_without_noise(solver):
-    X, y, _ = two_regimes(9, noise=0.0)
-    fits = [
-        MixedLinearRegression(solver=name, random_state=0).fit(X, y) for name in ("exact", solver)
-    ]
-    np.testing.assert_allclose(fits[1].coef_, fits[0].coef_, atol=1e-6)
-    np.testing.assert_array_equal(fits[1].labels_, fits[0].labels_)
 
 
 # --- end to end: invariance -----------------------------------------------------------------------
@@ -479,18 +518,18 @@ def same_answer(one, other, tolerance=1e-6):
 
 
 @settings(max_examples=3)
-@given(seeds, st.sampled_from(["auto", 0.9]))
-def test_whole_weights_equal_repeated_rows_in_any_order(seed, keep):
+@given(seeds, st.sampled_from(["auto", 0.1]))
+def test_whole_weights_equal_repeated_rows_in_any_order(seed, outliers):
     rng = np.random.default_rng(seed)
     X, y, _ = two_regimes(seed, n=300)
     weights = rng.integers(0, 4, 300)
     X_long, y_long = repeat_rows(X, y, weights)
     order = rng.permutation(len(y_long))
-    estimator = MixedLinearRegression(keep=keep, random_state=5)
+    estimator = MixedLinearRegression(outliers=outliers, random_state=5)
     weighted = clone(estimator).fit(X, y, sample_weight=weights)
     repeated = clone(estimator).fit(X_long[order], y_long[order])
     same_answer(weighted, repeated)
-    if keep == "auto":
+    if outliers == "auto":
         labels = np.repeat(weighted.labels_, weights)[order]
         assert np.mean(labels == repeated.labels_) >= 0.995
 
@@ -499,9 +538,9 @@ def test_whole_weights_equal_repeated_rows_in_any_order(seed, keep):
 def test_the_number_of_jobs_does_not_matter(search):
     X, y, _ = two_regimes(10, d=2, noise=0.01)
     fits = [
-        MixedLinearRegression(
-            n_components=2, search=search, tolerance=0.1, random_state=3, n_jobs=n_jobs
-        ).fit(X, y)
+        MixedLinearRegression(n_components=2, search=search, random_state=3, n_jobs=n_jobs).fit(
+            X, y
+        )
         for n_jobs in (None, 1, 2)
     ]
     for fit in fits[1:]:

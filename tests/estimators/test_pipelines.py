@@ -97,7 +97,7 @@ def test_pandas_polars_and_numpy_give_the_same_fit():
 def test_a_search_over_settings_and_cross_validation():
     frame, price, _ = houses(2)
     numbers = frame[["size", "garden"]]
-    grid = {"mixedlinearregression__n_components": [1, 2], "mixedlinearregression__keep": [0.9]}
+    grid = {"mixedlinearregression__n_components": [1, 2], "mixedlinearregression__outliers": [0.1]}
     pipeline = make_pipeline(StandardScaler(), model())
     search = GridSearchCV(pipeline, grid, cv=2, scoring="neg_median_absolute_error")
     search.fit(numbers, price)

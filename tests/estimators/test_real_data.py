@@ -212,7 +212,7 @@ def test_calls_recorded_in_minutes_are_flagged(seed):
 def test_penguins_split_into_deep_and_shallow_bills():
     """Two regimes and no outliers, as asked: one species apart, the other two together."""
     penguins = load_penguins(("bill_length_mm", "flipper_length_mm", "body_mass_g"))
-    fit = MixedLinearRegression(n_components=2, keep=1.0, random_state=0)
+    fit = MixedLinearRegression(n_components=2, search="partition", random_state=0)
     fit.fit(penguins.X, penguins.y)
     gentoo = (penguins.others["species"] == "Gentoo").astype(int)
     assert label_accuracy(gentoo, fit.labels_) >= 0.97

@@ -14,6 +14,7 @@ from regimix.errors import (
     DataError,
     OutOfTimeError,
     ParameterError,
+    StoppedError,
 )
 from tests.engines.clusters import MadeRows, made_table
 
@@ -115,6 +116,11 @@ def test_the_callback_hears_of_the_reading_and_may_stop_the_search():
     assert [progress.parts_done for progress in reading[:PARTS]] == list(range(1, PARTS + 1))
     assert reading[-1].n_parts == PARTS
     assert any(progress.stage != "reading" for progress in heard)
+
+
+def test_a_callback_that_stops_the_reading_leaves_nothing_to_return():
+    with pytest.raises(StoppedError, match="callback"):
+        MixedLinearRegression(random_state=0, callback=lambda progress: True).fit(table())
 
 
 def test_a_time_limit_that_leaves_no_time_to_read():

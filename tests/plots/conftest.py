@@ -28,7 +28,7 @@ def tone():
     """Two regimes, one feature, a dozen outliers; a data frame with names."""
     data = load_tone()
     X, y = pd.DataFrame(data.X, columns=["stretchratio"]), pd.Series(data.y, name="tuned")
-    return MixedLinearRegression(random_state=0).fit(X, y), X, y
+    return MixedLinearRegression(keep_rows=True, random_state=0).fit(X, y), X, y
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +45,7 @@ def three():
         corruption_scale=5.0,
         random_state=0,
     )
-    return MixedLinearRegression(random_state=0).fit(X, y), X, y
+    return MixedLinearRegression(keep_rows=True, random_state=0).fit(X, y), X, y
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +54,7 @@ def one():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.integers(0, 2, 200), rng.normal(size=200)])
     y = 1 + X @ [2.0, 0.2] + 0.3 * rng.normal(size=200)
-    return MixedLinearRegression(keep=1.0, n_components=1, random_state=0).fit(X, y), X, y
+    return MixedLinearRegression(outliers=False, n_components=1, random_state=0).fit(X, y), X, y
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from copy import copy
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ from sklearn.linear_model import LinearRegression
 
 from regimix import TrimmedEstimator, ilts
 from regimix.errors import ParameterError
-from regimix.mixture.result import Attempt
 from regimix.plots import ConvergenceDisplay
+from regimix.search.selection import Attempt
 
 
 def offsets(artist):
@@ -48,7 +49,13 @@ def test_the_moves_of_a_search(three):
     mixture = three[0].mixture_
     display = ConvergenceDisplay.from_estimator(three[0])
     gains = [attempt.gain if attempt.accepted else 0.0 for attempt in mixture.attempts]
-    score = np.cumsum([0.0, *gains])
+    # Every search begins anew.
+    moves = ["", *(attempt.move for attempt in mixture.attempts)]
+    begins = [i for i, (one, two) in enumerate(pairwise(moves)) if two == "first" != one]
+    assert begins[0] == 0
+    assert len(begins) == mixture.n_searches
+    searches = [gains[i:j] for i, j in pairwise([*begins, len(gains)])]
+    score = np.concatenate([[0.0], *map(np.cumsum, searches)])
     np.testing.assert_allclose(display.lines_[0].get_ydata(), score)
     taken = np.flatnonzero([attempt.accepted for attempt in mixture.attempts])
     np.testing.assert_allclose(

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t as student
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -43,6 +44,20 @@ def test_the_cut_parts_kept_rows_from_outliers(three):
         mine = rows.nearest == j
         assert size[mine & (rows.labels >= 0)].max() <= rows.cut[j] + 1e-9
         assert size[mine & (rows.labels < 0)].min() >= rows.cut[j] - 1e-9
+
+
+@pytest.mark.parametrize("degrees", [2.5, 30.0, np.inf])
+def test_the_cut_is_that_of_the_law_of_the_noise(three, degrees):
+    """A background of the same density everywhere, so that the cut is the same for all rows."""
+    fit, X, y = three
+    mixture = replace(fit.mixture_, noise_degrees=degrees, background_width=np.inf)
+    rows = rows_of_mixture(mixture, X, y)
+    shares = np.log(mixture.outlier_share * mixture.background)
+    for j in range(3):
+        density = student.logpdf(rows.cut[j], degrees) + np.log(
+            mixture.weights[j] / mixture.scale[j]
+        )
+        assert density == pytest.approx(shares)
 
 
 def test_without_rows_the_excerpt_is_seen(three):

@@ -11,8 +11,8 @@ from playwright.sync_api import sync_playwright
 
 from regimix import MixedLinearRegression, report
 from regimix.datasets import load_tone
-from regimix.mixture.result import Mixture
-from regimix.mixture.settings import Settings
+from regimix.result.mixture import Mixture
+from regimix.search.settings import Settings
 
 DATE = "2026-01-01"
 PAYLOAD = "<script>window.hacked=1</script>"
@@ -72,15 +72,19 @@ def made(n, d, m, *, outliers=0.1, names=None, target="y", seed=0):
 
 
 @pytest.fixture(scope="session")
-def tone():
+def tone_rows():
     data = load_tone()
-    X = pd.DataFrame(data.X, columns=list(data.feature_names))
-    return MixedLinearRegression(random_state=0).fit(X, pd.Series(data.y, name="tuned")).mixture_
+    return pd.DataFrame(data.X, columns=list(data.feature_names)), pd.Series(data.y, name="tuned")
 
 
 @pytest.fixture(scope="session")
-def tone_page(tone):
-    return report.render(tone, keys=load_tone().row_names, date=DATE)
+def tone(tone_rows):
+    return MixedLinearRegression(random_state=0).fit(*tone_rows).mixture_
+
+
+@pytest.fixture(scope="session")
+def tone_page(tone, tone_rows):
+    return report.render(tone, *tone_rows, keys=load_tone().row_names, date=DATE)
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,8 @@ from regimix.theory.audit import audit
 from tests.report.conftest import made
 
 
-def test_every_finding_of_an_audit_has_a_plain_name(tone):
-    rows = read_rows(tone, None, None, None)
+def test_every_finding_of_an_audit_has_a_plain_name(tone, tone_rows):
+    rows = read_rows(tone, *tone_rows, None)
     names = [finding.name for finding in audit(tone, rows.X, rows.y).findings]
     assert set(names) <= set(NAMES)
     found = assumptions(tone, rows)

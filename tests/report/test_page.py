@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from regimix import report
+from regimix import MixedLinearRegression, report
 from regimix.errors import DataError, MissingExtraError, ParameterError
-from regimix.mixture.excerpt import Excerpt
 from regimix.report.notebook import mixture_html
+from regimix.result.excerpt import Excerpt
 from tests.report.conftest import DATE, HOSTILE, PAYLOAD, made
 
 VOID = {"meta", "link", "input", "br", "img"}
@@ -130,22 +130,28 @@ def test_more_features_than_a_page_holds_are_counted():
     assert len(Reader(page).named("option")) == 40
 
 
-def test_the_same_input_gives_the_same_page(tone, tone_page):
+def test_the_same_input_gives_the_same_page(tone, tone_rows, tone_page):
     keys = [str(i) for i in range(1, 151)]
     again = pickle.loads(pickle.dumps(tone))
-    assert report.render(again, keys=keys, date=DATE) == tone_page
-    assert report.render(again, keys=keys, date="2026-01-02") == tone_page.replace(
-        DATE, "2026-01-02"
-    )
+    assert report.render(again, *tone_rows, keys=keys, date=DATE) == tone_page
+    later = report.render(again, *tone_rows, keys=keys, date="2026-01-02")
+    assert later == tone_page.replace(DATE, "2026-01-02")
 
 
-def test_a_page_is_written_whole_or_not_at_all(tmp_path, tone):
+def test_rows_that_the_model_holds_need_not_be_handed_over(tone, tone_rows):
+    X, y = tone_rows
+    held = MixedLinearRegression(keep_rows=True, random_state=0).fit(X, y).mixture_
+    held = replace(held, timings=tone.timings)
+    assert report.render(held, date=DATE) == report.render(tone, X, y, date=DATE)
+
+
+def test_a_page_is_written_whole_or_not_at_all(tmp_path, tone, tone_rows):
     path = tmp_path / "report.html"
-    tone.report(path, date=DATE)
-    assert path.read_text(encoding="utf-8") == report.render(tone, date=DATE)
+    tone.report(path, *tone_rows, date=DATE)
+    assert path.read_text(encoding="utf-8") == report.render(tone, *tone_rows, date=DATE)
     before = path.read_bytes()
     with pytest.raises(DataError, match="149 keys"):
-        report.write(path, tone, keys=range(149))
+        report.write(path, tone, *tone_rows, keys=range(149))
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
 
@@ -232,8 +238,8 @@ def test_the_index_of_a_frame_names_the_rows():
 
 
 @pytest.mark.parametrize("number", [0, 59])
-def test_a_single_row_still_shows_every_line(tone, number):
-    X, y = tone.excerpt.X[[number]], tone.excerpt.y[[number]]
+def test_a_single_row_still_shows_every_line(tone, tone_rows, number):
+    X, y = (part.to_numpy()[[number]] for part in tone_rows)
     page = report.render(tone, X, y)
     assert "This page shows 1 row, not the 150" in page
     plot = re.search(r'<g class="lines">(.*?)</g>', page, re.DOTALL)[1]
@@ -287,10 +293,12 @@ def test_a_missing_extra_is_one_sentence(tone, monkeypatch):
     assert "Two linear regimes explain " in mixture_html(tone)
 
 
-def test_a_notebook_shows_the_answer_without_a_script(tone):
-    read = Reader(tone._repr_html_())
-    assert read.named("script") == []
-    assert len(read.named("svg")) == 4
+def test_a_notebook_shows_the_answer_without_a_script(tone, tone_rows):
+    held = MixedLinearRegression(keep_rows=True, random_state=0).fit(*tone_rows).mixture_
+    for mixture, drawings in ((tone, 3), (held, 4)):  # swatches, and rows if there are any
+        read = Reader(mixture._repr_html_())
+        assert read.named("script") == []
+        assert len(read.named("svg")) == drawings
     assert "Two linear regimes explain " in [text for _, text in read.texts]
     hostile, _, _ = made(100, 4, 2, names=HOSTILE, target=PAYLOAD)
     assert PAYLOAD not in mixture_html(hostile)

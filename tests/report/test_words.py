@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from regimix.mixture.result import Attempt
+from regimix import global_ilts
 from regimix.report import words
 from regimix.report.axes import frame
 from regimix.report.fluid import convergence
@@ -14,6 +14,9 @@ from regimix.report.reproduce import snippet
 from regimix.report.rows import read_rows
 from regimix.report.svg import Html, prose, shape, tag, tick_labels, ticks
 from regimix.report.terms import Terms
+from regimix.search.selection import Attempt
+from regimix.search.settings import Settings
+from regimix.synth import make_mlrc
 from tests.report.conftest import made
 
 
@@ -151,10 +154,11 @@ def test_the_headline_tells_a_slope_from_none(tone):
     assert "It hardly depends on stretchratio" in said.regimes[1].sentence
 
 
-def test_rows_that_were_not_fitted_have_outliers_of_their_own():
+def test_rows_that_were_left_out_have_outliers_of_their_own():
     mixture, X, y = made(100, 2, 2, outliers=0.0)
     y[7] += 1000
-    said = described(replace(mixture, outlier_share=1e-6), X, y)
+    labels = np.where(np.arange(100) == 7, -1, mixture.labels)
+    said = described(replace(mixture, outlier_share=1e-6, labels=labels), X, y)
     assert said.wrong == "1 row (1%) fits no regime: 7."
 
 
@@ -171,16 +175,45 @@ def test_a_regime_without_features_or_noise():
 )
 def test_evidence_is_graded(evidence, grade):
     mixture, X, y = made(50, 1, 1)
-    assert described(replace(mixture, evidence=evidence), X, y).sure.startswith(
-        f"The evidence is {grade}: "
+    asked = replace(mixture, evidence=evidence, settings=Settings(n_components=1))
+    assert described(asked, X, y).sure.startswith(
+        f"The evidence is {grade}: {evidence:g} nats over"
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "evidence", "said"),
+    [
+        (
+            {},
+            -2.5,
+            "Constants explain y in the 50 rows better than linear relations to x0 do, by 2.5",
+        ),
+        ({}, 2.1, "nearly as well as linear relations to x0 do, which gain 2.1 nats where 3 are"),
+        ({"n_components": 1}, -2.5, "by 2.5 nats. What follows is the line all the same, as asked"),
+        ({"n_components": 4}, -2.5, "What follows is the best four lines all the same, as asked"),
+        (
+            {"search": "net"},
+            -np.inf,
+            "Algorithm 2 accepted no linear relation of y to x0 in the 50",
+        ),
+    ],
+)
+def test_where_there_is_nothing_the_nearest_miss_is_told(settings, evidence, said):
+    mixture, X, y = made(50, 1, 1)
+    nothing = described(replace(mixture, evidence=evidence, settings=Settings(**settings)), X, y)
+    assert nothing.title == "No linear relation explains y"
+    assert said in nothing.lead
+    assert nothing.lead.endswith(": a description, not a finding.")
 
 
 def test_evidence_of_a_regime_is_what_would_be_lost_without_it():
     mixture, X, y = made(50, 1, 2)
     each = replace(mixture, evidence=623.0, component_evidence=np.array([700.0, 20.0]))
     sure = described(each, X, y).sure
-    assert sure.startswith("The evidence is overwhelming: 623 for the model as a whole (")
+    assert sure.startswith(
+        "The evidence is overwhelming: 623 nats over constants for the model as a"
+    )
     assert "For regime 1, the least certain, it is strong: without it, and with the" in sure
     assert "unchanged, 20 would be lost." in sure
     more = described(replace(each, component_evidence=np.array([700.0, 680.0])), X, y).sure
@@ -192,7 +225,8 @@ def test_evidence_of_a_regime_is_what_would_be_lost_without_it():
 def test_rows_are_counted_by_their_labels():
     mixture, X, y = made(200, 2, 2, outliers=0.0)
     y[:1] += 1000
-    one = described(replace(mixture, outlier_share=1e-6), X, y)
+    labels = np.where(np.arange(200) == 0, -1, mixture.labels)
+    one = described(replace(mixture, outlier_share=1e-6, labels=labels), X, y)
     assert "account for 199 of the 200 rows (99.5%), each for its own." in one.lead
     assert one.lead.endswith("The other 1 (0.5%) fits none of them and is set aside as an outlier.")
     assert one.wrong.startswith("1 row (0.5%) fits no regime")
@@ -202,13 +236,15 @@ def test_rows_are_counted_by_their_labels():
     assert "The other 10% fit none of them" in said.lead
 
 
-def test_other_rows_than_those_of_the_fit_are_called_so(tone):
-    X, y = tone.excerpt.X, tone.excerpt.y
+def test_other_rows_than_those_of_the_fit_are_called_so(tone, tone_rows):
+    X, y = (part.to_numpy() for part in tone_rows)
     assert described(tone, X, y).notices == []
     part = described(tone, X[:60], y[:60])
     out = int(np.count_nonzero(tone.assign(X[:60], y[:60]) < 0))
     assert part.notices[0].startswith("This page shows 60 rows, not the 150 that the model was")
-    assert "account for 138 of the 150 rows of the fit (92%)" in part.lead
+    inside = int(np.count_nonzero(tone.labels >= 0))
+    shown = f"account for {inside} of the 150 rows of the fit ({words.percent(inside / 150)})"
+    assert shown in part.lead
     assert part.wrong.startswith(f"Of the 60 rows shown, {out} ({words.percent(out / 60)}) fit no")
     assert " of the 60 shown (" in part.sure
     others = described(tone, X[::-1], y[::-1])
@@ -230,16 +266,37 @@ def test_what_must_be_known_first_is_said(tone):
 
 
 def test_the_snippet_fits_the_same_model(tone):
-    settings = replace(tone.settings, n_components=2, keep=0.9)
+    settings = replace(tone.settings, n_components=2, outliers=0.1)
     code = snippet(replace(tone, settings=settings))
-    assert "MixedLinearRegression(n_components=2, keep=0.9, random_state=0)" in code
+    assert "MixedLinearRegression(n_components=2, outliers=0.1, random_state=0)" in code
     assert "table[['stretchratio']], table['tuned']" in code
     compile(code, "snippet", "exec")
+    plain = replace(tone.settings, outliers=0.0, noise="student", keep_rows=True)
+    options = "outliers=0.0, noise='student', random_state=0"
+    assert f"MixedLinearRegression({options})" in snippet(replace(tone, settings=plain))
     hostile = replace(tone, feature_names=("'\n\u202e",), target_name='"')
     compile(snippet(hostile), "snippet", "exec")
     assert snippet(hostile).isascii()
     foreign = replace(tone, feature_names=("Größe",), target_name="高さ\u200b")
     assert "table[['Größe']], table['高さ\\u200b']" in snippet(foreign)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_components": 2, "search": "net"},
+        {"n_components": 2, "search": "net", "solver": "cg", "shares": 0.3, "tolerance": 0.1},
+        {"n_components": 2, "search": "net", "max_iter": 50, "fit_intercept": False},
+        {"n_components": 2, "outliers": 0.1, "fit_intercept": False},
+        {"n_components": 2, "search": "partition", "fit_intercept": True},
+    ],
+)
+def test_the_snippet_of_any_fit_runs_and_says_the_same(options, capsys):
+    X, y, _ = make_mlrc(120, 2, 2, noise=0.05, corruption=0.05, random_state=0)
+    mixture = global_ilts(X, y, random_state=3, **options)
+    exec(compile(snippet(mixture), "snippet", "exec"), {"X": X, "y": y})
+    printed = capsys.readouterr().out.strip()
+    assert printed.partition("Stopped")[0] == str(mixture).partition("Stopped")[0]
 
 
 def test_attempts_of_any_gain_can_be_drawn():

@@ -1,11 +1,14 @@
 """Message passing: it finds one component among other rows, and knows when it has."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import regimix.search.passing
+from regimix.model.evidence import Prior
+from regimix.model.rows import Rows
 from regimix.search.passing import _variance_of_others, passing, prepare
-from regimix.search.rows import Rows
 
 
 def pool(seed, clean, others, d, *, wide=1.0, noise=0.05):
@@ -16,7 +19,8 @@ def pool(seed, clean, others, d, *, wide=1.0, noise=0.05):
     y = X @ coef + noise * rng.standard_normal(clean + others)
     y[clean:] = wide * rng.standard_normal(others)
     flat = np.full(len(y), -np.log(10.0 * wide))
-    return Rows(X, y, np.ones(len(y)), False, flat, flat, flat, float(flat[0])), coef
+    prior = Prior(np.ones(d), (-4.0, 30.0), 3.5)
+    return Rows(X, y, np.ones(len(y)), False, flat[None], flat, 0.0, wide, prior), coef
 
 
 def from_nothing(rows, signal=None, batch=2, spike=0.02, **options):
@@ -76,9 +80,7 @@ def test_weights_count_as_repetitions():
     rows, _ = pool(3, 120, 60, 20)
     times = np.random.default_rng(1).integers(1, 3, rows.n)
     repeated = rows.take(np.repeat(np.arange(rows.n), times))
-    weighted = Rows(
-        rows.design, rows.y, times.astype(float), False, *[rows.log_flat] * 3, rows.log_flat
-    )
+    weighted = replace(rows, weights=times.astype(float))
     one, other = from_nothing(weighted, batch=1), from_nothing(repeated, batch=1)
     np.testing.assert_allclose(one.coef, other.coef, atol=0.02)
 

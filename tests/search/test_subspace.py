@@ -5,9 +5,9 @@ import pytest
 
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import ParameterError
+from regimix.model.whiten import whiten
 from regimix.problem import Problem
 from regimix.search.subspace import find_subspace, shapeless
-from regimix.search.whiten import whiten
 from regimix.synth import make_mlrc
 
 SEEDS = range(4)  # means over a few tables: any four seeds do

@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from regimix.mixture.gate import Gate
-from regimix.mixture.inference import Inference
-from regimix.mixture.result import Attempt, Mixture
-from regimix.mixture.rowlaw import RowLaw
-from regimix.mixture.selection import Selection
-from regimix.mixture.settings import Settings
+from regimix.result.gate import Gate
+from regimix.result.inference import Inference
+from regimix.result.mixture import Mixture
+from regimix.result.rowlaw import RowLaw
+from regimix.search.selection import Attempt, Selection
+from regimix.search.settings import Settings
 from regimix.search.subspace import Subspace
 
 RECIPE = {
@@ -26,7 +26,7 @@ RECIPE = {
 
 
 def example() -> Mixture:
-    """Return a mixture with every field set; tests/store/data/version-1.regimix holds it."""
+    """Return a mixture with every field set; tests/store/data/version-2.regimix holds it."""
     return Mixture(
         coef=np.array([[1.5, -2.0], [0.1, 1e-300]]),
         intercept=np.array([0.25, -0.0]),
@@ -35,6 +35,10 @@ def example() -> Mixture:
         labels=np.array([0, 1, -1, 0]),
         outlier_share=0.1,
         background=0.01,
+        background_middle=-3.5,
+        background_width=20.0,
+        background_degrees=float("inf"),
+        noise_degrees=4.0,
         cutoff=float("inf"),
         evidence=float("-inf"),
         stopped="nothing improves",
@@ -42,7 +46,14 @@ def example() -> Mixture:
         mass=4.0,
         fit_intercept=True,
         feature_names=("area", "colour=blue"),
-        settings=Settings(n_components=2, keep=0.9, search="net", taus=(0.5, 0.25), seed=2**100),
+        settings=Settings(
+            n_components=2,
+            outliers=0.1,
+            noise="student",
+            search="net",
+            taus=(0.5, 0.25),
+            seed=2**100,
+        ),
         seed=2**100,
         target_name="price é ∑",
         component_evidence=np.array([10.0, np.nan]),
@@ -73,6 +84,23 @@ def example() -> Mixture:
             scale=np.array([0.5]),
             names=("area",),
         ),
+        search_evidence=(12.5, float("-inf"), 12.25),
+        settled=False,
+    )
+
+
+def first_example() -> Mixture:
+    """Return what tests/store/data/version-1.regimix holds: less was known then."""
+    now = example()
+    return dataclasses.replace(
+        now,
+        background_middle=0.0,
+        background_width=float("inf"),
+        background_degrees=2.0,
+        noise_degrees=float("inf"),
+        settled=True,
+        settings=dataclasses.replace(now.settings, noise="auto"),
+        search_evidence=(),
     )
 
 
@@ -134,7 +162,8 @@ def mixtures(draw):
     )
     settings = Settings(
         n_components=draw(st.none() | st.integers(1, 9)),
-        keep=draw(st.none() | st.floats(0, 1)),
+        outliers=draw(st.none() | st.floats(0, 1)),
+        noise=draw(st.sampled_from(["auto", "normal", "student"])),
         time_limit=draw(st.none() | st.floats(1e-9, 1e9)),
         seed=draw(st.integers(0, 2**63)),
         n_jobs=draw(st.none() | st.sampled_from([-1, 1, 4])),
@@ -147,6 +176,11 @@ def mixtures(draw):
         labels=draw(arrays(np.int64, n, elements=st.integers(-1, m - 1))),
         outlier_share=draw(st.floats(0, 1)),
         background=draw(st.floats(0, 1e300)),
+        background_middle=draw(finite),
+        background_width=draw(st.floats(0, allow_infinity=True)),
+        background_degrees=draw(st.sampled_from([2.0, np.inf])),
+        noise_degrees=draw(st.floats(0, allow_infinity=True)),
+        settled=draw(st.booleans()),
         cutoff=draw(st.floats(0, allow_infinity=True)),
         evidence=draw(st.floats(allow_nan=False)),
         stopped=draw(texts),
@@ -162,4 +196,5 @@ def mixtures(draw):
             st.none() | st.builds(RowLaw, finite_array(d), st.just(np.ones(d)), st.none(), finite)
         ),
         inference=draw(st.none() | st.just(inference)),
+        search_evidence=tuple(draw(st.lists(st.floats(), max_size=3))),
     )

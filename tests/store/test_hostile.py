@@ -287,7 +287,7 @@ MODEL = "model"
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (put("version", VERSION + 1), "reads versions up to 1. Update regimix"),
+        (put("version", VERSION + 1), "reads versions up to 2. Update regimix"),
         (put("version", 0), "version is not a whole number from 1"),
         (put("version", True), "version is not a whole number from 1"),
         (put("version", "1"), "version is not a whole number from 1"),
@@ -327,7 +327,12 @@ MODEL = "model"
         (put(MODEL, "feature_names", ["a", "\ud800"]), "feature_names.1 is not a text"),
         (put(MODEL, "target_name", ["y"]), "target_name is not a text"),
         (put(MODEL, "settings", "solver", "pickle"), "solver is not one of exact"),
+        (put(MODEL, "settings", "noise", "pickle"), "noise is not one of auto"),
+        (put(MODEL, "settings", "outliers", 1.5), "outliers is not a number from 0 to 1"),
         (put(MODEL, "settings", "callback", "os.system"), "a field that is known"),
+        (put(MODEL, "settings", "keep_rows", True), "a field that is known"),
+        (put(MODEL, "noise_degrees", -1.0), "noise_degrees is not a number from 0"),
+        (put(MODEL, "background_width", "NaN"), "background_width is not a number from 0"),
         (put(MODEL, "fit_intercept", 1), "fit_intercept is not true or false"),
         (put(MODEL, "gate", "names", []), "gate.names is not one name"),
         (put(MODEL, "fit_intercept", False), "covariance is not that of all coefficients"),

@@ -14,7 +14,7 @@ import regimix
 from regimix import MixedLinearRegression, TrimmedRegressor
 from regimix.datasets import load_tone
 from regimix.errors import ModelFileError
-from regimix.mixture.result import Mixture
+from regimix.result.mixture import Mixture
 from regimix.store import load, open_model, save
 from regimix.store.document import decode, encode
 from regimix.store.kinds import Maybe, Record
@@ -63,10 +63,12 @@ def test_every_way_to_fit_can_be_saved(tmp_path):
     path = tmp_path / "m.regimix"
     for options in (
         {"gating": "logistic"},
-        {"keep": 0.9, "n_components": 2},
-        {"keep": 1.0, "n_components": 2},
+        {"outliers": 0.1, "n_components": 2},
+        {"outliers": False, "n_components": 2},
+        {"noise": "student", "n_components": 2},
+        {"search": "partition", "n_components": 2},
         {"fit_intercept": False, "n_components": 1},
-        {"search": "net", "shares": 0.3, "n_components": 1},
+        {"search": "net", "n_components": 1},
     ):
         fit = MixedLinearRegression(random_state=0, **options).fit(data.X, data.y)
         save(fit, path)
@@ -109,7 +111,7 @@ def test_the_recipe_comes_back(tmp_path):
     save(example(), path, recipe=RECIPE)
     opened = open_model(path)
     assert opened.recipe == RECIPE
-    assert (opened.version, opened.library) == (1, regimix.__version__)
+    assert (opened.version, opened.library) == (2, regimix.__version__)
     save(example(), path)
     assert open_model(path).recipe is None
 

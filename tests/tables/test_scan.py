@@ -146,7 +146,7 @@ def test_an_address_that_fsspec_knows(tmp_path):
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("settings", [{}, {"keep": 0.9, "n_components": 3}])
+@pytest.mark.parametrize("settings", [{}, {"outliers": 0.1, "n_components": 3}])
 def test_the_fit_is_that_of_the_table_in_memory(rows, settings):
     data = tables.read(rows, target="y", drop=["id"])
     here = MixedLinearRegression(random_state=0, **settings).fit(data.frame(), data.target())

@@ -41,6 +41,8 @@ OPTIONS = {
 
 # The same where a parameter is also a common word: only in the phrases that mean the parameter.
 PHRASES = {
+    r"(?:--|\b)(components|noise|outliers|search)=(['\"]?)([\w.]+)\2": r"--\1 \3",
+    r"\b([Ll])eave (noise|outliers) out": r"\1eave --\2 out",
     r"\bwith encoding: '": "with --encoding: '",
     r"^encoding must be": "--encoding must be",
     r'\bquery="': '--query "',

@@ -49,11 +49,20 @@ __all__ = ["fit"]
 
 
 class Search(StrEnum):
-    """Where starts come from."""
+    """How regimes are found."""
 
     AUTO = "auto"
     JOINT = "joint"
+    PARTITION = "partition"
     NET = "net"
+
+
+class Noise(StrEnum):
+    """Law of the noise of a regime."""
+
+    AUTO = "auto"
+    NORMAL = "normal"
+    STUDENT = "student"
 
 
 def fit(
@@ -109,19 +118,28 @@ def fit(
             "--components", "-m", metavar="N|auto", help="How many regimes.", rich_help_panel=SEARCH
         ),
     ] = "auto",
-    keep: Annotated[
+    outliers: Annotated[
         str,
         typer.Option(
             metavar="SHARE|auto",
-            help="Share of the rows that belong to regimes; 1 allows no outliers.",
+            help="Share of the rows that belong to no regime; 0 allows no outliers.",
             rich_help_panel=SEARCH,
         ),
     ] = "auto",
+    noise: Annotated[
+        Noise,
+        typer.Option(
+            metavar="auto|normal|student",
+            help="Law of the noise; Student's has heavier tails.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = Noise.AUTO,
     search: Annotated[
         Search,
         typer.Option(
-            metavar="auto|joint|net",
-            help="Every source of starts, the joint one alone, or the paper's Algorithm 2.",
+            metavar="auto|joint|partition|net",
+            help="Every source of proposals, the joint one alone, a partition of all rows by least "
+            "squares, or the paper's Algorithm 2.",
             rich_help_panel=SEARCH,
         ),
     ] = Search.AUTO,
@@ -205,7 +223,7 @@ def fit(
             metavar="N", min=0, help="Most coefficients to print.", rich_help_panel=OUTPUT
         ),
     ] = 10,
-    outliers: Annotated[
+    show_outliers: Annotated[
         int,
         typer.Option(metavar="N", min=0, help="Most outliers to print.", rich_help_panel=OUTPUT),
     ] = 5,
@@ -219,7 +237,8 @@ def fit(
         raise CommandError(f"--time-limit must be above 0 seconds; got {time_limit:g}.")
     settings = {
         "n_components": count_or_auto("--components", components),
-        "keep": share_or_auto("--keep", keep),
+        "outliers": share_or_auto("--outliers", outliers),
+        "noise": noise.value,
         "search": search.value,
         "fit_intercept": not no_intercept,
         "time_limit": time_limit,
@@ -230,6 +249,8 @@ def fit(
     place = Place(engine, scheduler, workers, memory).settled(
         data, ("--labels", labels), rows=rows, query=query, encoding=encoding
     )
+    # What is shown of rows that are not in memory is what the model holds of them.
+    settings["keep_rows"] = not place.in_memory
     written = output_of(labels)
     files = Files(model, written, report, ("regimix", *context.obj) if context.obj else ())
     check_outputs(
@@ -253,7 +274,7 @@ def fit(
         key=key,
         missing=missing.value,
     )
-    look = Look(terms=terms, outliers=outliers, as_json=as_json)
+    look = Look(terms=terms, outliers=show_outliers, as_json=as_json)
     voice = Voice(quiet=quiet, machine=as_json)
     raise typer.Exit(fit_and_tell(read, settings, files, look, voice, place))
 

@@ -176,16 +176,16 @@ def count_or_auto(option: str, text: str) -> int | str:
 
 
 def share_or_auto(option: str, text: str) -> float | str:
-    """Read "auto" or a share above 0 and at most 1."""
+    """Read "auto" or a share from 0 to below 1."""
     if text == "auto":
         return text
     try:
         share = float(text)
     except ValueError:
-        share = 0.0
-    if not 0 < share <= 1:
+        share = -1.0
+    if not 0 <= share < 1:
         raise CommandError(
-            f"{option} must be auto or a share of the rows above 0 and at most 1, such as 0.9; got "
+            f"{option} must be auto or a share of the rows from 0 to below 1, such as 0.1; got "
             f"{text!r}."
         )
     return share

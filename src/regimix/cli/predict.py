@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from regimix.mixture.result import Mixture
+    from regimix.result.mixture import Mixture
     from regimix.tables import DataSet, Recipe
 
 __all__ = ["open_both", "predict"]

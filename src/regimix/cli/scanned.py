@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from regimix.mixture.result import Mixture
+    from regimix.result.mixture import Mixture
     from regimix.tables import DataSet, ParquetTable, Recipe
 
 __all__ = ["Scanned", "Seen", "dropped_note", "seen_rows"]

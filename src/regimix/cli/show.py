@@ -11,14 +11,14 @@ from rich.text import Text
 from regimix.cli.digits import many, measured, number, percent
 from regimix.cli.scanned import seen_rows
 from regimix.cli.summary import farthest_outliers
-from regimix.mixture.show import rows_labelled
+from regimix.result.show import rows_labelled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from regimix.cli.console import Voice
     from regimix.cli.scanned import Scanned
-    from regimix.mixture.result import Mixture
+    from regimix.result.mixture import Mixture
     from regimix.tables import DataSet
 
     Floats = NDArray[np.float64]

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from regimix.cli.scanned import seen_rows
-from regimix.mixture.show import rows_labelled
+from regimix.result.show import rows_labelled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from regimix.cli.scanned import Scanned
-    from regimix.mixture.result import Mixture
+    from regimix.result.mixture import Mixture
     from regimix.tables import DataSet
 
 __all__ = ["SCHEMA", "farthest_outliers", "summary"]

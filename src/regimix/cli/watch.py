@@ -26,7 +26,7 @@ from regimix.cli.failures import Aborted
 
 if TYPE_CHECKING:
     from regimix.cli.console import Voice
-    from regimix.mixture.settings import Progress as Step
+    from regimix.search.settings import Progress as Step
 
 __all__ = ["READING", "Bar", "Interrupts", "progress_bar"]
 
@@ -93,8 +93,8 @@ class Interrupts:
 
 def _searching(frame: FrameType | None) -> bool:
     """Say whether an interrupt here is answered: by the two functions that drive a search."""
-    from regimix.mixture.moves import search_model
-    from regimix.mixture.peel import peel
+    from regimix.search.algorithm2 import peel
+    from regimix.search.loop import search_model
 
     drivers = (search_model.__code__, peel.__code__)
     while frame is not None:

@@ -21,7 +21,7 @@ from regimix.errors import ConvergenceWarning, RankWarning, RegimixWarning
 
 if TYPE_CHECKING:
     from regimix.cli.console import Voice
-    from regimix.mixture.result import Mixture
+    from regimix.result.mixture import Mixture
     from regimix.tables import DataSet, ParquetTable
 
 __all__ = ["Files", "Look", "fit_and_tell"]

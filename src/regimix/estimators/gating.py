@@ -13,9 +13,9 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from regimix.errors import DataError, ParameterError
-from regimix.mixture.gate import Gate, read_columns, scale_columns
-from regimix.mixture.result import Mixture
 from regimix.problem import Problem
+from regimix.result.gate import Gate, read_columns, scale_columns
+from regimix.result.mixture import Mixture
 
 __all__ = [
     "ClassifierGate",

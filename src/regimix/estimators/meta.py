@@ -30,7 +30,7 @@ from sklearn.utils.validation import (
 from regimix.errors import ConvergenceWarning, EvidenceWarning, ParameterError
 from regimix.estimators.rounds import LOSSES, Rows, Run, check_parameters
 from regimix.intake import read_weights
-from regimix.mixture.settings import read_seed
+from regimix.search.settings import read_seed
 
 __all__ = ["TrimmedEstimator"]
 

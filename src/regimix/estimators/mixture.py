@@ -9,20 +9,26 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from regimix.errors import ConvergenceWarning, EvidenceWarning, ParameterError, RankWarning
+from regimix.errors import (
+    ConvergenceWarning,
+    EvidenceWarning,
+    ParameterError,
+    RankWarning,
+    UnrepeatedWarning,
+)
 from regimix.estimators.gating import check_gating, learn_gate
 from regimix.estimators.rows import is_remote, opened, remember_features
 from regimix.estimators.use import MixtureMethods
 from regimix.frame import Frame
-from regimix.mixture.control import watcher
-from regimix.mixture.given import given_starts
-from regimix.mixture.kregimes import plain_count
-from regimix.mixture.peel import MAX_STARTS
-from regimix.mixture.result import Mixture
-from regimix.mixture.settings import Settings
+from regimix.model.em import REGIME_GAIN
 from regimix.problem import Problem
-from regimix.search.net import GRANULARITY
-from regimix.trimmed.ilts import MAX_ITER
+from regimix.result.mixture import Mixture
+from regimix.search.algorithm2 import MAX_STARTS
+from regimix.search.checkpoint import seed_in
+from regimix.search.control import watcher
+from regimix.search.given import given_starts
+from regimix.search.partition import plain_count
+from regimix.search.settings import Settings
 
 __all__ = ["MixedLinearRegression"]
 
@@ -46,20 +52,18 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
     ----------
     n_components : "auto" or int, default="auto"
         Number of components; "auto" finds it.
-    keep : "auto" or float, default="auto"
-        Share of the rows that belong to components, in (0, 1]; the others, those that fit worst,
-        are outliers. "auto" finds it; 1 allows no outliers. With ``n_components``, 1 asks for a
-        plain fit of so many regimes: each row belongs to the nearest, and the sum of squares over
-        all rows is the least found from the search and from random starts.
-    search : {"auto", "joint", "net"}, default="auto"
-        Where starts come from: every source; the joint search in the subspace alone; or Algorithm 2
-        as its paper states it, an epsilon-net, one component after the other.
-    subspace : {"bounded", "svd", "filter"} or None, default="bounded"
-        How the few directions that matter are found where there are many features: by bounded
-        functions of the response, by the singular vectors of clean data, or by a spectral filter.
-        None searches in all directions.
-    solver : {"exact", "gradient", "cg"}, default="exact"
-        How trimmed fits are solved: normal equations, gradient steps, or conjugate gradients.
+    outliers : "auto", False or float, default="auto"
+        Share of the rows that belong to no component. "auto" finds it. False allows none: the fit
+        is then the mixture of largest likelihood. A number from 0 to below 1 calls so many rows
+        outliers, those that fit worst.
+    noise : {"auto", "normal", "student"}, default="auto"
+        Law of the noise of the components: normal, or Student's, whose heavier tails belong to a
+        component instead of making another one. "auto" takes the likelier.
+    search : {"auto", "joint", "partition", "net"}, default="auto"
+        How components are found: by every source of proposals; by the joint search alone; by
+        sorting all rows into ``n_components`` regimes with the least sum of squares; or by
+        Algorithm 2 as its paper states it, an epsilon-net, one component after the other
+        (``regimix.global_ilts`` takes its parameters).
     fit_intercept : bool, default=True
         Whether each component has an intercept.
     gating : None, "logistic" or classifier, default=None
@@ -71,15 +75,6 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
     init : array of shape (d,), (d + 1,), (starts, d) or (starts, d + 1), optional
         Components to begin with, in user units: coefficients, then the intercept if there is one
         more.
-    shares : float or sequence of float, optional
-        ``search="net"``: share of all rows that each component must explain. Default: found by a
-        geometric search.
-    granularity : float, default=0.5
-        ``search="net"``: every component in the subspace is this close to a start, as a share of
-        the largest.
-    tolerance : float, optional
-        ``search="net"``: rows with a smaller residual, in the units of y, are explained. Default:
-        found.
     max_starts : int, optional
         Most starts to try (``search="net"``: for each component and share); the best so far is
         returned, with a warning.
@@ -88,14 +83,13 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
     checkpoint : path, optional
         A file that long fits write down their progress in, whole or not at all. A fit of the same
         rows with the same settings goes on from it, to the same answer; a finished fit removes it.
+    keep_rows : bool, default=False
+        Whether the fitted model holds rows of the table (all, if they are few; a draw otherwise),
+        so that plots, reports and the bootstrap need not be handed them.
     callback : callable, optional
-        Told of the progress (``regimix.mixture.settings.Progress``) between steps; a true answer
+        Told of the progress (``regimix.search.settings.Progress``) between steps; a true answer
         stops the search, likewise. While rows that are not in memory are still being read, there is
-        nothing to return, and it stops the fit by a KeyboardInterrupt.
-    max_iter : int, default=300
-        Most rounds of a trimmed fit.
-    tol : float, default=0.0
-        Stop a trimmed fit when a round lowers its objective by less than this fraction.
+        nothing to return, and the fit ends with a ``StoppedError``.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the search.
     n_jobs : int, optional
@@ -115,9 +109,13 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
     n_components_ : int
     outlier_share_ : float
     evidence_ : float
-        How much likelier the data are with the model than without, as a logarithm and after all
-        discounts. Not positive: nothing was found. (``search="net"`` counts rows and knows no
+        By how much the score of the components exceeds that of constants, in nats: whether there is
+        a relation at all. It takes 3, odds of 20 to 1. (``search="net"`` counts rows and knows no
         evidence.)
+    noise_degrees_ : float
+        Degrees of freedom of Student's law of the noise; infinite for the normal law.
+    n_searches_, n_agreed_ : int
+        Independent searches that were made, and how many of them reached the best score.
     mixture_ : Mixture
         Everything else about the answer; prints as a table.
     gate_ : object or None
@@ -144,42 +142,32 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
     def __init__(
         self,
         n_components: Any = "auto",
-        keep: Any = "auto",
+        outliers: Any = "auto",
+        noise: str = "auto",
         search: str = "auto",
-        subspace: str | None = "bounded",
-        solver: str = "exact",
         fit_intercept: bool = True,
         gating: Any = None,
         init: Any = None,
-        shares: Any = None,
-        granularity: float = GRANULARITY,
-        tolerance: float | None = None,
         max_starts: int | None = None,
         time_limit: float | None = None,
         callback: Any = None,
         checkpoint: Any = None,
-        max_iter: int = MAX_ITER,
-        tol: float = 0.0,
+        keep_rows: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.n_components = n_components
-        self.keep = keep
+        self.outliers = outliers
+        self.noise = noise
         self.search = search
-        self.subspace = subspace
-        self.solver = solver
         self.fit_intercept = fit_intercept
         self.gating = gating
         self.init = init
-        self.shares = shares
-        self.granularity = granularity
-        self.tolerance = tolerance
         self.max_starts = max_starts
         self.time_limit = time_limit
         self.callback = callback
         self.checkpoint = checkpoint
-        self.max_iter = max_iter
-        self.tol = tol
+        self.keep_rows = keep_rows
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -206,11 +194,14 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
         self
         """
         # The search is the largest part of the library: it is loaded when it is needed.
-        from regimix.mixture.fit import fit_mixture
+        from regimix.result.fit import fit_mixture
 
         given = self.get_params(deep=False)
         for name in ("fit_intercept", "gating", "init"):
             del given[name]
+        if self.checkpoint is not None and self.random_state is None:
+            # A fit that goes on has the seed that it began with.
+            given["random_state"] = seed_in(self.checkpoint)
         settings = Settings.read(**given)
         check_gating(self.gating, gating_features)
         if self.gating is not None and is_remote(X):
@@ -254,6 +245,8 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
         self.n_components_ = mixture.n_components
         self.outlier_share_ = mixture.outlier_share
         self.evidence_ = mixture.evidence
+        self.noise_degrees_ = mixture.noise_degrees
+        self.n_searches_, self.n_agreed_ = mixture.n_searches, mixture.n_agreed
         self.gate_ = mixture.gate
         self.selection_ = None if mixture.selection is None else mixture.selection.as_dict()
         self.n_iter_ = mixture.n_iter
@@ -270,16 +263,11 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
             _say(
                 f"with every row in one of the {asked} regimes asked for, they explain y no better "
                 "than its own spread does; those with the least sum of squares are returned. There "
-                'may be outliers (try keep="auto"), or fewer regimes (n_components="auto").',
+                'may be outliers (try search="auto"), or fewer regimes (n_components="auto").',
                 EvidenceWarning,
             )
         elif mixture.found_nothing:
-            answer = "a robust fit to the rows is" if asked is None else "the best found is"
-            _say(
-                f"the {problem.mass:g} rows give no evidence of a linear relation beyond the "
-                f"spread of y itself; {answer} returned. Check the columns, or bring more rows.",
-                EvidenceWarning,
-            )
+            _say(_nothing(mixture), EvidenceWarning)
         elif asked is not None and mixture.n_components < asked:
             found = mixture.n_components
             remedy = "give starts (init)" if self.search != "net" else 'try search="auto"'
@@ -287,6 +275,20 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
                 f"{found} component{'s' * (found != 1)} found, {asked} asked for: the rows do not "
                 f"support more. Bring more rows, {remedy}, or ask for fewer.",
                 EvidenceWarning,
+            )
+        if not mixture.settled:
+            _say(
+                "EM on all rows ran out of rounds before it settled: regimes overlap so much that "
+                "coefficients may still move by a part of their standard errors. Ask for fewer "
+                "regimes, or fit again with init=coef_."
+            )
+        doubtful = np.isfinite(mixture.search_evidence).sum() > 1 and mixture.n_agreed < 2
+        if doubtful and not mixture.found_nothing and mixture.stopped not in EARLY:
+            _say(
+                f"{mixture.n_searches} independent searches ended with different answers; the best "
+                f"is returned, {_lead(mixture):.1f} nats above the next. Look at other "
+                "random_state values before you rely on it, or ask for fewer regimes.",
+                UnrepeatedWarning,
             )
         if mixture.ranks is not None and min(mixture.ranks) < problem.n_columns:
             _say(
@@ -301,6 +303,44 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         return tags
+
+
+def _lead(mixture: Mixture) -> float:
+    """Return by how much the best search is ahead of the next."""
+    best, second = sorted(mixture.search_evidence, reverse=True)[:2]
+    return best - second
+
+
+def _nothing(mixture: Mixture) -> str:
+    """Say that there is no relation, and how near the nearest was."""
+    asked, selection = mixture.settings.n_components, mixture.selection
+    if mixture.settings.search == "net" or selection is None:
+        return (
+            'no component was accepted; a robust fit to the rows is returned. Try search="auto", '
+            "or bring more rows."
+        )
+    evidence = mixture.evidence
+    if asked is not None:
+        return (
+            f"constants explain y better than linear relations do: {_regimes(asked)} asked for, "
+            f"which score {-evidence:.1f} nats less. The best found is returned. Check the "
+            "columns, or bring more rows."
+        )
+    best = int(selection.n_components[np.argmax(selection.evidence)])
+    if evidence < 0:
+        said = "as well as linear relations do"
+        if evidence < -0.05:
+            said = f"better than linear relations do, by {-evidence:.1f} nats"
+    else:
+        said = (
+            f"nearly as well as linear relations do: {_regimes(best)} would gain {evidence:.1f} "
+            f"nats, and {REGIME_GAIN:g} are needed (n_components={best} shows the nearest miss)"
+        )
+    return f"constants explain y {said}. A robust line through the rows is returned."
+
+
+def _regimes(count: int) -> str:
+    return "one regime" if count == 1 else f"{count} regimes"
 
 
 def _say(message: str, kind: type[Warning] = ConvergenceWarning) -> None:

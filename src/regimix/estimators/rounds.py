@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing, get_tags
 
 from regimix.engines.select import ROUNDING, smallest
 from regimix.errors import DataError, ParameterError
-from regimix.mixture.settings import read_count
+from regimix.search.settings import read_count
 from regimix.trimmed.fit import check_limits
 
 __all__ = ["FEWEST_OF_CLASS", "LOSSES", "Rows", "Run", "check_parameters"]

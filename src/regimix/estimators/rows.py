@@ -16,10 +16,10 @@ from regimix.engines.base import Engine
 from regimix.engines.door import open_parts
 from regimix.engines.memory import MemoryEngine
 from regimix.engines.parts import Parts, PartTable, PassStopped, Watch
-from regimix.errors import DataError, DataKindError, MissingExtraError, OutOfTimeError
+from regimix.errors import DataError, DataKindError, MissingExtraError, OutOfTimeError, StoppedError
 from regimix.frame import Frame
-from regimix.mixture.settings import Settings
 from regimix.problem import Problem
+from regimix.search.settings import Settings
 
 __all__ = ["Rows", "is_remote", "opened", "refuse_remote", "remember_features"]
 
@@ -118,7 +118,10 @@ def opened(
             yield Rows(engine, remote=True, target_name=label, deadline=deadline)
     except PassStopped as stopped:
         if stopped.reason != "time_limit":
-            raise KeyboardInterrupt from stopped
+            raise StoppedError(
+                "the callback asked for the end before there was an answer: the rows were still "
+                "being read. Let it return a false value until the search has begun."
+            ) from stopped
         raise OutOfTimeError(
             f"the time_limit of {time_limit:g} seconds was reached before there was an answer: the "
             "rows were still being read. Raise time_limit; on a cluster, look for a worker that "

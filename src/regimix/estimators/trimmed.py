@@ -16,8 +16,9 @@ from regimix.errors import ConvergenceWarning, EvidenceWarning, ParameterError, 
 from regimix.estimators.rows import opened, refuse_remote, remember_features
 from regimix.frame import Frame
 from regimix.intake import Table
-from regimix.mixture.given import given_starts
-from regimix.mixture.settings import read_seed
+from regimix.model.em import REGIME_GAIN
+from regimix.search.given import given_starts
+from regimix.search.settings import read_seed
 from regimix.search.single import Single, find_single
 from regimix.trimmed.fit import check_limits
 from regimix.trimmed.gradient import GradientSolver
@@ -86,8 +87,8 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
     start_ : str
         Which kind of start led to the answer.
     evidence_ : float
-        With ``keep="auto"``: how much likelier the data are with the relation than without, as a
-        logarithm and after all discounts. Negative: nothing was found.
+        With ``keep="auto"``: by how much the score of a line exceeds that of a constant, in nats.
+        It takes 3 to call it a relation.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
         If X has column names.
@@ -229,10 +230,11 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
                 RankWarning,
                 stacklevel=3,
             )
-        if single.evidence is not None and not single.evidence > 0:
+        if single.evidence is not None and single.evidence < REGIME_GAIN:
             warnings.warn(
-                "the rows give no evidence of a linear relation beyond the spread of y itself; a "
-                "robust fit to the rows is returned. Check the columns, or bring more rows.",
+                f"a constant explains y as well as a line does: {single.evidence:.1f} nats, and "
+                f"{REGIME_GAIN:g} are needed. A robust line through the rows is returned. Check "
+                "the columns, or bring more rows.",
                 EvidenceWarning,
                 stacklevel=3,
             )

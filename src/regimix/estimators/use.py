@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from regimix.estimators.gating import LearnedGate, gate_parameters, gate_shares
 from regimix.estimators.rows import refuse_remote
 from regimix.intake import Table
-from regimix.mixture.result import Mixture
-from regimix.mixture.summary import Summary
+from regimix.result.mixture import Mixture
+from regimix.result.summary import Summary
 
 if TYPE_CHECKING:
-    from regimix.mixture.bootstrap import Bootstrap
+    from regimix.result.bootstrap import Bootstrap
 
 __all__ = ["MixtureMethods"]
 
@@ -155,8 +155,8 @@ class MixtureMethods:
         """Return confidence intervals of the coefficients, (m, d + 1, 2), the intercept last.
 
         They are conditional on the regimes that were found. Rows of uncertain label count by their
-        probabilities and widen them; with ``keep`` given, or ``search="net"``, labels are taken as
-        certain. Without an intercept, (m, d, 2).
+        probabilities and widen them; with a share of outliers given, or ``search="partition"`` or
+        ``"net"``, labels are taken as certain. Without an intercept, (m, d, 2).
         """
         check_is_fitted(self)
         return self.mixture_.conf_int(level)
@@ -176,8 +176,8 @@ class MixtureMethods:
         Parameters
         ----------
         X, y, sample_weight
-            The rows of the fit; may be left out while the mixture holds them
-            (``mixture_.excerpt.complete``).
+            The rows of the fit; may be left out if the mixture holds them all (``keep_rows=True``,
+            ``mixture_.excerpt.complete``).
         n_resamples : int, default=200
         level : float, default=0.95
             Of its ``conf_int()``.

@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from regimix.errors import ParameterError
 from regimix.intake import Table
-from regimix.mixture.settings import read_count
 from regimix.plots.palette import EDGE, NEUTRAL, PALE, colour, marker
 from regimix.plots.rows import contrast, mixture_of
 from regimix.plots.style import add_legend, begin, label_axes, outline, short
+from regimix.search.settings import read_count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from regimix.mixture.result import Mixture
+    from regimix.result.mixture import Mixture
 
 __all__ = ["CoefficientsDisplay"]
 

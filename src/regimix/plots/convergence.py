@@ -17,7 +17,7 @@ from regimix.trimmed.fit import TrimmedFit
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from regimix.mixture.result import Mixture
+    from regimix.result.mixture import Mixture
 
 __all__ = ["ConvergenceDisplay"]
 
@@ -131,16 +131,20 @@ class ConvergenceDisplay:
             )
         gain = np.array([attempt.gain for attempt in mixture.attempts])
         accepted = np.array([attempt.accepted for attempt in mixture.attempts])
-        # The search begins with the background alone, whose score is zero.
-        score = np.append(0.0, np.cumsum(np.where(accepted, gain, 0.0)))
+        # Every search begins with the background alone, whose score is zero.
+        score, before = np.zeros(gain.size + 1), np.zeros(gain.size)
+        for i, move in enumerate(attempt.move for attempt in mixture.attempts):
+            again = i > 0 and move == "first" != mixture.attempts[i - 1].move
+            before[i] = 0.0 if again else score[i]
+            score[i + 1] = before[i] + (gain[i] if accepted[i] else 0.0)
         net = mixture.settings.search == "net"
         display = cls(
             traces=[score],
-            tried=score[:-1] + gain,
+            tried=before + gain,
             accepted=accepted,
             moves=[f"{attempt.move}: {attempt.source}" for attempt in mixture.attempts],
             step="component tried" if net else "move tried",
-            quantity="share of the rows explained" if net else "score of the model (evidence)",
+            quantity="share of the rows explained" if net else "score of the model in nats",
         )
         return display.plot(ax, **options)
 

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from regimix.mixture.settings import read_count
 from regimix.plots.palette import NEUTRAL
 from regimix.plots.residual import ResidualPlot
 from regimix.plots.rows import RowView
@@ -24,6 +23,7 @@ from regimix.plots.style import (
     share_label,
     tell_rows,
 )
+from regimix.search.settings import read_count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -29,7 +29,7 @@ from regimix.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from regimix.mixture.result import Mixture
+    from regimix.result.mixture import Mixture
 
 __all__ = ["RegimesDisplay"]
 

@@ -9,7 +9,7 @@ from regimix.plots.rows import RowView, rows_of_estimator, rows_of_mixture
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from regimix.mixture.result import Mixture
+    from regimix.result.mixture import Mixture
 
 __all__ = ["ResidualPlot"]
 

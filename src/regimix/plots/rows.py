@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from regimix.errors import DataError, ParameterError
 from regimix.intake import Table, read_target
-from regimix.mixture.result import Mixture
-from regimix.mixture.settings import read_count
+from regimix.model.noise import NoiseLaw
+from regimix.result.mixture import Mixture
+from regimix.search.settings import read_count
 from regimix.trimmed.reweight import CUTOFF
 
 __all__ = [
@@ -176,6 +177,14 @@ def draw(n_rows: int, most: int) -> NDArray[np.intp] | slice:
     return np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
 
 
+def _fallen_by(law: NoiseLaw, nats: Floats) -> Floats:
+    """Return the squared distance at which the kernel of a law is so many nats below zero."""
+    if np.isinf(law.degrees):
+        return 2 * nats
+    top = law.kernel(np.zeros(1))[0]
+    return np.asarray(law.degrees * np.expm1(2 * (nats + top) / (law.degrees + 1)))
+
+
 def _rows_of_regimes(
     mixture: Mixture, X: NDArray[Any], y: Floats, n_rows: int, labels: Labels | None = None
 ) -> RowView:
@@ -189,8 +198,10 @@ def _rows_of_regimes(
     means = mixture.predict_components(X)[each, nearest]
     distance = (y - means) / positive_scale(mixture.scale, y)[nearest]
     # Where the background becomes likelier than the regime, in units of the noise.
-    with np.errstate(invalid="ignore"):
-        square = 2 * (joint[each, nearest] - joint[:, -1]) + distance**2
+    law = NoiseLaw(mixture.noise_degrees)
+    with np.errstate(invalid="ignore", over="ignore"):
+        lead = joint[each, nearest] - joint[:, -1] - law.kernel(distance**2)[0]
+        square = _fallen_by(law, lead)
     edge = np.sqrt(np.clip(np.nan_to_num(square, nan=np.inf), 0.0, None))
     cut = np.full(mixture.n_components, np.inf)
     for j in np.unique(nearest):

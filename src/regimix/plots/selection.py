@@ -15,7 +15,7 @@ from regimix.plots.style import add_legend, begin, label_axes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from regimix.mixture.result import Mixture
+    from regimix.result.mixture import Mixture
 
 __all__ = ["SelectionDisplay"]
 
@@ -35,8 +35,7 @@ class SelectionDisplay:
     best count, in units of log-likelihood (for BIC and ICL: half their difference), so zero is best
     and lower is worse. Differences beyond ten are on a logarithmic scale.
 
-    The search decides by evidence, and takes another regime only for a clear gain: where evidence
-    hardly rises any more, the smaller number is chosen.
+    The search decides by evidence, of which every regime costs 3 nats: the highest is chosen.
 
     Parameters
     ----------

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from regimix.errors import RegimixError
-from regimix.mixture.result import Mixture
 from regimix.report.rows import Rows
 from regimix.report.words import number, percent
+from regimix.result.mixture import Mixture
 from regimix.theory.audit import Finding, audit
 
 __all__ = ["Assumption", "assumptions"]

@@ -10,10 +10,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.mixture.result import Attempt
 from regimix.report.svg import Html, Scale, marks, tag, tick_labels, ticks
 from regimix.report.terms import Terms
 from regimix.report.words import number, regime
+from regimix.search.selection import Attempt
 
 __all__ = ["MOST_FOREST", "convergence", "forest", "path"]
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regimix.mixture.result import Mixture
-from regimix.mixture.show import rows_labelled
+from regimix.model.em import REGIME_GAIN
 from regimix.report.rows import SURE, Rows
 from regimix.report.terms import Terms
 from regimix.report.words import (
@@ -23,6 +22,8 @@ from regimix.report.words import (
     several,
     spelled,
 )
+from regimix.result.mixture import Mixture
+from regimix.result.show import rows_labelled
 
 __all__ = ["Headline", "RegimeWords", "headline"]
 
@@ -97,10 +98,7 @@ def _lead(mixture: Mixture, rows: Rows | None, terms: Terms) -> str:
         n += " of the fit"
     by = named(terms.name(0)) if d == 1 else several(d, "feature")
     if mixture.found_nothing:
-        return (
-            f"The {n} give no evidence that {named(terms.target)} depends on {by} beyond its own "
-            "spread. What follows is a robust line through all rows: a description, not a finding."
-        )
+        return f"{_nothing(mixture, named(terms.target), by, n)}: a description, not a finding."
     explained, rest = _explained(mixture, _outliers(mixture, rows), n)
     if mixture.n_components == 1:
         rest = _rest(rest, "does not fit it", "do not fit it")
@@ -108,6 +106,27 @@ def _lead(mixture: Mixture, rows: Rows | None, terms: Terms) -> str:
     each = f"{spelled(mixture.n_components).capitalize()} different equations in {by}"
     rest = _rest(rest, "fits none of them", "fit none of them")
     return f"{each} account for {explained}, each for its own. {rest}"
+
+
+def _nothing(mixture: Mixture, target: str, by: str, n: str) -> str:
+    """Say that constants do as well, and what is shown all the same."""
+    evidence, asked = mixture.evidence, mixture.settings.n_components
+    if mixture.settings.search == "net":
+        said = f"Algorithm 2 accepted no linear relation of {target} to {by} in the {n}"
+    elif evidence < 0:
+        said = (
+            f"Constants explain {target} in the {n} better than linear relations to {by} do, by "
+            f"{number(-evidence, SENTENCE)} nats"
+        )
+    else:
+        said = (
+            f"Constants explain {target} in the {n} nearly as well as linear relations to {by} do, "
+            f"which gain {number(evidence, SENTENCE)} nats where {REGIME_GAIN:g} are needed"
+        )
+    if asked is None or mixture.settings.search == "net":
+        return f"{said}. What follows is a robust line through the rows"
+    which = "the line" if asked == 1 else f"the best {spelled(asked)} lines"
+    return f"{said}. What follows is {which} all the same, as asked for"
 
 
 def _explained(mixture: Mixture, outliers: tuple[int, int] | None, n: str) -> tuple[str, str]:
@@ -267,8 +286,8 @@ def _homes(rows: Rows) -> str:
 def _evidence(mixture: Mixture) -> str:
     whole, each = mixture.evidence, mixture.component_evidence
     said = (
-        f"The evidence is {_grade(whole)}: {number(whole, SENTENCE)} for the model as a whole (a "
-        "logarithm; 10 is already 22,000 to one)."
+        f"The evidence is {_grade(whole)}: {number(whole, SENTENCE)} nats over constants for the "
+        "model as a whole (10 nats are already 22,000 to one)."
     )
     if each is None or mixture.n_components == 1:
         return said

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from regimix.mixture.result import Mixture
 from regimix.report.headline import Headline, headline
 from regimix.report.rows import read_rows
 from regimix.report.scatter import Cloud
 from regimix.report.svg import Html, prose, swatch, tag
 from regimix.report.terms import Terms
 from regimix.report.words import aligned, clean, percent
+from regimix.result.mixture import Mixture
 
 __all__ = ["mixture_html"]
 

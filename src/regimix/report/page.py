@@ -13,8 +13,6 @@ from typing import Any
 
 from regimix.atomic import write_bytes
 from regimix.errors import MissingExtraError
-from regimix.mixture.result import Mixture
-from regimix.mixture.wald import read_level
 from regimix.report import sections, tables
 from regimix.report.assumptions import assumptions
 from regimix.report.headline import headline
@@ -25,6 +23,8 @@ from regimix.report.scatter import Cloud
 from regimix.report.svg import Html, prose, swatch
 from regimix.report.terms import Terms
 from regimix.report.words import bare, clean
+from regimix.result.mixture import Mixture
+from regimix.result.wald import read_level
 
 __all__ = ["render", "write"]
 

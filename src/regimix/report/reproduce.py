@@ -5,18 +5,17 @@ from __future__ import annotations
 import platform
 from importlib.metadata import version
 
-from regimix.mixture.result import Mixture
-from regimix.mixture.settings import Settings
 from regimix.report.words import clean, ended, number
+from regimix.result.mixture import Mixture
+from regimix.search.settings import Settings
 
 __all__ = ["facts", "snippet", "visible"]
 
-# Settings that the estimator knows by the same name. The seed and the shares have other names;
-# n_jobs changes nothing.
-SAME_NAME = (
-    *("n_components", "keep", "search", "subspace", "solver", "max_iter", "tol"),
-    *("max_starts", "time_limit", "granularity", "tolerance"),
-)
+# Settings that the estimator knows by the same name. The seed has another name; n_jobs changes
+# nothing.
+SAME_NAME = ("n_components", "outliers", "noise", "search", "max_starts", "time_limit")
+# Those that only Algorithm 2 as a function knows; the shares have another name, too.
+OF_THE_NET = ("subspace", "solver", "max_iter", "tol", "granularity", "tolerance")
 MOST_NAMES, MOST_CHARACTERS = 12, 400
 
 
@@ -25,18 +24,24 @@ def snippet(mixture: Mixture) -> str:
     given, usual = mixture.settings, Settings()
     options = [
         f"{name}={getattr(given, name)!r}"
-        for name in SAME_NAME
+        for name in (*SAME_NAME, *OF_THE_NET)
         if getattr(given, name) != getattr(usual, name)
     ]
     if given.taus is not None:
         options.append(f"shares={list(given.taus)!r}")
-    if not mixture.fit_intercept:
-        options.append("fit_intercept=False")
+    by_function = any(option.partition("=")[0] not in SAME_NAME for option in options)
+    if by_function:
+        options = ["X", "y", *options]
+    if by_function == mixture.fit_intercept:  # the function and the estimator have other defaults
+        options.append(f"fit_intercept={mixture.fit_intercept}")
     options.append(f"random_state={mixture.seed}")
     inside = ", ".join(options)
     if len(inside) > 60:
         inside = "\n    " + ",\n    ".join(options) + ",\n"
-    lines = ["from regimix import MixedLinearRegression", "", *_columns(mixture)]
+    name = "global_ilts" if by_function else "MixedLinearRegression"
+    lines = [f"from regimix import {name}", "", *_columns(mixture)]
+    if by_function:
+        return "\n".join([*lines, f"print(global_ilts({inside}))"])
     lines += [f"fit = MixedLinearRegression({inside}).fit(X, y)", "print(fit.mixture_)"]
     return "\n".join(lines)
 

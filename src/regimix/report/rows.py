@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from regimix.errors import DataError
 from regimix.intake import Table, read_target
-from regimix.mixture.result import Mixture
+from regimix.result.mixture import Mixture
+from regimix.result.rowlaw import MOMENT_ROWS
 
 __all__ = ["Rows", "read_rows", "sample"]
 
@@ -20,6 +21,11 @@ Ints = NDArray[np.int64]
 
 # A row is doubtful if its likeliest home is less likely than this.
 SURE = 0.8
+# Rows of the fit have the mean that it remembers, up to rounding (of single precision, perhaps).
+SAME_MEAN = 1e-5
+# What the labels of the fit may lose over the likeliest ones of its rows, in nats for each row:
+# next to nothing, or a little where rows were trimmed or sorted. In another order they lose more.
+SUITS, SUITS_TRIMMED, MOST_LOST = 0.05, 0.3, 20.0
 # Of a table of any size, the same rows are drawn again.
 SAMPLE_SEED = 20211
 
@@ -105,25 +111,44 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
     target = read_target(y, values.shape[0])
     keys = _index(X) if keys is None else keys
     named = np.arange(target.size) if keys is None else _keys(keys, target.size, "rows of X")
-    fitted = _are_fitted(mixture, values, target)
+    fitted = _are_fitted(mixture, values, target, shares)
     # Trimming decides by rank among the rows of the fit, so its labels are not quite those that
     # rows would get as new ones.
-    known = fitted and mixture.excerpt is not None and mixture.labels.size == target.size
+    known = fitted and mixture.labels.size == target.size
     labels = mixture.labels if known else mixture.assign(X, y, shares)
     return _beside(
         mixture, values, target, labels, named, target.size, shares=shares, fitted=fitted
     )
 
 
-def _are_fitted(mixture: Mixture, X: NDArray[Any], y: Floats) -> bool:
-    """Whether these are the rows of the fit, as far as the mixture can tell: by those it kept."""
+def _are_fitted(mixture: Mixture, X: NDArray[Any], y: Floats, shares: Any = None) -> bool:
+    """Whether these are the rows of the fit, as far as the mixture can tell.
+
+    By those that it kept; or else by the spread of the features and by the labels, which must suit
+    the rows one by one.
+    """
     if y.size != mixture.n_rows:
         return False
     excerpt = mixture.excerpt
-    if excerpt is None:
-        return True
-    same = np.array_equal(y[excerpt.numbers], excerpt.y)
-    return same and np.array_equal(X[excerpt.numbers], excerpt.X)
+    if excerpt is not None:
+        same = np.array_equal(y[excerpt.numbers], excerpt.y)
+        return same and np.array_equal(X[excerpt.numbers], excerpt.X)
+    law = mixture.rows
+    if law is not None and mixture.mass == y.size <= MOMENT_ROWS:
+        # They were described by all rows.
+        off = np.abs(np.mean(X, axis=0, dtype=np.float64) - law.mean)
+        if (off > SAME_MEAN * (law.deviation + np.abs(law.mean))).any():
+            return False
+    return mixture.labels.size != y.size or _suits(mixture, X, y, shares)
+
+
+def _suits(mixture: Mixture, X: NDArray[Any], y: Floats, shares: Any) -> bool:
+    """Whether the labels of the fit are about the likeliest ones of these rows."""
+    joint = mixture.log_densities(X, y, shares)
+    with np.errstate(invalid="ignore"):
+        lost = np.max(joint, axis=1) - joint[np.arange(y.size), mixture.labels]
+    limit = SUITS_TRIMMED if mixture.fitted_by_label else SUITS
+    return float(np.mean(np.minimum(lost, MOST_LOST))) <= limit
 
 
 def _index(X: Any) -> list[Any] | None:

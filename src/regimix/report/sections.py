@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from regimix.mixture.result import Mixture
 from regimix.report import fluid, tables
 from regimix.report.scatter import Cloud
 from regimix.report.svg import Html, tag
 from regimix.report.terms import Terms
 from regimix.report.words import count, ended, listing, named, several
+from regimix.result.mixture import Mixture
 
 if TYPE_CHECKING:
-    from regimix.mixture.selection import Selection
+    from regimix.search.selection import Selection
 
 __all__ = [
     "coefficients",
@@ -32,8 +32,8 @@ LONG_TABLE = 40
 # Keys of no more characters than this stay on one line.
 LONG_KEY = 32
 EVIDENCE = (
-    "how much likelier the data are with the model than without, after a price for every "
-    "coefficient"
+    "how much likelier the data are with the regimes than with constants, in nats, after a price "
+    "for every coefficient and of 3 nats for every regime"
 )
 
 
@@ -130,8 +130,7 @@ def selection(mixture: Mixture) -> dict[str, Any] | None:
 def _chosen(path: Selection) -> str:
     return (
         f"The model with {several(int(path.chosen), 'regime')} was chosen, by evidence: "
-        f"{EVIDENCE}. A further regime must also earn its place on rows that did not suggest it. "
-        "BIC and ICL are there to compare."
+        f"{EVIDENCE}. BIC and ICL are there to compare."
     )
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from regimix.mixture.result import Mixture
-from regimix.mixture.show import rows_labelled
 from regimix.report.rows import Rows
 from regimix.report.terms import MOST_FEATURES, Terms
 from regimix.report.words import (
@@ -22,6 +20,8 @@ from regimix.report.words import (
     probability,
     regime,
 )
+from regimix.result.mixture import Mixture
+from regimix.result.show import rows_labelled
 
 __all__ = ["OutlierList", "attempts", "coefficients", "outlier_list", "regimes", "selection"]
 

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.mixture.result import Mixture
 from regimix.report.words import clean
+from regimix.result.mixture import Mixture
 
 __all__ = ["MOST_FEATURES", "Terms"]
 

@@ -13,8 +13,8 @@ from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-un
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from regimix.search.model import LOG_ROOT_2PI, Model
-from regimix.search.rows import Rows
+from regimix.model.em import LOG_ROOT_2PI, Parameters
+from regimix.model.rows import Rows
 from regimix.search.subspace import Subspace
 
 __all__ = ["joint_starts"]
@@ -79,12 +79,13 @@ def joint_starts(
     starts: int = STARTS,
     lift: int = 2,
     n_jobs: int | None = None,
-) -> list[Model]:
+) -> list[Parameters]:
     """Return the best few mixtures of ``components`` found in the subspace, in all features.
 
     Starts run in groups of fixed size, side by side if ``n_jobs`` says so: the answer does not
     depend on it.
     """
+    rows = rows.within_reach()
     d = rows.features.shape[1]
     basis = np.eye(d) if subspace is None else subspace.basis
     limit = ROWS_PER_COEFFICIENT * components * (basis.shape[1] + 1)
@@ -193,7 +194,7 @@ class _Projected:
         )
 
 
-def _lift(rows: Rows, basis: Floats, field: _Field, b: int) -> Model:
+def _lift(rows: Rows, basis: Floats, field: _Field, b: int) -> Parameters:
     """Turn one projected mixture into a model of all features."""
     coef = field.coef[b].astype(np.float64)
     first = int(rows.intercept)
@@ -201,4 +202,6 @@ def _lift(rows: Rows, basis: Floats, field: _Field, b: int) -> Model:
     full[:, :first] = coef[:, :first]
     full[:, first:] = coef[:, first:] @ basis.T
     scale = np.full(len(coef), float(field.scale[b]))
-    return Model(full, scale, field.share[b, :-1].astype(np.float64), ("joint",) * len(coef))
+    return Parameters.point(
+        full, scale, field.share[b, :-1].astype(np.float64), ("joint",) * len(coef)
+    )

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from regimix.engines.base import Engine
 from regimix.engines.select import mix
 from regimix.errors import ParameterError
+from regimix.model.whiten import Whitening, weighted_quantile, whiten
 from regimix.search.starts import Starts
 from regimix.search.subspace import Subspace, SubspaceKind, find_subspace
-from regimix.search.whiten import Whitening, weighted_quantile, whiten
 
 __all__ = ["LARGEST_NET", "Net", "NetSource", "lay_net", "net_source", "shuffled"]
 

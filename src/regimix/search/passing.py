@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.search.model import LOG_ROOT_2PI
-from regimix.search.rows import MAD_TO_DEVIATION, Rows
-from regimix.search.whiten import weighted_quantile
+from regimix.model.em import LOG_ROOT_2PI
+from regimix.model.rows import MAD_TO_DEVIATION, Rows
+from regimix.model.whiten import weighted_quantile
 
 __all__ = ["Passing", "Pool", "passing", "prepare"]
 
@@ -98,6 +98,7 @@ def prepare(rows: Rows, signal: float | None = None) -> Pool:
     others are what a component of that size does not account for. Gross errors are wider, and rows
     far out are then known not to be the component's before the first round.
     """
+    rows = rows.within_reach()
     center = weighted_quantile(rows.y, rows.weights, 0.5) if rows.intercept else 0.0
     gap = np.abs(rows.y - center)
     if signal is None:
@@ -107,7 +108,7 @@ def prepare(rows: Rows, signal: float | None = None) -> Pool:
         variance, others = signal, _variance_of_others(gap, rows.weights, signal)
         tail = INFORMED_TAIL
     log_density = np.logaddexp(
-        _log_normal(gap, others) + np.log(1 - tail), rows.log_flat + np.log(tail)
+        _log_normal(gap, others) + np.log(1 - tail), rows.log_background + np.log(tail)
     )
     weights, design, constant = rows.weights, rows.design, 0.0
     if rows.intercept and rows.width > 1:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.search.hunt import bulk_model, hunt_one
+from regimix.model.em import Parameters, empty, join, refit
+from regimix.model.rows import Rows
+from regimix.search.hunt import hunt_one, smallest_component
 from regimix.search.joint import STARTS, joint_starts
-from regimix.search.model import Model, empty_model, join, refit, smallest_component
-from regimix.search.rows import Rows
 from regimix.search.subspace import PERMUTATIONS, Subspace, SubspaceKind, find_subspace, shapeless
 
 __all__ = ["RAW_WIDTH", "Proposer"]
@@ -90,21 +90,19 @@ class Proposer:
         source: str,
         count: int | None = None,
         limit: int | None = None,
-        known: Model | None = None,
-    ) -> list[Model]:
+        known: Parameters | None = None,
+    ) -> list[Parameters]:
         """Ask one source for models of a pool.
 
         ``count`` None lets the spectrum say how many; ``known`` are components found elsewhere.
         """
         if source == "passing":
             return self._counted(self._chain(part, limit or MAX_ADDED, known))
-        if source == "single":
-            return self._counted([bulk_model(part)])
         return self.joint(part, count)
 
     def joint(
         self, rows: Rows, count: int | None, *, starts: int = STARTS, lift: int = 2
-    ) -> list[Model]:
+    ) -> list[Parameters]:
         """Propose mixtures by joint search."""
         if rows.n < smallest_component(rows.width) * min(2, count or 2):
             return []
@@ -127,7 +125,7 @@ class Proposer:
                 # Heavy tails raise the count too: then so many would starve one another.
                 counts.append((certain // 2 + 1, 1))
         most = int(max(1, rows.n // (1.5 * smallest_component(rows.width))))
-        models: list[Model] = []
+        models: list[Parameters] = []
         for wanted, best in counts:
             size = min(wanted, most, MAX_ADDED)
             head = None
@@ -136,9 +134,9 @@ class Proposer:
             models += self._joint(rows, head, size, starts, best)
         return models
 
-    def deep(self, part: Rows) -> list[Model]:
+    def deep(self, part: Rows) -> list[Parameters]:
         """Search harder, for several numbers of components: when all found so far is blur."""
-        models: list[Model] = []
+        models: list[Parameters] = []
         if part.features.shape[1] > RAW_WIDTH and self.kind is not None:
             space = self._subspace(part, part.features.shape[1], permutations=0)
             for count in DEEP_COUNTS:
@@ -146,11 +144,11 @@ class Proposer:
                 models += self._joint(part, head, count, DEEP_STARTS)
         return models
 
-    def again(self, part: Rows, count: int) -> list[Model]:
+    def again(self, part: Rows, count: int) -> list[Parameters]:
         """Propose as many components as were released, searched anew."""
         return self.joint(part, count, starts=PAIR_STARTS if count == 2 else STARTS)
 
-    def split(self, part: Rows, coef: Floats, own: Rows | None = None) -> list[Model]:
+    def split(self, part: Rows, coef: Floats, own: Rows | None = None) -> list[Parameters]:
         """Propose a few components around one, if its residuals depend on the features at all.
 
         ``own`` are the component's own rows; the part has those of the background too, which may
@@ -168,19 +166,19 @@ class Proposer:
             found = self._joint(shifted, space, SPLIT_INTO, SPLIT_STARTS)
         else:
             found = self.joint(shifted, SPLIT_INTO, starts=SPLIT_STARTS)
-        return [Model(m.coef + coef, m.scale, m.share, ("split",) * m.m) for m in found]
+        return [replace(m, coef=m.coef + coef, origin=("split",) * m.m) for m in found]
 
     def _joint(
         self, rows: Rows, space: Subspace | None, size: int, starts: int, lift: int = 2
-    ) -> list[Model]:
+    ) -> list[Parameters]:
         found = joint_starts(
             rows, space, size, self.rng, starts=starts, lift=lift, n_jobs=self.n_jobs
         )
         return self._counted(found, starts)
 
-    def _chain(self, rows: Rows, limit: int, known: Model | None) -> list[Model]:
+    def _chain(self, rows: Rows, limit: int, known: Parameters | None) -> list[Parameters]:
         """Propose a chain of components, each found among the rows that the others leave."""
-        model = empty_model(rows.width)
+        model = empty(rows.width)
         active = np.arange(rows.n)
         kind = None if rows is self.nothing_in else self.kind
         while model.m < limit and len(active) >= smallest_component(rows.width):
@@ -230,12 +228,12 @@ class Proposer:
             self.rng,
         )
 
-    def _counted(self, models: list[Model], starts: int = 1) -> list[Model]:
+    def _counted(self, models: list[Parameters], starts: int = 1) -> list[Parameters]:
         self.n_proposals += starts
         return models
 
 
-def _signal(rows: Rows, model: Model) -> float | None:
+def _signal(rows: Rows, model: Parameters) -> float | None:
     """Return the variance of a typical component's predictions; features are white."""
     if model.m == 0:
         return None

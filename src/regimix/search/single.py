@@ -3,6 +3,11 @@
 Starts are concentrated on a small sample, the best of them completed there, carried through nested
 samples of growing size, and finished on all rows. Each stage begins where the one before ended, so
 the last, which is the only expensive one, has a short way to go.
+
+How many rows to keep, if it is not given: a majority decides. Least trimmed squares with the
+highest breakdown point finds the line of most rows. Only if the model with one component finds a
+line of fewer than half of the rows, and explains the table better by it, a minority's line is the
+answer. (The score alone would side with bad leverage rows where they outnumber the good ones.)
 """
 
 from __future__ import annotations
@@ -16,15 +21,18 @@ from numpy.typing import NDArray
 from regimix.engines.base import Engine, Follower, Sample
 from regimix.engines.memory import MemoryEngine
 from regimix.frame import Frame
+from regimix.model.em import REGIME_GAIN, Fitted, Parameters, point_of, refit
+from regimix.model.rows import MAD_TO_DEVIATION, Rows, Units, whitened_rows
 from regimix.problem import Problem
+from regimix.search.hunt import hunt_one, smallest_component
+from regimix.search.relation import score_of_constants
 from regimix.search.robust import elemental, single_starts
 from regimix.search.starts import Starts
-from regimix.trimmed.evidence import Background, evidence_without_slopes, weigh_spikes
 from regimix.trimmed.fit import Run
-from regimix.trimmed.grow import Grown, grow, unit_weights
 from regimix.trimmed.ilts import Solver, concentrate
+from regimix.trimmed.reweight import CUTOFF
 
-__all__ = ["Single", "find_single"]
+__all__ = ["Single", "find_single", "majority"]
 
 Floats = NDArray[np.float64]
 
@@ -50,6 +58,13 @@ STAGE_TOL = 1e-4
 # as one. Trimming makes fits vary several times more than least squares does.
 SAME_BASIN = 100.0
 
+# Starts of the model with one component: each as wide as this quantile of its residuals suggests;
+# after a short run the best few are run to the end.
+NEAR = 0.25
+SHORT_ROUNDS = 3
+LONG_ROUNDS = 60
+PURSUED = 4
+
 SolverMaker = Callable[[Frame, int, float], Solver]
 
 
@@ -64,6 +79,15 @@ class Single:
     share: float
     scale: float | None
     evidence: float | None
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of the model with one component, in standardised units."""
+
+    theta: Floats
+    scale: float
+    share: float
 
 
 def find_single(
@@ -98,13 +122,13 @@ def find_single(
     starts = single_starts(sample, n_starts, rng)
     if given is not None:
         starts = starts.and_also(given, "given")
-    grown = None
+    evidence, minority = None, None
     if mass is None:
-        grown = _grown(stages[0], starts)
-        share, thetas = float(grown.share[0]), grown.thetas[:1]
-        sources = [starts.source[grown.start[0]]]
+        evidence, minority = _asked(sample, starts, rng, intercept=problem.fit_intercept)
+    if minority is not None:
+        share, thetas, sources = minority.share, minority.theta[None], ["model"]
     else:
-        share = mass / problem.mass
+        share = majority(problem) if mass is None else mass / problem.mass
         whole = len(nested) == 1 and (largest.y.size < asked or asked >= problem.mass)
         thetas, sources = _promising(stages[0], starts, share, final=whole)
         if whole:
@@ -112,7 +136,63 @@ def find_single(
     for stage in stages[1:]:
         order, thetas = _best(stage, thetas, share)
         sources = [sources[i] for i in order]
-    return _finish(engine, thetas, sources, mass, share, grown, max_iter, tol, make_solver)
+    if mass is None:
+        mass = _sample_mass(engine, share)
+    single = _finish(engine, thetas, sources, mass, max_iter, tol, make_solver)
+    scale = None if minority is None else minority.scale
+    return replace(single, share=share, scale=scale, evidence=evidence)
+
+
+def majority(problem: Frame) -> float:
+    """Return the share of rows whose trimmed fit has the highest breakdown point."""
+    return min(1.0, (problem.mass + problem.n_columns + 1) / (2 * problem.mass))
+
+
+def _asked(
+    sample: Sample, starts: Starts, rng: np.random.Generator, *, intercept: bool
+) -> tuple[float, _Line | None]:
+    """Ask the model with one component: what a line explains beyond a constant, and whose line.
+
+    Returns the evidence, and the line if it is that of a minority and explains the rows better than
+    any line of a majority does.
+    """
+    rows, units = whitened_rows(sample, intercept=intercept)
+    fits = _lines(rows, units, starts, rng)
+    best = fits[0]
+    evidence = best.score - score_of_constants(rows, best, more=0)
+    most = [fit.score for fit in fits if fit.model.share[0] >= 0.5]
+    enough = evidence >= REGIME_GAIN and best.score >= max(most, default=-np.inf) + REGIME_GAIN
+    point = point_of(rows, best)
+    # A line that most rows are near is no minority's, whatever else could explain them.
+    near = np.abs(rows.y - rows.design @ point.coef[0]) <= CUTOFF * point.scale[0]
+    if float(rows.weights @ near) >= 0.5 * rows.mass or not enough:
+        return evidence, None
+    theta, scale = units.back(point.coef)[0], float(point.scale[0]) * units.y_scale
+    return evidence, _Line(theta, scale, float(point.share[0]))
+
+
+def _lines(rows: Rows, units: Units, starts: Starts, rng: np.random.Generator) -> list[Fitted]:
+    """Fit the model with one component from many starts; best first."""
+    coef = units.forth(starts.thetas)
+    residuals = np.abs(rows.y - coef @ rows.design.T)
+    near = int(NEAR * (rows.n - 1))
+    models = []
+    for level in (near, rows.n // 2):
+        scale = np.partition(residuals, level, axis=1)[:, level] * MAD_TO_DEVIATION
+        scale = np.maximum(scale, rows.smallest_scale)
+        models += [
+            Parameters.point(c[None], s[None], np.array([0.5]), ("start",))
+            for c, s in zip(coef, scale, strict=True)
+        ]
+    if rows.n >= smallest_component(rows.width):
+        found = hunt_one(rows, rng, "bounded")
+        models += [] if found is None else [found]
+    fits = [refit(rows, model, SHORT_ROUNDS) for model in models]
+    fits.sort(key=lambda fit: -fit.score)
+    fits = [refit(rows, fit.model, LONG_ROUNDS) for fit in fits[:PURSUED]]
+    # The line of all rows is judged too: it may be that of a majority.
+    fits.append(refit(rows, models[len(starts.source)], LONG_ROUNDS))
+    return sorted(fits, key=lambda fit: -fit.score)
 
 
 def _nested_sizes(n_rows: int, first: int) -> list[int]:
@@ -131,38 +211,6 @@ def _first_rows(sample: Sample, rows: int, counts: bool) -> MemoryEngine:
         Problem.from_standardised(
             sample.Z[:rows], sample.y[:rows], sample.weights[:rows], counts=counts
         )
-    )
-
-
-def _grown(engine: MemoryEngine, starts: Starts) -> Grown:
-    """Grow all starts; where nothing is found, answer with one robust fit to most rows.
-
-    Nothing is found when no fit beats the law of the response (the best candidate is then a few
-    rows that lie on a line by chance), or with hardly more rows than coefficients.
-    """
-    problem = engine.problem
-    weights = unit_weights(engine)
-    background = Background.of(problem.y, weights)
-    grown = grow(engine, starts.thetas, background)
-    if np.ptp(problem.y) == 0:
-        return grown  # a constant response is what it is: there is nothing to warn of
-    if grown.evidence[0] > 0:
-        # A spike that needs no features (a response of few values, or of several bumps) is no
-        # evidence of a relation.
-        spared = max(0.0, evidence_without_slopes(problem, weights, background))
-        return replace(grown, evidence=grown.evidence - spared)
-    robust = starts.source.index("reweighted")
-    theta = starts.thetas[robust : robust + 1]
-    residuals = engine.residual_block(theta)
-    edge = np.median(np.abs(residuals), axis=1)
-    spike = weigh_spikes(residuals, weights, background, edge, problem.n_columns)
-    found = np.isfinite(spike.evidence[0])
-    return Grown(
-        thetas=theta if found else starts.thetas[:1],
-        share=spike.share if found else np.ones(1),
-        scale=spike.scale,
-        evidence=np.minimum(spike.evidence, grown.evidence[0]),
-        start=np.array([robust if found else 0]),
     )
 
 
@@ -244,16 +292,12 @@ def _finish(
     engine: Engine,
     thetas: Floats,
     sources: list[str],
-    mass: float | None,
-    share: float,
-    grown: Grown | None,
+    mass: float,
     max_iter: int,
     tol: float,
     make_solver: SolverMaker,
 ) -> Single:
     """Complete the finalists on all rows, one after the other, and take the best."""
-    if mass is None:
-        mass = _sample_mass(engine, share)
     best: Single | None = None
     for theta, source in zip(thetas, sources, strict=False):
         solver = make_solver(engine.problem, 1, mass)
@@ -266,9 +310,9 @@ def _finish(
                 follower=follower,
                 mass=mass,
                 source=source,
-                share=share,
-                scale=None if grown is None or share == 1.0 else float(grown.scale[0]),
-                evidence=None if grown is None else float(grown.evidence[0]),
+                share=mass / engine.problem.mass,
+                scale=None,
+                evidence=None,
             )
     assert best is not None
     return best

@@ -15,7 +15,7 @@ from typing import Any
 
 from regimix.atomic import write_bytes
 from regimix.errors import ModelFileError
-from regimix.mixture.result import Mixture
+from regimix.result.mixture import Mixture
 from regimix.store.document import ModelFile, decode, encode
 
 __all__ = ["ModelFile", "load", "open_model", "save"]

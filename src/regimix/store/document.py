@@ -14,7 +14,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from regimix.errors import ModelFileError
-from regimix.mixture.result import Mixture
+from regimix.result.mixture import Mixture
 from regimix.store.archive import array_bytes, array_from, pack, unpack
 from regimix.store.kinds import MOST_DIGITS, Place
 from regimix.store.schema import RECIPE, read_mixture, write_mixture
@@ -22,11 +22,13 @@ from regimix.store.schema import RECIPE, read_mixture, write_mixture
 __all__ = ["ModelFile", "decode", "encode"]
 
 FORMAT = "regimix model"
-VERSION = 1
+VERSION = 2
 Arrays = dict[str, NDArray[Any]]
 # What brings manifest and arrays of one version to the next, by the version they come from; what
 # was once here stays. A file from strangers may be of any version: limits are checked afterwards.
-MIGRATIONS: dict[int, Callable[[dict[str, Any], Arrays], tuple[dict[str, Any], Arrays]]] = {}
+MIGRATIONS: dict[int, Callable[[dict[str, Any], Arrays], tuple[dict[str, Any], Arrays]]] = {
+    1: lambda manifest, arrays: (_outliers_for_keep(manifest, len(arrays["coef"])), arrays),
+}
 MANIFEST = "manifest.json"
 FIELDS = {"format", "version", "library", "arrays", "model", "recipe"}
 ROOT = Place("its manifest")
@@ -55,6 +57,25 @@ class ModelFile:
     recipe: dict[str, Any] | None
     version: int
     library: str
+
+
+def _outliers_for_keep(manifest: dict[str, Any], n_regimes: int) -> dict[str, Any]:
+    """Say how many rows are outliers, where version 1 said how many are not.
+
+    To keep all rows was to sort them into regimes, which has a name of its own now. Evidence had to
+    be above zero, and must be 3 nats now if the number of regimes was found: what was a relation
+    then stays one.
+    """
+    model = dict(manifest["model"])
+    settings = dict(model["settings"])
+    keep = settings.pop("keep", None)
+    settings["outliers"] = None if keep is None else round(1.0 - keep, 12)
+    if keep == 1 and settings["search"] != "net":
+        settings |= {"search": "partition", "n_components": n_regimes, "outliers": None}
+    evidence = model["evidence"]
+    if settings["n_components"] is None and not isinstance(evidence, str) and evidence > 0:
+        model["evidence"] = max(evidence, 3.0)
+    return {**manifest, "model": {**model, "settings": settings}}
 
 
 # --- writing --------------------------------------------------------------------------------------

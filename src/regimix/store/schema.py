@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.errors import ModelFileError
-from regimix.mixture.gate import Gate
-from regimix.mixture.inference import Inference
-from regimix.mixture.result import Attempt, Mixture
-from regimix.mixture.rowlaw import RowLaw
-from regimix.mixture.selection import Selection
-from regimix.mixture.settings import SearchKind, Settings, SolverKind
+from regimix.result.gate import Gate
+from regimix.result.inference import Inference
+from regimix.result.mixture import Mixture
+from regimix.result.rowlaw import RowLaw
+from regimix.search.selection import Attempt, Selection
+from regimix.search.settings import NoiseKind, SearchKind, Settings, SolverKind
 from regimix.search.subspace import Subspace, SubspaceKind
 from regimix.store.kinds import (
     Array,
@@ -35,7 +35,7 @@ __all__ = ["LEFT_OUT", "MIXTURE", "RECIPE", "read_mixture", "write_mixture"]
 Arrays = dict[str, NDArray[Any]]
 
 # Fields that do not belong into a file: rows of the user's table, and what belongs to the run.
-LEFT_OUT = {Mixture: ("excerpt", "label_counts"), Settings: ("callback", "checkpoint")}
+LEFT_OUT = {Mixture: ("excerpt", "label_counts"), Settings: ("callback", "checkpoint", "keep_rows")}
 # As the room of tables reads columns; rooms on one level do not import each other.
 COLUMN_KINDS = ("number", "flag", "date", "levels")
 LARGEST = float(np.finfo(np.float64).max)
@@ -71,7 +71,8 @@ SETTINGS = Record(
     Settings,
     {
         "n_components": Maybe(Whole(1)),
-        "keep": Maybe(SHARE),
+        "outliers": Maybe(SHARE),
+        "noise": Text(get_args(NoiseKind)),
         "search": Text(get_args(SearchKind)),
         "subspace": Maybe(Text(get_args(SubspaceKind))),
         "solver": Text(get_args(SolverKind)),
@@ -162,6 +163,10 @@ MIXTURE = Record(
         "labels": Array(("n",), low=-1, whole=True),
         "outlier_share": SHARE,
         "background": NOT_NEGATIVE,
+        "background_middle": FINITE,
+        "background_width": Number(0.0),
+        "background_degrees": Number(0.0),
+        "noise_degrees": Number(0.0),
         "cutoff": Number(0.0),
         "evidence": Number(),
         "stopped": Text(),
@@ -183,6 +188,8 @@ MIXTURE = Record(
         "n_iter": Whole(),
         "inference": Maybe(INFERENCE),
         "gate": Maybe(_GateKind(GATE)),
+        "search_evidence": ListOf(ANY),
+        "settled": Flag(),
     },
 )
 

@@ -31,7 +31,7 @@ from regimix.tables.write import label_columns
 
 if TYPE_CHECKING:
     from regimix.engines.parts import Watch
-    from regimix.mixture.result import Mixture
+    from regimix.result.mixture import Mixture
 
 __all__ = ["WrittenFile", "write_label_parts"]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from regimix.mixture.result import Mixture
+    from regimix.result.mixture import Mixture
 
 __all__ = ["are_label_columns", "gate_shares", "label_columns", "write_labels", "write_table"]
 

@@ -10,7 +10,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from regimix.errors import DataError, ParameterError
-from regimix.mixture.result import Mixture
+from regimix.model.em import REGIME_GAIN
+from regimix.result.mixture import Mixture
 from regimix.theory import assumptions
 from regimix.theory.findings import Finding
 from regimix.theory.rounds import Rounds, contracts, guaranteed, observe_rounds
@@ -217,17 +218,19 @@ def _judged(mixture: Mixture, fit: WhitenedFit) -> Audit:
 def _supported(mixture: Mixture) -> Finding:
     """Judge whether there is any regime at all."""
     name, value = "regimes", float(mixture.evidence)
+    found = mixture.settings.n_components is None and mixture.settings.search != "net"
+    limit = REGIME_GAIN if found else 0.0
     if mixture.found_nothing:
         words = (
             "The rows support no linear regime; the model is one robust fit to all of them, and "
             "the rest of this table says little."
         )
-        return Finding(name, "violated", value, 0.0, words, at_least=True)
+        return Finding(name, "violated", value, limit, words, at_least=True)
     if mixture.settings.search == "net":
         words = "Algorithm 2 accepted its regimes by counting rows; it knows no score."
     else:
-        words = f"The regimes raise the log-likelihood by {value:.0f} after all discounts."
-    return Finding(name, "holds", value, 0.0, words, at_least=True)
+        words = f"The regimes score {value:.0f} nats more than constants do."
+    return Finding(name, "holds", value, limit, words, at_least=True)
 
 
 def _regimes(fit: WhitenedFit, rounds: Rounds) -> tuple[RegimeAudit, ...]:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.engines.memory import MemoryEngine
-from regimix.mixture.result import Mixture
+from regimix.model.whiten import whiten
 from regimix.problem import Problem
-from regimix.search.whiten import whiten
+from regimix.result.mixture import Mixture
 from regimix.theory.separation import nearest_distances
 
 __all__ = ["WhitenedFit", "whitened_fit"]

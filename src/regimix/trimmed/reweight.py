@@ -24,6 +24,10 @@ Floats = NDArray[np.float64]
 
 # Rows further than this many scales are outliers: 1.2 % of the rows of a clean normal table.
 CUTOFF = 2.5
+# How much the best subset of few rows flatters the noise, for each coefficient and trimmed row.
+# On normal tables of 15 to 200 rows with 2 to 6 coefficients the median is then .81 to 1.11 of the
+# truth, with half to three quarters of the rows kept.
+FEW_ROWS = 6.0
 
 
 @dataclass(frozen=True)
@@ -56,10 +60,12 @@ def consistent_scale(objective: float, mass: float, total: float, rank: int) -> 
     """Turn a trimmed sum of squares into a standard deviation, consistent at the normal law.
 
     The kept residuals are the smaller ones, so their deviation is too small by a factor that
-    depends on the kept share; and ``rank`` of them were fitted for free.
+    depends on the kept share; and ``rank`` of them were fitted for free. Of few rows, the best of
+    all subsets fits better still (Pison, Van Aelst and Willems 2002).
     """
     share = mass / total
     factor = 1.0 if share >= 1 else truncation_factor(float(ndtri((1 + share) / 2)))
+    factor *= 1.0 + FEW_ROWS * (1.0 - share) * rank / total
     return factor * math.sqrt(max(objective, 0.0) / max(mass - rank, 1.0))
 
 

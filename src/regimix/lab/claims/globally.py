@@ -12,10 +12,10 @@ from regimix.lab.experiment import Cell, Experiment, Verdict
 from regimix.lab.figures import COLOURS, label, panels, ranks
 from regimix.lab.scenes import arrival, mixture
 from regimix.lab.table import Row, Table
+from regimix.model.rows import whitened_rows
 from regimix.problem import Problem
 from regimix.search.joint import joint_starts
 from regimix.search.net import net_source
-from regimix.search.rows import whitened_rows
 from regimix.search.subspace import find_subspace
 from regimix.theory import start_count
 from regimix.trimmed.fit import TrimmedFit

@@ -1,1 +1,0 @@
-"""All components together: searching for them, and what they amount to."""

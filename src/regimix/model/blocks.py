@@ -1,0 +1,342 @@
+"""The model as functions of a block of rows: one pass over all blocks serves a round of EM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regimix.engines.base import Engine, RowSums
+from regimix.engines.fold import combine
+from regimix.engines.keep import Keeper
+from regimix.model.background import BACKGROUND_DEGREES, fall_of_background
+from regimix.model.em import LOG_ROOT_2PI, NEVER, normalise
+from regimix.model.noise import NoiseLaw
+
+if TYPE_CHECKING:
+    from regimix.engines.memory import MemoryEngine
+
+__all__ = [
+    "SMALLEST_SCALE",
+    "Labelling",
+    "Law",
+    "MixtureSums",
+    "labelled_sums",
+    "mixture_sums",
+    "nearest",
+]
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Labels = NDArray[np.int64]
+# Gives the component of each row of a block, -1 for none.
+Labelling = Callable[["MemoryEngine"], Labels]
+
+# No noise level below this, in units of the standardised response.
+SMALLEST_SCALE = 1e-9
+# Rows with a smaller share in a component do not enter its sums.
+MEMBER = 1e-2
+# Rows whose doubt is worth less than this part of a row do not enter its sums.
+CERTAIN = 1e-2
+
+
+@dataclass(frozen=True)
+class Law:
+    """A mixture of regressions with a background, in standardised units.
+
+    Attributes
+    ----------
+    thetas : ndarray of shape (m, p)
+    scale, share : ndarray of shape (m,)
+        What is left of the shares to one is the background's.
+    log_background : float
+        Logarithm of the largest density of the response of rows that belong nowhere.
+    middle, width : float
+        Where that is, and over what distance it falls; flat if infinite.
+    degrees : float
+        Of the law of the noise, which is Student's; normal if infinite.
+    smallest_scale : float
+        Noise is never taken to be smaller: the resolution of the response.
+    outlier_degrees : float
+        Of Student's law of the background; normal if infinite.
+    """
+
+    thetas: Floats
+    scale: Floats
+    share: Floats
+    log_background: float
+    middle: float = 0.0
+    width: float = np.inf
+    degrees: float = np.inf
+    smallest_scale: float = SMALLEST_SCALE
+    outlier_degrees: float = BACKGROUND_DEGREES
+
+    def log_outlier(self, y: Floats) -> Floats | float:
+        """Return the log density of standardised responses of rows that belong nowhere."""
+        if np.isinf(self.width):
+            return max(self.log_background, NEVER)
+        distance = (y - self.middle) / self.width
+        return self.log_background + fall_of_background(distance, self.outlier_degrees)
+
+    @property
+    def background_share(self) -> float:
+        """Share of rows that belong to no component; never zero."""
+        return max(1.0 - float(self.share.sum()), 1e-12)
+
+    def sorted(self) -> Law:
+        """Put the components in order of share, largest first."""
+        return self.pick(np.argsort(-self.share, kind="stable"))
+
+    def pick(self, index: Indices) -> Law:
+        """Keep some components."""
+        return replace(
+            self, thetas=self.thetas[index], scale=self.scale[index], share=self.share[index]
+        )
+
+
+def without_outliers(law: Law) -> Law:
+    """Return the law of a mixture to which every row belongs."""
+    share = law.share / law.share.sum()
+    return replace(law, share=share, log_background=-np.inf, width=np.inf)
+
+
+@dataclass(frozen=True)
+class MixtureSums:
+    """Sums over all rows, by their shares in each component.
+
+    Attributes
+    ----------
+    sums : tuple of RowSums
+        One per component, with residuals at its coefficients.
+    size, square : ndarray of shape (m,)
+        Rows (by weight) of each component, and their squared residuals.
+    log_gain : float
+        Log-likelihood of the standardised responses.
+    doubt : ndarray of shape (m, p, p) or None
+        The part of each Gram matrix that says nothing about the coefficients, because it is not
+        certain that its rows belong to the component (Louis 1982); None if not asked for.
+    shared_doubt : ndarray of shape (m, 2) or None
+        How much doubt there is, and how much of it ties components to each other: rows that may
+        belong to either and lie on the same side of both. (On different sides of the two as often
+        as not, they say nothing of the one that depends on the other.)
+    """
+
+    sums: tuple[RowSums, ...]
+    size: Floats
+    square: Floats
+    log_gain: float
+    doubt: Floats | None = None
+    shared_doubt: Floats | None = None
+
+    def pick(self, index: Indices) -> MixtureSums:
+        """Keep some components, in a given order."""
+        return replace(
+            self,
+            sums=tuple(self.sums[i] for i in index),
+            size=self.size[index],
+            square=self.square[index],
+            doubt=None if self.doubt is None else self.doubt[index],
+            shared_doubt=None if self.shared_doubt is None else self.shared_doubt[index],
+        )
+
+    def __add__(self, other: MixtureSums) -> MixtureSums:
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return MixtureSums(*(combine(a, b) for a, b in pairs))
+
+
+def mixture_sums(
+    engine: Engine, law: Law, *, with_doubt: bool = False, power: float = 1.0
+) -> MixtureSums:
+    """Sum over the rows of each component, every row by its posterior share.
+
+    ``power`` raises the weights of the rows: the variance of a weighted sum has their squares.
+    """
+    return engine.fold(_block_sums, law, with_doubt, power)
+
+
+def labelled_sums(
+    engine: Engine,
+    law: Law,
+    labelling: Labelling,
+    keeper: Keeper | None = None,
+    power: float = 1.0,
+) -> MixtureSums:
+    """Sum over the rows of each component, every row by its label.
+
+    With a keeper, the one row that is kept in part counts in part.
+    """
+    return engine.fold(_block_labelled, law, labelling, keeper, power)
+
+
+def nearest(block: MemoryEngine, law: Law) -> tuple[Labels, Floats]:
+    """Find each row's likeliest component, and its log odds over a row of the background."""
+    n = block.problem.n_rows
+    labels, odds = np.empty(n, dtype=np.int64), np.empty(n)
+    reader = _Reader(block, law)
+    for rows in block.chunks():
+        residuals = reader.residuals(rows, block.readable(rows))
+        joint = _log_joint(residuals, law, reader.responses(rows))[0]
+        np.argmax(joint[:-1], axis=0, out=labels[rows])
+        np.subtract(joint[:-1].max(axis=0), joint[-1], out=odds[rows])
+    return labels, odds
+
+
+class _Reader:
+    """Residuals of chunks at every component, from rows as they can be read fastest."""
+
+    def __init__(self, block: MemoryEngine, law: Law) -> None:
+        frame = block.problem
+        slopes, constants = block.slopes(law.thetas)
+        self.slopes = np.ascontiguousarray(slopes.T)
+        self.shift = constants - slopes @ block.offset
+        self.shift = (self.shift + frame.target_center / frame.target_scale)[:, None]
+        self.y, self.unit = frame.y, 1.0 / frame.target_scale
+        self.center = frame.target_center
+
+    def responses(self, rows: slice) -> Floats:
+        """Return the standardised responses of a chunk."""
+        return np.asarray((self.y[rows] - self.center) * self.unit)
+
+    def residuals(self, rows: slice, values: Floats) -> Floats:
+        """Return the residuals of a chunk, (m, c)."""
+        predicted = np.ascontiguousarray((values @ self.slopes).T)
+        predicted += self.shift
+        return np.subtract(self.y[rows] * self.unit, predicted, out=predicted)
+
+
+def _log_joint(residuals: Floats, law: Law, y: Floats) -> tuple[Floats, Floats | None]:
+    """Log of share times density, (m + 1, c), the background's last; and weights in heavy tails."""
+    scaled = residuals * (1.0 / law.scale[:, None])
+    np.square(scaled, out=scaled)
+    log_kernel, tail, _ = NoiseLaw(law.degrees).kernel(scaled)
+    joint = np.empty((len(residuals) + 1, residuals.shape[1]))
+    height = np.log(law.share) - np.log(law.scale) - LOG_ROOT_2PI
+    np.add(log_kernel, height[:, None], out=joint[:-1])
+    joint[-1] = np.log(law.background_share) + law.log_outlier(y)
+    return joint, tail
+
+
+class _Sums:
+    """Sums of one block on their way, with a constant first column whether it is used or not."""
+
+    def __init__(self, block: MemoryEngine, law: Law, *, with_doubt: bool) -> None:
+        m, p = len(law.scale), block.problem.n_features + 1
+        self.block, self.law = block, law
+        self.gram, self.moment = np.zeros((m, p, p)), np.zeros((m, p))
+        self.doubt = np.zeros((m, p, p)) if with_doubt else None
+        self.shared = np.zeros((m, 2)) if with_doubt else None
+        self.size, self.mass, self.square, self.gain = np.zeros(m), np.zeros(m), np.zeros(m), 0.0
+
+    def add(
+        self, j: int, values: Floats, residuals: Floats, weights: Floats, size: float | None = None
+    ) -> Floats:
+        """Add rows to a component; multiply them by the roots of their weights on the way.
+
+        ``size`` is how many rows they count for, if not the sum of their weights.
+        """
+        roots = np.sqrt(weights)
+        # A matrix times its own transpose costs half of any other product.
+        values *= roots[:, None]
+        near = residuals * roots
+        self.gram[j, 1:, 1:] += values.T @ values
+        self.gram[j, 0, 1:] += roots @ values
+        self.moment[j, 1:] += near @ values
+        self.moment[j, 0] += near @ roots
+        self.mass[j] += weights.sum()
+        self.size[j] += weights.sum() if size is None else size
+        self.square[j] += float(near @ near)
+        return values
+
+    def add_doubt(
+        self, j: int, rooted: Floats, roots: Floats, unsure: Floats, other: Floats
+    ) -> None:
+        """Add what rows of a component do not say, because they may belong elsewhere.
+
+        ``unsure`` is the doubt about each row, ``other`` the part that ties it to other components.
+        """
+        assert self.doubt is not None
+        assert self.shared is not None
+        rows = np.flatnonzero(unsure > CERTAIN)
+        weight = np.square(roots[rows])
+        self.shared[j] += weight @ unsure[rows], weight @ other[rows]
+        factor = np.sqrt(unsure[rows])
+        half, first = rooted[rows] * factor[:, None], roots[rows] * factor
+        self.doubt[j, 1:, 1:] += half.T @ half
+        self.doubt[j, 0, 1:] += first @ half
+        self.doubt[j, 0, 0] += first @ first
+
+    def done(self) -> MixtureSums:
+        """Scale the sums, and leave the constant column out where there is no intercept."""
+        frame, offset = self.block.problem, self.block.offset
+        inverse = np.concatenate([[1.0], 1.0 / frame.scale])
+        keep = slice(1 - int(frame.fit_intercept), None)
+        self.gram[:, 0, 0] = self.mass
+        for matrix in (self.gram, self.doubt):
+            if matrix is not None:
+                _centre(matrix, offset)
+                matrix *= inverse[:, None] * inverse
+        self.moment[:, 1:] -= self.moment[:, :1] * offset
+        moment = (self.moment * inverse)[:, keep]
+        gram = self.gram[:, keep, keep]
+        doubt = None if self.doubt is None else self.doubt[:, keep, keep]
+        sums = tuple(RowSums(gram[j], moment[j]) for j in range(len(gram)))
+        return MixtureSums(sums, self.size, self.square, self.gain, doubt, self.shared)
+
+
+def _centre(gram: Floats, offset: Floats) -> None:
+    """Turn sums of rows with a constant into those of rows from which an offset was taken."""
+    for matrix in gram:
+        sums, mass = matrix[0, 1:], matrix[0, 0]
+        cross = np.outer(sums, offset)
+        matrix[1:, 1:] += mass * np.outer(offset, offset) - cross - cross.T
+        sums -= mass * offset
+        matrix[1:, 0] = sums
+
+
+def _block_sums(block: MemoryEngine, law: Law, with_doubt: bool, power: float) -> MixtureSums:
+    sums = _Sums(block, law, with_doubt=with_doubt)
+    row_weights = block.problem.weights
+    reader = _Reader(block, law)
+    for rows in block.chunks():
+        values = block.readable(rows)
+        residuals = reader.residuals(rows, values)
+        joint, tail = _log_joint(residuals, law, reader.responses(rows))
+        posterior, log_total = normalise(joint)
+        weights = None if row_weights is None else row_weights[rows] ** power
+        sums.gain += float(log_total.sum() if weights is None else log_total @ weights)
+        pull = np.einsum("jc,jc,j->c", posterior[:-1], residuals, 1 / law.scale)
+        for j in range(len(law.scale)):
+            members = np.flatnonzero(posterior[j] > MEMBER)
+            share, near = posterior[j, members], residuals[j, members]
+            weight = share if weights is None else share * weights[members]
+            size = float(weight.sum())
+            if tail is not None:
+                weight = weight * tail[j, members]
+            rooted = sums.add(j, values.take(members, axis=0), near, weight, size)
+            if with_doubt:
+                far = near / law.scale[j]
+                other = (pull[members] - share * far) * far
+                sums.add_doubt(j, rooted, np.sqrt(weight), (1 - share) * far**2, other)
+    return sums.done()
+
+
+def _block_labelled(
+    block: MemoryEngine, law: Law, labelling: Labelling, keeper: Keeper | None, power: float
+) -> MixtureSums:
+    sums = _Sums(block, law, with_doubt=False)
+    labels = labelling(block)
+    row_weights = block.problem.weights if keeper is None else keeper.weights(block)
+    reader = _Reader(block, law)
+    for rows in block.chunks():
+        values = block.readable(rows)
+        residuals = reader.residuals(rows, values)
+        for j in range(len(law.scale)):
+            members = np.flatnonzero(labels[rows] == j)
+            weight = np.ones(members.size)
+            if row_weights is not None:
+                weight = row_weights[rows][members] ** power
+            sums.add(j, values.take(members, axis=0), residuals[j, members], weight)
+    return sums.done()

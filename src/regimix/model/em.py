@@ -1,0 +1,524 @@
+"""A mixture of regressions with a background on rows in memory: responsibilities, fits, the score.
+
+The score is a lower bound of the log evidence, in nats: the posterior is approximated by
+q(labels) q(shares) and, for each component, q(coefficients, noise). Rounds never lower it. Every
+decision of a search is a difference of scores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import digamma, gammaln
+
+from regimix.model.background import (
+    FIRST_LAW,
+    LOG_PRIOR,
+    NORMAL_LAW,
+    ROOT_8,
+    STUDENT_LAW,
+    WIDTHS,
+    fall_of_background,
+)
+from regimix.model.evidence import Sums, posterior
+from regimix.model.noise import NORMAL, NoiseLaw
+from regimix.model.rows import Rows
+
+__all__ = [
+    "REGIME_GAIN",
+    "Fitted",
+    "Parameters",
+    "empty",
+    "evaluate",
+    "expect",
+    "from_labels",
+    "join",
+    "normalise",
+    "point_of",
+    "refit",
+    "responsibilities",
+    "scores_without",
+    "squares_of",
+    "union_losses",
+]
+
+Floats = NDArray[np.float64]
+
+LOG_ROOT_2PI = 0.9189385332046727
+# No share is ever taken to be zero: its logarithm is needed. That of a background which is ruled
+# out is as good as infinite, and times zero it is zero.
+SMALLEST_SHARE = 1e-12
+NEVER = -1e290
+# Rows with a smaller responsibility do not enter the sums of a component.
+MEMBER = 1e-4
+# With more rows for each coefficient in every component, what is not known of the coefficients is
+# the same for all rows (on average; it is at most a tenth of a squared residual).
+MANY_ROWS = 10.0
+# Rounds end when all further ones are foreseen to gain less than this many nats.
+SETTLED = 0.05
+# Each regime is 20 times less likely a priori than none: what it must gain, in nats.
+REGIME_GAIN = 3.0
+# From so many outliers on, their law may have a scale of its own.
+MANY_OUTLIERS = 10.0
+# Rounds in which shares settle while components stay as they are.
+SHARE_ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Components of a mixture, as points or with what is not known about them.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (m, width)
+    precision, log_precision : ndarray of shape (m,)
+        1 / noise² and its logarithm, or their means.
+    log_share : ndarray of shape (m + 1,)
+        Logarithms of the shares, or their means; the background's last.
+    factor : ndarray of shape (m, width, width) or None
+        Uncertainty of the coefficients (see ``Posterior``); None for points.
+    origin : tuple of str
+        The source that proposed each component.
+    noise : NoiseLaw
+    outlier_law, outlier_scale : int, float
+        Which of the backgrounds, and its scale if that is free.
+    """
+
+    coef: Floats
+    precision: Floats
+    log_precision: Floats
+    log_share: Floats
+    origin: tuple[str, ...]
+    factor: Floats | None = None
+    noise: NoiseLaw = NORMAL
+    outlier_law: int = FIRST_LAW
+    outlier_scale: float = 1.0
+
+    @classmethod
+    def point(
+        cls,
+        coef: Floats,
+        scale: Floats,
+        share: Floats,
+        origin: tuple[str, ...],
+        noise: NoiseLaw = NORMAL,
+        outlier_law: int = FIRST_LAW,
+        outlier_scale: float = 1.0,
+    ) -> Parameters:
+        """Make parameters of coefficients, noise deviations and shares; the rest is background."""
+        rest = max(1.0 - float(share.sum()), SMALLEST_SHARE)
+        log_precision = -2.0 * np.log(scale)
+        log_share = np.log(np.append(np.maximum(share, SMALLEST_SHARE), rest))
+        return cls(
+            coef,
+            np.exp(log_precision),
+            log_precision,
+            log_share,
+            origin,
+            None,
+            noise,
+            outlier_law,
+            outlier_scale,
+        )
+
+    @property
+    def m(self) -> int:
+        """Number of components."""
+        return len(self.precision)
+
+    @property
+    def scale(self) -> Floats:
+        """Noise deviations."""
+        return np.asarray(1.0 / np.sqrt(self.precision))
+
+    @property
+    def share(self) -> Floats:
+        """Shares of the components."""
+        share = np.exp(self.log_share)
+        return np.asarray(share[:-1] / share.sum())
+
+    @property
+    def background(self) -> float:
+        """Share of rows that belong to no component."""
+        return 1.0 - float(self.share.sum())
+
+    def pick(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> Parameters:
+        """Keep the components that a mask or an index names; shares are not renormalised."""
+        index = np.arange(self.m)[which]
+        return replace(
+            self,
+            coef=self.coef[index],
+            precision=self.precision[index],
+            log_precision=self.log_precision[index],
+            log_share=self.log_share[np.append(index, self.m)],
+            origin=tuple(self.origin[i] for i in index),
+            factor=None if self.factor is None else self.factor[index],
+        )
+
+    def with_shares(self, factor: float) -> Parameters:
+        """Return the model with its shares multiplied, as for more or fewer rows around it."""
+        share = self.share * factor
+        share = share * min(1.0, 0.98 / max(float(share.sum()), 1e-300))
+        rest = max(1.0 - float(share.sum()), SMALLEST_SHARE)
+        return replace(self, log_share=np.log(np.append(np.maximum(share, SMALLEST_SHARE), rest)))
+
+
+def empty(width: int, noise: NoiseLaw = NORMAL) -> Parameters:
+    """Return the model in which the background holds every row."""
+    none = np.empty(0)
+    return Parameters(np.empty((0, width)), none, none, np.zeros(1), (), None, noise)
+
+
+def join(first: Parameters, second: Parameters) -> Parameters:
+    """Put the components of two models side by side, as points."""
+    share = np.concatenate([first.share, second.share])
+    share *= min(1.0, 0.99 / max(float(share.sum()), 1e-300))
+    return Parameters.point(
+        np.vstack([first.coef, second.coef]),
+        np.concatenate([first.scale, second.scale]),
+        share,
+        first.origin + second.origin,
+        first.noise,
+        first.outlier_law,
+        first.outlier_scale,
+    )
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A model with its responsibilities on some rows and its score there.
+
+    Attributes
+    ----------
+    model : Parameters
+    posterior : ndarray of shape (m + 1, n)
+        Responsibilities; the last row is the background's.
+    sums : Sums
+        Over the rows of each component, by these responsibilities.
+    log_evidence : ndarray of shape (m,)
+        Of the rows of each component, given that they are its own.
+    score : float
+        Lower bound of the log evidence of all responses, in nats.
+    base : Parameters
+        Whose responsibilities these are: ``evaluate`` makes the same of it, to the last bit.
+    """
+
+    model: Parameters
+    posterior: Floats
+    sums: Sums
+    log_evidence: Floats
+    score: float
+    base: Parameters
+
+    @property
+    def divergence(self) -> Floats:
+        """How far the posterior of each component is from its prior, in nats, (m,)."""
+        model, sums = self.model, self.sums.at(self.model.coef)
+        squares = model.precision * sums.square
+        if model.factor is not None:
+            squares += np.einsum("jab,jbc,jac->j", sums.gram, model.factor, model.factor)
+        likely = 0.5 * self.sums.size * (model.log_precision - 2 * LOG_ROOT_2PI) - 0.5 * squares
+        return np.asarray(likely - self.log_evidence)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What an E-step hands to the M-step.
+
+    Attributes
+    ----------
+    posterior : ndarray of shape (m + 1, n)
+    bound : float
+        Entropy of the responsibilities, plus what heavy tails contribute.
+    residual : ndarray of shape (m, n)
+    tail : ndarray of shape (m, n) or None
+        How much of its responsibility a row keeps in the fit: less in heavy tails. None: all.
+    """
+
+    posterior: Floats
+    bound: float
+    residual: Floats
+    tail: Floats | None = None
+
+
+def squares_of(rows: Rows, model: Parameters) -> tuple[Floats, Floats]:
+    """Return residuals, and their mean squares in units of the noise; (m, n) each."""
+    residual = rows.y - model.coef @ rows.design.T
+    squares = residual**2
+    squares *= model.precision[:, None]
+    if model.factor is not None:
+        for j, factor in enumerate(model.factor):
+            wide = rows.design @ factor
+            squares[j] += np.einsum("ij,ij->i", wide, wide)
+    return residual, squares
+
+
+def log_outliers(rows: Rows, law: int, scale: float) -> Floats:
+    """Return the log density of every response under a background, (n,)."""
+    if law < NORMAL_LAW:
+        return np.asarray(rows.outlier_laws[law])
+    distance = (rows.y - rows.middle) / scale
+    if law == NORMAL_LAW:
+        return np.asarray(fall_of_background(distance, np.inf) - np.log(scale) - LOG_ROOT_2PI)
+    return np.asarray(fall_of_background(distance) - np.log(ROOT_8 * scale))
+
+
+def _log_densities(rows: Rows, model: Parameters, log_kernel: Floats) -> Floats:
+    """Return log densities of every row under every component and the background, (m + 1, n)."""
+    out = np.empty((model.m + 1, rows.n))
+    np.add(log_kernel, (0.5 * model.log_precision - LOG_ROOT_2PI)[:, None], out=out[:-1])
+    out[-1] = NEVER
+    if rows.outliers:
+        out[-1] = log_outliers(rows, model.outlier_law, model.outlier_scale)
+    return out
+
+
+def normalise(log_odds: Floats) -> tuple[Floats, Floats]:
+    """Return responsibilities, and the logarithm of what they were divided by."""
+    top = log_odds.max(axis=0)
+    odds = np.exp(log_odds - top)
+    total = odds.sum(axis=0)
+    odds /= total
+    return odds, top + np.log(total)
+
+
+def responsibilities(rows: Rows, model: Parameters) -> tuple[Floats, Floats]:
+    """Return the probability of each component for each row, and the log density of the row."""
+    log_kernel = model.noise.kernel(squares_of(rows, model)[1])[0]
+    return normalise(_log_densities(rows, model, log_kernel) + model.log_share[:, None])
+
+
+def expect(rows: Rows, model: Parameters) -> Expected:
+    """Make the E-step: the probability of each component for each row, given its response."""
+    if model.m == 0:
+        return Expected(np.ones((1, rows.n)), 0.0, np.empty((0, rows.n)))
+    residual, squares = squares_of(rows, model)
+    log_kernel, tail, slack = model.noise.kernel(squares)
+    log_odds = _log_densities(rows, model, log_kernel)
+    log_odds += model.log_share[:, None]
+    odds, log_total = normalise(log_odds)
+    inside = log_total - np.einsum("ji,ji->i", odds, log_odds)  # entropy
+    if slack is not None:
+        inside += np.einsum("ji,ji->i", odds[:-1], slack)
+    return Expected(odds, float(rows.weights @ inside), residual, tail)
+
+
+def sums_of(rows: Rows, coef: Floats, seen: Expected) -> Sums:
+    """Sum over the rows of each component, by responsibility."""
+    m, width = coef.shape
+    size = seen.posterior[:m] @ rows.weights
+    gram, moment, square = np.empty((m, width, width)), np.empty((m, width)), np.empty(m)
+    for j in range(m):
+        members = np.flatnonzero(seen.posterior[j] > MEMBER)
+        weight = seen.posterior[j, members] * rows.weights[members]
+        if seen.tail is not None:
+            weight = weight * seen.tail[j, members]
+        root = np.sqrt(weight)
+        block = rows.design[members] * root[:, None]
+        near = seen.residual[j, members] * root
+        gram[j], moment[j], square[j] = block.T @ block, near @ block, near @ near
+    return Sums(size, gram, moment, square, coef)
+
+
+def maximise(rows: Rows, model: Parameters, seen: Expected) -> Fitted:
+    """Make the M-step: the posterior of every component and of the shares, given the rows."""
+    sums = sums_of(rows, model.coef, seen)
+    law, outlier_scale, bound = _choose_law(rows, seen.posterior[-1])
+    bound += seen.bound
+    if model.m == 0:
+        new = replace(model, outlier_law=law, outlier_scale=outlier_scale)
+        return Fitted(new, seen.posterior, sums, np.empty(0), bound, model)
+    found = posterior(sums, rows.prior)
+    factor: Floats | None = found.factor
+    log_precision = found.log_precision
+    if float(sums.size.min()) > MANY_ROWS * rows.width:
+        # Every row then knows its regime about as well as the mean row does.
+        spread = np.einsum("jab,jbc,jac->j", sums.gram, found.factor, found.factor)
+        factor, log_precision = None, log_precision - spread / sums.size
+    new = replace(
+        model,
+        coef=found.coef,
+        precision=found.precision,
+        log_precision=log_precision,
+        factor=factor,
+        log_share=log_shares(rows, sums.size),
+        outlier_law=law,
+        outlier_scale=outlier_scale,
+    )
+    score = bound + float(found.log_evidence.sum()) + shares_evidence(rows, sums.size)
+    return Fitted(new, seen.posterior, sums, found.log_evidence, score, model)
+
+
+def _choose_law(rows: Rows, outlier: Floats) -> tuple[int, float, float]:
+    """Choose the background that suits its rows, with its scale; and what it adds to the score."""
+    if not rows.outliers:
+        return FIRST_LAW, 1.0, 0.0
+    weight = outlier * rows.weights
+    worth = rows.outlier_laws @ weight + LOG_PRIOR
+    law, held = int(np.argmax(worth)), float(weight.sum())
+    best = (law, 1.0, float(worth[law]))
+    if held < MANY_OUTLIERS:
+        return best
+    squares, narrowest = (rows.y - rows.middle) ** 2, float(WIDTHS[0]) * rows.width_of_y
+    normal = np.sqrt(float(weight @ squares) / held)
+    student = float(WIDTHS[law]) * rows.width_of_y
+    for _ in range(SHARE_ROUNDS):
+        # EM for the scale of Student's law: far rows count less.
+        far = 2.0 + squares / max(student, narrowest) ** 2
+        student = np.sqrt(float(weight @ (3.0 * squares / far)) / held)
+    for law, scale in ((NORMAL_LAW, normal), (STUDENT_LAW, student)):
+        scale = max(float(scale), narrowest)
+        value = float(weight @ log_outliers(rows, law, scale)) + _free_price(held)
+        if value > best[2]:
+            best = (law, scale, value)
+    return best
+
+
+def _free_price(held: float) -> float:
+    """Return the log prior of a background of free scale: as rare as the others, scale unknown."""
+    return float(LOG_PRIOR.min() - 0.5 * np.log1p(held))
+
+
+def _counts(rows: Rows, size: Floats) -> Floats:
+    """Append the rows of the background, if there may be any."""
+    return np.append(size, max(rows.mass - float(size.sum()), 0.0)) if rows.outliers else size
+
+
+def log_shares(rows: Rows, size: Floats) -> Floats:
+    """Return the mean logarithms of the shares, uniform a priori; the background's last."""
+    counts = _counts(rows, size)
+    logs = digamma(1.0 + counts) - digamma(rows.mass + counts.size)
+    return np.asarray(logs if rows.outliers else np.append(logs, NEVER))
+
+
+def shares_evidence(rows: Rows, size: Floats) -> float:
+    """Log probability of the labels, shares integrated out, and of the number of components.
+
+    Components may come in any order.
+    """
+    counts = _counts(rows, size)
+    total = gammaln(1.0 + counts).sum() - gammaln(counts.size + rows.mass) + gammaln(counts.size)
+    return float(total + gammaln(size.size + 1.0) - REGIME_GAIN * size.size)
+
+
+def evaluate(rows: Rows, model: Parameters) -> Fitted:
+    """Make one round from a model: E-step, M-step and score."""
+    return maximise(rows, model, expect(rows, model))
+
+
+def refit(rows: Rows, model: Parameters, rounds: int, *, settled: float = SETTLED) -> Fitted:
+    """Run rounds until all further ones are foreseen to gain less than ``settled`` nats."""
+    fitted, gained = evaluate(rows, model), np.inf
+    for _ in range(rounds - 1):
+        if fitted.model.m == 0:
+            break
+        before, earlier = fitted.score, gained
+        fitted = evaluate(rows, fitted.model)
+        gained = fitted.score - before
+        if _left_to_gain(earlier, gained) < settled:
+            break
+    return fitted
+
+
+def _left_to_gain(before: float, gained: float) -> float:
+    """Foresee what further rounds gain: they close in by the same factor every round."""
+    if not np.isfinite(before) or gained >= before:
+        return max(abs(gained), 0.0)
+    return max(gained, gained**2 / (before - gained))
+
+
+def from_labels(rows: Rows, posterior: Floats, model: Parameters) -> Fitted:
+    """Fit components to given responsibilities."""
+    residual = rows.y - model.coef @ rows.design.T
+    entropy = -np.where(posterior > 0, posterior * np.log(np.maximum(posterior, 1e-300)), 0.0)
+    bound = float(rows.weights @ entropy.sum(axis=0))
+    return maximise(rows, model, Expected(posterior, bound, residual))
+
+
+def point_of(rows: Rows, fitted: Fitted) -> Parameters:
+    """Return the plain fit to the rows of each component: least squares by responsibility.
+
+    The prior, which decided between models, does not enter: coefficients and noise are what a
+    textbook would give for these rows.
+    """
+    model, sums = fitted.model, fitted.sums
+    coef, scale = model.coef.copy(), model.scale
+    for j in range(model.m):
+        # Among all solutions of too few rows, the one nearest to the posterior's.
+        here = sums.pick(j).at(model.coef[j])
+        step, _, rank, _ = np.linalg.lstsq(here.gram, here.moment, rcond=1e-12)
+        if sums.size[j] > rank:
+            coef[j] += step
+            rest = max(float(here.square - step @ here.moment), 0.0)
+            scale[j] = np.sqrt(rest / (sums.size[j] - rank))
+    scale = np.maximum(scale, rows.smallest_scale)
+    share = sums.size / rows.mass
+    return Parameters.point(
+        coef, scale, share, model.origin, model.noise, model.outlier_law, model.outlier_scale
+    )
+
+
+def scores_without(rows: Rows, fitted: Fitted) -> Floats:
+    """Score the model without each of its components; the others stay, shares settle, (m,)."""
+    model, divergence = fitted.model, fitted.divergence
+    log_kernel = model.noise.kernel(squares_of(rows, model)[1])[0]
+    density = _log_densities(rows, model, log_kernel)
+    return np.array(
+        [
+            _score_of_others(rows, fitted, density, divergence, np.arange(model.m) != j)
+            for j in range(model.m)
+        ]
+    )
+
+
+def _score_of_others(
+    rows: Rows, fitted: Fitted, density: Floats, divergence: Floats, keep: NDArray[np.bool_]
+) -> float:
+    """Score some components as they are: likelihood less divergences."""
+    some = density[np.append(keep, True)]
+    size = fitted.sums.size[keep]
+    size = size * (rows.mass / max(float(_counts(rows, fitted.sums.size).sum()), 1e-300))
+    log_total = np.zeros(rows.n)
+    for _ in range(SHARE_ROUNDS):
+        odds, log_total = normalise(some + log_shares(rows, size)[:, None])
+        before, size = size, odds[:-1] @ rows.weights
+    # The law of the shares is that of the counts before the last look.
+    counts, logs = _counts(rows, before), log_shares(rows, before)[: before.size + rows.outliers]
+    labels = shares_evidence(rows, before) - float(counts @ logs)
+    law = 0.0
+    if rows.outliers:
+        free = fitted.model.outlier_law >= NORMAL_LAW
+        held = max(rows.mass - float(size.sum()), 0.0)
+        law = _free_price(held) if free else float(LOG_PRIOR[fitted.model.outlier_law])
+    return float(rows.weights @ log_total) + labels + law - float(divergence[keep].sum())
+
+
+def union_losses(rows: Rows, fitted: Fitted) -> list[tuple[int, int, float]]:
+    """Return pairs of components with what the score loses when they become one, cheapest first.
+
+    Sums add, so the evidence of a union is exact for the responsibilities as they are. Rows that
+    were in doubt between the two no longer are.
+    """
+    size = fitted.sums.size
+    first, second = np.triu_indices(fitted.model.m, 1)
+    if not first.size:
+        return []
+    joint = posterior(fitted.sums.pick(first) + fitted.sums.pick(second), rows.prior)
+    whole = shares_evidence(rows, size)
+    losses = []
+    for j, k, log_evidence in zip(first, second, joint.log_evidence, strict=True):
+        united = np.append(np.delete(size, [j, k]), size[j] + size[k])
+        parts = fitted.log_evidence[j] + fitted.log_evidence[k] - float(log_evidence)
+        doubt = _doubt_between(rows, fitted.posterior[j], fitted.posterior[k])
+        losses.append((int(j), int(k), parts + doubt + whole - shares_evidence(rows, united)))
+    return sorted(losses, key=lambda pair: pair[2])
+
+
+def _doubt_between(rows: Rows, first: Floats, second: Floats) -> float:
+    """Entropy of telling two components apart."""
+    both = first + second
+    some = np.flatnonzero(np.minimum(first, second) > 1e-12)
+    a, b, both = first[some], second[some], both[some]
+    return float(rows.weights[some] @ (both * np.log(both) - a * np.log(a) - b * np.log(b)))

@@ -1,0 +1,257 @@
+"""EM on all rows: usually one round; an estimate of the remaining gain decides on more.
+
+A round of EM takes away a part of the error: all but the share of the information that is missing
+because rows may belong elsewhere. That share is summed in the same pass (Louis 1982), so what is
+left to gain after a round is known without another look at the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regimix.engines.base import Engine, RowSums
+from regimix.engines.parts import PassStopped
+from regimix.model.blocks import SMALLEST_SCALE, Law, MixtureSums, mixture_sums
+from regimix.trimmed.gram import NormalEquations
+
+__all__ = ["LARGEST_SUMS", "SMALLEST_SCALE", "Begun", "Polished", "maximised", "polish", "refit"]
+
+Floats = NDArray[np.float64]
+
+ROUNDS = 40
+# A round that leaves less than this to gain, per square root of the rows, is the last.
+LEFT = 1e-3
+# Steps are not added up to more than so many.
+LONGEST_STRIDE = 100.0
+# Components share their doubtful rows: errors of one are errors of another, so that what a round
+# leaves may be twice what each of them knows by itself.
+SHARED_DOUBT = 2.0
+# Components that miss more than this of their information are not clear of each other: there rounds
+# go on until what one gains is so many times less than what may be left.
+CLEAR = 0.1
+FURTHER = 10.0
+# Sums of a pass: at most this many numbers (512 MiB). Of wider tables doubt is not summed.
+LARGEST_SUMS = 1 << 26
+# Of the information in a direction, no more than this is taken to be missing.
+MOST_MISSING = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class Polished:
+    """Where EM ended.
+
+    Attributes
+    ----------
+    law : Law
+    sums : MixtureSums or None
+        Sums over the rows with residuals at the law, their shares those of the round before; None
+        without a round, or without doubt.
+    stopped : str or None
+        Why the rows could not be looked at until the end.
+    settled : bool
+        Whether next to nothing is left to gain; rounds may have run out.
+    """
+
+    law: Law
+    sums: MixtureSums | None = None
+    stopped: str | None = None
+    settled: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Begun:
+    """Where a round of EM begins: from here the rest can be done again, to the last bit.
+
+    Attributes
+    ----------
+    law : Law
+    step : int
+        Rounds before this one.
+    gains : tuple of float
+        Log-likelihoods of the rounds before.
+    path : tuple of Law
+        Where the last rounds came through.
+    landing : Law or None
+        Where EM had come to before it leapt here; None if it did not leap.
+    """
+
+    law: Law
+    step: int = 0
+    gains: tuple[float, ...] = (-np.inf,)
+    path: tuple[Law, ...] = ()
+    landing: Law | None = None
+
+
+def polish(
+    engine: Engine, begun: Begun | Law, note: Callable[[Begun], None] | None = None
+) -> Polished:
+    """Run EM on all rows until next to nothing is left to gain.
+
+    ``note`` is told of every round when it begins.
+    """
+    now = begun if isinstance(begun, Begun) else Begun(begun)
+    mass, p = engine.problem.mass, engine.problem.n_columns
+    with_doubt = len(now.law.scale) * p**2 <= LARGEST_SUMS
+    polished = Polished(now.law)
+    while now.step < ROUNDS:
+        if note is not None:
+            note(now)
+        try:
+            found = mixture_sums(engine, now.law, with_doubt=with_doubt)
+        except PassStopped as stop:
+            return replace(polished, stopped=stop.reason)
+        if now.landing is not None and found.log_gain < now.gains[-1]:
+            # The leap went too far: go on from where EM itself had come to.
+            now = Begun(now.landing, now.step + 1, now.gains)
+            continue
+        new, left = _improved(now.law, found, mass, found.log_gain - now.gains[-1])
+        steps = new.thetas - now.law.thetas
+        polished = Polished(new, _advanced(found, steps) if with_doubt else None)
+        if left < LEFT * np.sqrt(mass):
+            return polished
+        now = _next(now, new, found.log_gain, mass)
+    return replace(polished, settled=False)
+
+
+def _next(now: Begun, new: Law, gain: float, mass: float) -> Begun:
+    """Begin another round; after two, where many would end (SQUAREM).
+
+    Slow directions shrink by nearly the same factor every round, so that steps can be added up.
+    """
+    step, gains = now.step + 1, (*now.gains, gain)
+    path = (*now.path, new) if now.path else (now.law, new)
+    if len(path) < 3:
+        return Begun(new, step, gains, path)
+    points = [_flat(law, new, mass) for law in path]
+    first, second = points[1] - points[0], points[2] - points[1]
+    bend = second - first
+    stride = float(np.linalg.norm(first) / max(float(np.linalg.norm(bend)), 1e-300))
+    if not 1.0 < stride < LONGEST_STRIDE:
+        return Begun(new, step, gains, path[1:])
+    point = points[0] + 2 * stride * first + stride**2 * bend
+    return Begun(_bent(point, new, mass), step, gains, landing=new)
+
+
+def _flat(law: Law, unit: Law, mass: float) -> Floats:
+    """Write a law as one vector, about in units of standard errors."""
+    size = np.sqrt(unit.share * mass)
+    slopes = law.thetas * (size / unit.scale)[:, None]
+    return np.concatenate([slopes.ravel(), np.log(law.scale) * size, np.log(law.share) * size])
+
+
+def _bent(point: Floats, unit: Law, mass: float) -> Law:
+    """Read a law from such a vector."""
+    m, p = unit.thetas.shape
+    size = np.sqrt(unit.share * mass)
+    share = np.exp(point[m * p + m :] / size)
+    return replace(
+        unit,
+        thetas=point[: m * p].reshape(m, p) * (unit.scale / size)[:, None],
+        scale=np.maximum(np.exp(point[m * p : m * p + m] / size), unit.smallest_scale),
+        share=share * min(1.0, (1 - 1e-9) / float(share.sum())),
+    )
+
+
+def maximised(law: Law, found: MixtureSums, mass: float) -> Law:
+    """Fit each component to its rows."""
+    plain = bool(np.isneginf(law.log_background))
+    whole, most = (float(found.size.sum()), 1.0) if plain else (mass, 1 - 1e-9)
+    sizes, squares = found.size.tolist(), found.square.tolist()
+    fits = [
+        refit(theta, scale, found.sums[j], sizes[j], squares[j], law.smallest_scale, plain=plain)
+        for j, (theta, scale) in enumerate(zip(law.thetas, law.scale, strict=True))
+    ]
+    return replace(
+        law,
+        thetas=np.stack([theta for theta, _ in fits]),
+        scale=np.array([scale for _, scale in fits]),
+        share=np.clip(found.size / whole, 1e-12, most),
+    )
+
+
+def refit(
+    theta: Floats,
+    scale: float,
+    sums: RowSums,
+    size: float,
+    square: float,
+    smallest: float = SMALLEST_SCALE,
+    *,
+    plain: bool = False,
+) -> tuple[Floats, float]:
+    """Solve one component's normal equations; a component of too few rows stays as it is.
+
+    Noise is corrected for the coefficients that were fitted, unless ``plain`` maximum likelihood is
+    asked for.
+    """
+    if size <= theta.size + 1:
+        return theta, scale
+    normal = NormalEquations(theta.size)
+    normal.refresh(sums)
+    solution, _ = normal.solve(theta)
+    step = solution - theta
+    left = square - float(step @ (2 * sums.moment - sums.gram @ step))
+    degrees = size if plain else size - theta.size
+    return solution, max(np.sqrt(max(left, 0.0) / degrees), smallest)
+
+
+def _advanced(found: MixtureSums, steps: Floats) -> MixtureSums:
+    """Move the residuals of sums to new coefficients."""
+    sums, square = [], found.square.copy()
+    for j, (old, step) in enumerate(zip(found.sums, steps, strict=True)):
+        moment = old.moment - old.gram @ step
+        square[j] = max(square[j] - float(step @ (old.moment + moment)), 0.0)
+        sums.append(RowSums(old.gram, moment))
+    return replace(found, sums=tuple(sums), square=square)
+
+
+def _improved(law: Law, found: MixtureSums, mass: float, gained: float) -> tuple[Law, float]:
+    """Make a round, and foresee what further ones gain.
+
+    Where components are clear of each other, what EM leaves of an error is known, and taken away
+    too: what is left then is due to the doubt that components share.
+    """
+    new = maximised(law, found, mass)
+    if found.doubt is None or found.shared_doubt is None:
+        return new, FURTHER * gained
+    left, shared, slow, most = 0.0, 0.0, 0.0, 0.0
+    thetas = new.thetas.copy()
+    for j, sums in enumerate(found.sums):
+        if found.size[j] <= len(sums.moment) + 1:
+            continue
+        step = (new.thetas[j] - law.thetas[j]) / new.scale[j]
+        rest, gain, missing = _missed(sums.gram, found.doubt[j], step)
+        thetas[j] += rest * new.scale[j]
+        all_doubt, others = found.shared_doubt[j]
+        left += gain
+        tied = min(abs(others) / max(all_doubt, 1e-300), 1.0)
+        shared += gain * (SHARED_DOUBT * (tied + missing)) ** 2
+        # Scales and shares close in as slowly as the slowest direction.
+        stretch = np.log(new.scale[j] / law.scale[j]) ** 2
+        growth = 0.5 * np.log(new.share[j] / law.share[j]) ** 2
+        slow += (SHARED_DOUBT * missing) ** 2 * float(found.size[j] * (stretch + growth))
+        most = max(most, missing)
+    if most < CLEAR:
+        return replace(new, thetas=thetas), shared + slow
+    return new, max(SHARED_DOUBT**2 * left + slow, FURTHER * gained)
+
+
+def _missed(gram: Floats, doubt: Floats, step: Floats) -> tuple[Floats, float, float]:
+    """Return what a step of EM leaves of an error, what is to gain by it, and the share missing.
+
+    In the basis where the Gram matrix is one and doubt is diagonal, an error shrinks to its share
+    that is missing; the step is the rest of it.
+    """
+    values, vectors = np.linalg.eigh(gram)
+    usable = values > 1e-12 * values[-1]
+    root = vectors[:, usable] * np.sqrt(values[usable])
+    inverse = vectors[:, usable] / np.sqrt(values[usable])
+    missing, basis = np.linalg.eigh(inverse.T @ doubt @ inverse)
+    missing = np.clip(missing, 0.0, MOST_MISSING)
+    error = missing / (1 - missing) * (basis.T @ (root.T @ step))
+    gain = 0.5 * float((1 - missing) @ error**2)
+    return inverse @ (basis @ error), gain, float(missing.max(initial=0.0))

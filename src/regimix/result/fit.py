@@ -1,0 +1,384 @@
+"""From rows to a Mixture: search on a sample, polish on all rows, translate to user units."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regimix.engines.base import Engine
+from regimix.engines.parts import PassStopped
+from regimix.engines.single import within_sums
+from regimix.errors import ParameterError
+from regimix.frame import Frame
+from regimix.model.background import BACKGROUND_DEGREES, NORMAL_LAW, ROOT_8, WIDTHS
+from regimix.model.blocks import SMALLEST_SCALE, Labelling, Law, without_outliers
+from regimix.model.em import (
+    MEMBER,
+    REGIME_GAIN,
+    Fitted,
+    Parameters,
+    evaluate,
+    point_of,
+    refit,
+    scores_without,
+)
+from regimix.model.labelling import Likeliest, Nearest
+from regimix.model.polish import Polished
+from regimix.model.rows import Rows, Units, whitened_rows
+from regimix.result.assemble import to_mixture
+from regimix.result.excerpt import excerpt_rows
+from regimix.result.mixture import Mixture
+from regimix.result.resume import ENDS, finish_checkpoint, open_checkpoint, resumed_polish
+from regimix.result.rowlaw import MOMENT_ROWS
+from regimix.search.algorithm2_rows import net_rows, search_net
+from regimix.search.checkpoint import Checkpoint
+from regimix.search.control import Control
+from regimix.search.finish import (
+    SolverMaker,
+    assign_and_trim,
+    make_exact,
+)
+from regimix.search.likelihood import most_likely
+from regimix.search.noise_law import choose_noise
+from regimix.search.partition import assign_nearest, nearest_regimes, plain_count
+from regimix.search.propose import Proposer
+from regimix.search.relation import score_of_constants
+from regimix.search.selection import Attempt, Selection
+from regimix.search.settings import Settings
+from regimix.search.single import find_single, majority
+from regimix.search.stages import complete_in_stages, first_stage, search_again
+from regimix.search.subspace import Subspace
+from regimix.threads import fitting_threads
+from regimix.trimmed.gradient import GradientSolver
+from regimix.trimmed.ilts import MAX_ITER, ExactSolver, Solver
+from regimix.trimmed.reweight import CUTOFF, consistent_scale, reweight
+from regimix.trimmed.rows import kept_mass
+
+__all__ = ["fit_mixture"]
+
+Floats = NDArray[np.float64]
+
+# The search sees at most so many rows, so many per coefficient: enough for 16 components of 50
+# rows per coefficient. Everything after it sees all rows.
+SEARCH_ROWS = 20_000
+SEARCH_ROWS_PER_COEFFICIENT = 800
+# Rounds on the search's own rows once the moves are over, until so little is left to gain (nats).
+FINAL_ROUNDS = 100
+FINAL_SETTLED = 1e-4
+# Who stopped the search by hand waits for the answer: it is what was found so far, unpolished.
+USER_WAITS = ("interrupted", "callback")
+# Subsets of rows to start a robust line from.
+ROBUST_STARTS = 32
+# Directions of a component's whitened rows with less than this share of the largest are open.
+RANK_TOLERANCE = 1e-10
+
+
+@dataclass
+class _Clock:
+    """Seconds spent in each stage."""
+
+    timings: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time a stage."""
+        begun = time.perf_counter()
+        yield
+        self.timings[name] = self.timings.get(name, 0.0) + time.perf_counter() - begun
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a search hands over, in standardised units."""
+
+    law: Law
+    origin: tuple[str, ...]
+    score: float
+    component_scores: Floats
+    attempts: tuple[Attempt, ...]
+    stopped: str
+    ranks: tuple[int, ...]
+    spectrum: Subspace | None
+    selection: Selection
+    search_evidence: tuple[float, ...]
+    nothing: bool
+
+
+def fit_mixture(engine: Engine, settings: Settings, init: Floats | None = None) -> Mixture:
+    """Find every component of the rows of an engine.
+
+    Parameters
+    ----------
+    init : ndarray of shape (k, p), optional
+        The user's own starts, standardised.
+    """
+    if settings.search == "net" and init is not None:
+        raise ParameterError(
+            'init is not used by search="net", whose starts are the points of a net; leave one '
+            "of the two out."
+        )
+    with fitting_threads(engine.problem.n_columns):
+        if settings.search == "net":
+            return _fit_net(engine, settings, _Clock())
+        return _fit_searched(engine, settings, init, _Clock())
+
+
+def _fit_searched(
+    engine: Engine, settings: Settings, init: Floats | None, clock: _Clock
+) -> Mixture:
+    """Search for the whole model on a sample, and polish it on all rows."""
+    problem = engine.problem
+    with clock.stage("sample"):
+        limit = max(SEARCH_ROWS, SEARCH_ROWS_PER_COEFFICIENT * problem.n_columns)
+        # One pass draws for the search, for the law of the rows and for the excerpt.
+        kept = excerpt_rows(problem) if settings.keep_rows else 0
+        engine.draw(max(limit, MOMENT_ROWS, kept), settings.seed)
+        sample = engine.sample(limit, settings.seed)
+        rows, units = whitened_rows(
+            sample, intercept=problem.fit_intercept, outliers=settings.outliers != 0
+        )
+        given = None if init is None else _given(rows, units.forth(init))
+        saved = open_checkpoint(engine, settings, sample, init)
+    with clock.stage("search"):
+        found = _search(rows, units, settings, given, saved)
+    with clock.stage("polish"):
+        if found.nothing:
+            law, rank = _robust(engine, units, settings)
+            found = replace(found, law=law, origin=("robust",), ranks=(rank,))
+        polished = Polished(found.law)
+        if not settings.by_label and found.stopped not in USER_WAITS:
+            # A search that may go on later may end elsewhere: rounds from here are not its own.
+            polished = resumed_polish(engine, found.law, saved if found.stopped in ENDS else None)
+        law, labelling, cut_short = _finish(engine, polished, settings)
+    stopped = cut_short or found.stopped
+    mixture = to_mixture(
+        engine,
+        law,
+        labelling,
+        settings,
+        known=polished.sums if law is polished.law else None,
+        by_component={
+            "origin": found.origin,
+            "component_evidence": found.component_scores[: len(found.origin)],
+            "ranks": found.ranks,
+        },
+        evidence=found.score,
+        attempts=found.attempts,
+        stopped=stopped,
+        timings=clock.timings,
+        spectrum=found.spectrum,
+        selection=found.selection,
+        settled=polished.settled,
+        search_evidence=found.search_evidence,
+    )
+    finish_checkpoint(saved, stopped)
+    return mixture
+
+
+def _fit_net(engine: Engine, settings: Settings, clock: _Clock) -> Mixture:
+    """Run Algorithm 2 as stated; where it accepts nothing, answer with one robust component."""
+    with clock.stage("search"):
+        # One pass draws whatever is drawn; what follows the search may have no time for more.
+        kept = excerpt_rows(engine.problem) if settings.keep_rows else 0
+        engine.draw(max(net_rows(engine.problem), kept), settings.seed)
+        saved = open_checkpoint(engine, settings)
+        found = search_net(engine, settings, _solver_maker(settings), saved)
+    law, labelling = found.law, found.labelling
+    origin = ("net",) * len(found.law.scale)
+    if not origin:
+        with clock.stage("polish"):
+            sample = engine.sample(SEARCH_ROWS, settings.seed)
+            units = whitened_rows(sample, intercept=engine.problem.fit_intercept)[1]
+            law = _robust(engine, units, settings)[0]
+            labelling, origin = Likeliest(law), ("robust",)
+    mixture = to_mixture(
+        engine,
+        law,
+        labelling,
+        settings,
+        by_component={"origin": origin},
+        # Algorithm 2 accepts by counting rows; it knows no score.
+        evidence=0.0 if found.law.scale.size else -np.inf,
+        attempts=found.attempts,
+        stopped=found.stopped,
+        timings=clock.timings,
+        spectrum=found.spectrum,
+    )
+    finish_checkpoint(saved, found.stopped, net=True)
+    return mixture
+
+
+def _search(
+    rows: Rows,
+    units: Units,
+    settings: Settings,
+    given: Parameters | None,
+    saved: Checkpoint | None = None,
+) -> _Found:
+    """Search for the whole model on the sample; polish it there."""
+    state, repeats = search_again(
+        rows,
+        lambda number: Proposer(
+            np.random.default_rng([settings.seed, number]),
+            kind=settings.subspace,
+            joint_only=settings.search == "joint",
+            n_jobs=settings.n_jobs,
+        ),
+        Control(settings),
+        n_components=settings.n_components,
+        given=given,
+        checkpoint=saved,
+    )
+    fitted, count = state.current, plain_count(settings)
+    if count is not None:
+        fitted = nearest_regimes(rows, fitted.model, count, settings.seed)
+    else:
+        if settings.n_components is None and state.stopped == "nothing improves":
+            # A given number was not chosen, and a search that was stopped must not go on here.
+            fitted = complete_in_stages(state.path, rows, fitted)
+        few = first_stage(rows)
+        fitted = choose_noise(rows, few, state.path, fitted, settings.noise, settings.n_components)
+    law = None
+    plain = settings.outliers == 0 and count is None and np.isinf(fitted.model.noise.degrees)
+    if plain and settings.n_components is not None:
+        model = most_likely(rows, fitted.model, settings.n_components, settings.seed)
+        law, fitted = _law(units, model, outliers=False), evaluate(rows, model)
+    constants = score_of_constants(rows, fitted)
+    needed = REGIME_GAIN if settings.n_components is None else 0.0
+    evidence = fitted.score - constants
+    nothing = evidence < needed
+    if law is None and count is None and not nothing and state.stopped not in USER_WAITS:
+        fitted = refit(rows, fitted.model, FINAL_ROUNDS, settled=FINAL_SETTLED)
+    selection = state.path.select(rows, fitted)
+    if nothing and settings.n_components is None:
+        selection = replace(selection, chosen=1)
+    return _Found(
+        law or _law(units, point_of(rows, fitted), outliers=rows.outliers),
+        fitted.model.origin,
+        evidence,
+        fitted.score - scores_without(rows, fitted),
+        tuple(state.attempts),
+        state.stopped,
+        _ranks(rows, fitted, first_stage(rows)),
+        state.proposer.spectrum,
+        replace(selection, evidence=selection.evidence - constants),
+        () if count is not None else tuple(score - constants for score in repeats.scores),
+        nothing and settings.n_components is None,
+    )
+
+
+def _law(units: Units, model: Parameters, *, outliers: bool = True) -> Law:
+    """Translate a model of whitened rows into standardised units."""
+    normal = model.outlier_law == NORMAL_LAW
+    root, degrees = (np.sqrt(2 * np.pi), np.inf) if normal else (ROOT_8, BACKGROUND_DEGREES)
+    width = model.outlier_scale * units.y_scale
+    if model.outlier_law < NORMAL_LAW:
+        width = units.width * float(WIDTHS[model.outlier_law])
+    law = Law(
+        units.back(model.coef),
+        model.scale * units.y_scale,
+        model.share,
+        -float(np.log(root * width)),
+        units.middle,
+        width,
+        model.noise.degrees,
+        max(units.resolution, SMALLEST_SCALE),
+        degrees,
+    )
+    return law if outliers else without_outliers(law)
+
+
+def _robust(engine: Engine, units: Units, settings: Settings) -> tuple[Law, int]:
+    """Fit one line with the highest breakdown point: the answer where there is no relation.
+
+    Returns how many of its coefficients the rows determine, too.
+    """
+    problem = engine.problem
+
+    def exact(frame: Frame, n_starts: int, mass: float) -> Solver:
+        return ExactSolver(n_starts, frame.n_columns, mass)
+
+    single = find_single(
+        engine,
+        kept_mass(majority(problem), problem),
+        given=None,
+        n_starts=ROBUST_STARTS,
+        seed=settings.seed,
+        max_iter=MAX_ITER,
+        tol=0.0,
+        make_solver=exact,
+    )
+    run = single.run
+    raw = consistent_scale(run.objective[-1], single.mass, problem.mass, run.rank)
+    final = reweight(engine, run.theta, raw)
+    within = engine.fold(within_sums, final.theta, CUTOFF * final.scale)[0]
+    share = np.array([min(max(within / problem.mass, 1e-9), 1.0)])
+    scale = np.maximum(np.array([final.scale]), max(units.resolution, SMALLEST_SCALE))
+    density = -float(np.log(ROOT_8 * units.width))
+    law = Law(final.theta[None], scale, share, density, units.middle, units.width)
+    law = replace(law, smallest_scale=max(units.resolution, SMALLEST_SCALE))
+    return law if settings.outliers != 0 else without_outliers(law), run.rank
+
+
+def _ranks(rows: Rows, fitted: Fitted, few: Rows) -> tuple[int, ...]:
+    """Return how many coefficients each component's rows determine; few may determine all."""
+    if few is not rows:
+        in_few = _ranks(few, evaluate(few, fitted.model), few)
+        if min(in_few, default=0) == rows.width:
+            return in_few
+    ranks = []
+    for posterior in fitted.posterior[:-1]:
+        members = np.flatnonzero(posterior > MEMBER)
+        block = rows.design[members] * np.sqrt(posterior[members, None])
+        values = np.linalg.eigvalsh(block.T @ block)
+        ranks.append(int(np.count_nonzero(values > RANK_TOLERANCE * values.max(initial=1e-300))))
+    return tuple(ranks)
+
+
+def _given(rows: Rows, coef: Floats) -> Parameters:
+    """Make a model of the user's starts: each as wide as the residuals nearest to it."""
+    residuals = np.abs(rows.y - coef @ rows.design.T)
+    nearest = residuals.min(axis=0)
+    scale = np.full(len(coef), max(float(np.median(nearest)), 1e-3 * rows.spread(), 1e-7))
+    return Parameters.point(
+        coef, scale, np.full(len(coef), 0.9 / len(coef)), ("given",) * len(coef)
+    )
+
+
+def _finish(
+    engine: Engine, polished: Polished, settings: Settings
+) -> tuple[Law, Labelling, str | None]:
+    """Say which row belongs where, and why that could not be found out to the end, if so.
+
+    Rows are trimmed to a given share; or components without noise are made exact.
+    """
+    law = polished.law
+    if polished.stopped is not None:
+        return law, Likeliest(law), polished.stopped
+    try:
+        if plain_count(settings) is not None:
+            return *assign_nearest(engine, law), None
+        if settings.outliers == 0:
+            return law, Nearest(law), None
+        if settings.keep is not None:
+            return *assign_and_trim(engine, law, settings.keep), None
+        make = _solver_maker(settings)
+        return *make_exact(engine, law, make, settings.max_iter, settings.tol), None
+    except PassStopped as stop:
+        return law, Likeliest(law), stop.reason
+
+
+def _solver_maker(settings: Settings) -> SolverMaker:
+    """Return what makes the inner solver that was asked for."""
+
+    def make(problem: Frame, n_starts: int, mass: float) -> Solver:
+        if settings.solver == "exact":
+            return ExactSolver(n_starts, problem.n_columns, mass)
+        return GradientSolver(problem, mass, n_starts, inner=settings.solver)
+
+    return make

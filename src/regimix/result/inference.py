@@ -1,0 +1,272 @@
+"""How sure the coefficients are: recorded at the fit, by one more pass over the rows.
+
+Errors are those of weighted least squares, every row counted by its share in the component, with
+the component's own noise: what theory says once it is known which row belongs where. Rows for which
+that is not certain say less, and how much less is known too (Louis 1982): errors are widened by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from regimix.engines.base import Engine, RowSums
+from regimix.frame import Frame
+from regimix.model.blocks import Labelling, Law, MixtureSums, labelled_sums, mixture_sums
+from regimix.model.polish import LARGEST_SUMS
+from regimix.result.rowlaw import MOST_COVARIANCE_FEATURES
+from regimix.trimmed.gram import EPSILON, RANK_ROUNDINGS
+
+__all__ = ["Inference", "infer"]
+
+Floats = NDArray[np.float64]
+
+# A coefficient depends on what the rows leave open if this part of it lies there.
+OPEN = 1e-6
+# Doubt about the rows of a component can take this part of what they say, and no more.
+MOST_DOUBT = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """Errors of the coefficients and explained variance, in the user's units.
+
+    Errors are those of least squares on the rows of each component, every row counted by its
+    responsibility, and widened where it is not certain which regime a row follows (the observed
+    information of each component, the others held fixed). With ``keep`` or ``search="net"``, which
+    fit by labels, they are conditional on the labels. In every case they take the number of regimes
+    for granted. Whole-number weights count as repetitions; relative importances enter by the
+    sandwich formula, and the rows that count are then fewer than the rows there are.
+
+    Attributes
+    ----------
+    standard_error : ndarray of shape (m, d)
+        NaN where the rows do not determine a coefficient, or are too few; ``notes`` says why.
+    intercept_error : ndarray of shape (m,)
+        NaN without an intercept.
+    degrees : ndarray of shape (m,)
+        Degrees of freedom of the noise: rows less coefficients.
+    r_squared : ndarray of shape (m,)
+        Share of the variance of the response, among the component's rows, that it explains. Without
+        an intercept, variance is about zero. NaN if the response does not vary there.
+    r_squared_overall : float
+        The same for all rows that are not outliers, each explained by its own regime: a large part
+        of it may be due to knowing the regime.
+    size : ndarray of shape (m,)
+        Rows of each component, by weight.
+    covariance : ndarray of shape (m, p, p) or None
+        Of the coefficients, then the intercept if there is one. None for tables with more than
+        ``MOST_COVARIANCE_FEATURES`` columns.
+    notes : tuple of str
+        Why a component has no errors, or not all; empty where there is nothing to say.
+    """
+
+    standard_error: Floats
+    intercept_error: Floats
+    degrees: Floats
+    r_squared: Floats
+    r_squared_overall: float
+    size: Floats
+    covariance: Floats | None = None
+    notes: tuple[str, ...] = ()
+
+
+def infer(
+    engine: Engine,
+    law: Law,
+    labelling: Labelling | None = None,
+    known: MixtureSums | None = None,
+) -> Inference | None:
+    """Find errors and explained variance of a fitted law.
+
+    Parameters
+    ----------
+    labelling : callable, optional
+        Rows count fully for the component of their label; without, by their responsibilities, and
+        doubts about them widen the errors.
+    known : MixtureSums, optional
+        The sums of such a pass, if there was one.
+
+    Returns
+    -------
+    Inference or None
+        None if the table is so wide that the sums would not fit.
+    """
+    problem = engine.problem
+    m, p = len(law.scale), problem.n_columns
+    if m * p**2 > LARGEST_SUMS:
+        return None
+    found = _sums(engine, law, labelling) if known is None else known
+    # Relative importances: the variance of a weighted sum has the squares of the weights.
+    squared = None if problem.counts else _sums(engine, law, labelling, power=2.0)
+    keep_covariance = problem.n_features <= MOST_COVARIANCE_FEATURES
+    covariance = np.full((m, p, p), np.nan) if keep_covariance else None
+    errors, degrees, notes = np.full((m, p), np.nan), np.zeros(m), []
+    for j in range(m):
+        roots, doubtful = _Roots.of(found.sums[j].gram), False
+        if found.doubt is not None:
+            roots, doubtful = roots.widened(found.doubt[j])
+        size = float(found.size[j])
+        if squared is not None:
+            size = size**2 / max(float(squared.size[j]), 1e-300)
+        degrees[j] = max(size - roots.rank, 0.0)
+        notes.append(_note(size, roots.rank, p, doubtful=doubtful))
+        if degrees[j] < 1:
+            continue
+        half = _half(problem, roots, None if squared is None else _information(squared, j))
+        half *= law.scale[j] * problem.target_scale
+        errors[j] = np.sqrt(np.einsum("ij,ij->i", half, half))
+        if covariance is not None:
+            covariance[j] = half @ half.T
+    explained, overall = _explained(problem, law, found)
+    first = int(problem.fit_intercept)
+    return Inference(
+        standard_error=errors[:, : p - first],
+        intercept_error=errors[:, -1].copy() if first else np.full(m, np.nan),
+        degrees=degrees,
+        r_squared=explained,
+        r_squared_overall=overall,
+        size=found.size,
+        covariance=covariance,
+        notes=tuple(notes),
+    )
+
+
+def _note(size: float, rank: int, p: int, *, doubtful: bool) -> str:
+    if size - rank < 1:
+        return f"no errors: {size:.3g} rows for {p} coefficient{'s' * (p != 1)}"
+    if rank < p:
+        return f"its rows determine {rank} of {p} coefficients"
+    return "errors are too small: hardly a row is certainly in this regime" if doubtful else ""
+
+
+# --- sums over the rows ---------------------------------------------------------------------------
+
+
+def _sums(engine: Engine, law: Law, labelling: Labelling | None, power: float = 1.0) -> MixtureSums:
+    """Sum over the rows of each component, by responsibility or by label."""
+    if labelling is None:
+        return mixture_sums(engine, law, with_doubt=True, power=power)
+    return labelled_sums(engine, law, labelling, power=power)
+
+
+def _information(found: MixtureSums, j: int) -> Floats:
+    gram = found.sums[j].gram
+    return gram if found.doubt is None else gram - found.doubt[j]
+
+
+# --- from sums to errors --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Roots:
+    """The inverse of a Gram matrix as ``root @ root.T``, and the directions that it leaves open."""
+
+    root: Floats
+    length: Floats
+    open: Floats
+
+    @property
+    def rank(self) -> int:
+        """Directions that the rows determine."""
+        return int(self.root.shape[1])
+
+    @classmethod
+    def of(cls, gram: Floats) -> _Roots:
+        """Invert a Gram matrix; columns are brought to equal length first."""
+        p = len(gram)
+        diagonal = np.diag(gram)
+        length = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        scaled = gram / length / length[:, None]
+        tolerance = RANK_ROUNDINGS * p * EPSILON
+        factor, info = lapack.dpotrf(scaled, lower=1, clean=1)
+        if info == 0:
+            norm = float(np.abs(scaled).sum(axis=0).max())
+            if lapack.dpocon(factor, norm, uplo="L")[0] > tolerance:
+                inverse, _ = lapack.dtrtri(factor, lower=1)
+                return cls(inverse.T / length[:, None], length, np.empty((p, 0)))
+        values, vectors = np.linalg.eigh(scaled)
+        usable = values > tolerance * max(float(values[-1]), 1.0)
+        root = vectors[:, usable] / np.sqrt(values[usable])
+        return cls(root / length[:, None], length, vectors[:, ~usable] / length[:, None])
+
+    def widened(self, doubt: Floats) -> tuple[_Roots, bool]:
+        """Take from the Gram matrix what doubtful rows do not say; tell if hardly a part is left.
+
+        No direction loses more than ``MOST_DOUBT``: beyond, the formula says nothing.
+        """
+        if not doubt.any():
+            return self, False
+        lost, vectors = np.linalg.eigh(self.root.T @ doubt @ self.root)
+        left = 1 - np.minimum(lost, MOST_DOUBT)
+        root = self.root @ (vectors / np.sqrt(left))
+        return replace(self, root=root), bool((lost > MOST_DOUBT).any())
+
+
+def _half(problem: Frame, roots: _Roots, middle: Floats | None) -> Floats:
+    """Return a matrix that times its transpose is the covariance at unit noise, in user units.
+
+    ``middle`` is what the rows say by their squared weights, where weights are not repetitions.
+    """
+    half = _to_user(problem, roots.root)
+    if middle is not None:
+        values, vectors = np.linalg.eigh(roots.root.T @ middle @ roots.root)
+        half = half @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+    if roots.open.shape[1]:
+        part = np.linalg.norm(_to_user(problem, roots.open), axis=1)
+        whole = np.linalg.norm(_to_user(problem, np.diag(1 / roots.length)), axis=1)
+        half[part > OPEN * whole] = np.nan
+    return half
+
+
+def _to_user(problem: Frame, standardised: Floats) -> Floats:
+    """Translate changes of coefficients (p, k) into the user's units, the intercept last."""
+    first = int(problem.fit_intercept)
+    slopes = standardised[first:] / problem.scale[:, None]
+    if not first:
+        return slopes
+    return np.vstack([slopes, standardised[:1] - problem.center @ slopes])
+
+
+# --- explained variance ---------------------------------------------------------------------------
+
+
+def _explained(problem: Frame, law: Law, found: MixtureSums) -> tuple[Floats, float]:
+    """Return R² of each component, and of all rows that are not outliers together."""
+    totals, means = zip(
+        *(
+            _variation(theta, sums, square, size, intercept=problem.fit_intercept)
+            for theta, sums, square, size in zip(
+                law.thetas, found.sums, found.square, found.size, strict=True
+            )
+        ),
+        strict=True,
+    )
+    middle = float(np.average(means, weights=np.maximum(found.size, 1e-300)))
+    between = found.size * (np.array(means) - middle) ** 2
+    total = np.array(totals)
+    varies = total > 0
+    each = np.where(varies, 1 - found.square / np.where(varies, total, 1.0), np.nan)
+    overall = float((total + between).sum())
+    return each, 1 - float(found.square.sum()) / overall if overall > 0 else float("nan")
+
+
+def _variation(
+    theta: Floats, sums: RowSums, square: float, size: float, *, intercept: bool
+) -> tuple[float, float]:
+    """Sum of squares of a component's responses (about their mean, if there is an intercept).
+
+    From its normal equations: the response is what ``theta`` predicts and a residual. Returns the
+    mean too.
+    """
+    if not intercept:
+        return float(square + theta @ (2 * sums.moment + sums.gram @ theta)), 0.0
+    size = max(size, 1e-300)
+    column, slopes, shift = sums.gram[0, 1:] / size, theta[1:], sums.moment[0] / size
+    gram = sums.gram[1:, 1:] - size * np.outer(column, column)
+    moment = sums.moment[1:] - size * shift * column
+    total = square - size * shift**2 + slopes @ (2 * moment + gram @ slopes)
+    return float(total), float(theta[0] + column @ slopes + shift)

@@ -1,0 +1,223 @@
+"""Summary: a fitted mixture as tables of coefficients, to print or to compute with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regimix.errors import MissingExtraError
+from regimix.result.show import WIDTH, number, short
+from regimix.result.wald import conf_int, errors, estimates, p_values, read_level, t_values
+
+if TYPE_CHECKING:
+    from regimix.result.mixture import Mixture
+
+__all__ = ["Summary", "summary_columns", "summary_frame"]
+
+Floats = NDArray[np.float64]
+
+INTERCEPT = "intercept"
+# Terms of a regime that are printed; of more, those with the largest t values.
+MOST_TERMS = 20
+LONGEST_TERM = 20
+# What a table of coefficients holds, and the width of each column.
+COLUMNS = ("coef", "std_err", "t", "p_value", "lower", "upper")
+NAME_WIDTH = 21
+WIDTHS = (11, 10, 9, 7, 11, 11)
+# What errors take for granted.
+BY_LABEL = (
+    "Errors, tests and intervals are conditional on the labels: they take for granted",
+    "which row belongs where. bootstrap(X, y) does not.",
+)
+BY_RESPONSIBILITY = (
+    "Errors, tests and intervals are conditional on the regimes that were found. Rows",
+    "of uncertain label count by their probabilities, and widen them.",
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Summary:
+    """Coefficients of every regime with their errors, tests and intervals.
+
+    Attributes
+    ----------
+    mixture : Mixture
+    level : float
+        Of the intervals.
+    """
+
+    mixture: Mixture
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        read_level(self.level)
+
+    def frame(self) -> Any:
+        """Return the numbers as a data frame; see ``Mixture.summary_frame``."""
+        return summary_frame(self.mixture, self.level)
+
+    def __str__(self) -> str:
+        table = _table(self.mixture, self.level)
+        lines = _header(self.mixture)
+        for j, values in enumerate(table):
+            lines += _block(self.mixture, j, values, self.level)
+        granted = BY_LABEL if self.mixture.fitted_by_label else BY_RESPONSIBILITY
+        return "\n".join([*lines, "=" * WIDTH, *granted])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _table(mixture: Mixture, level: float) -> Floats:
+    """Return everything about every coefficient, (m, d + 1, 6): the intercept is last."""
+    bounds = conf_int(mixture, level)
+    parts = (estimates(mixture), errors(mixture), t_values(mixture), p_values(mixture))
+    return np.stack([*parts, bounds[..., 0], bounds[..., 1]], axis=-1)
+
+
+def _terms(mixture: Mixture) -> tuple[list[int], list[str]]:
+    """Return the order in which coefficients are shown, the intercept first, and their names."""
+    names, order = list(mixture.feature_names), list(range(len(mixture.feature_names)))
+    if not mixture.fit_intercept:
+        return order, names
+    return [len(order), *order], [INTERCEPT, *names]
+
+
+# --- a data frame ---------------------------------------------------------------------------------
+
+
+def summary_columns(mixture: Mixture, level: float) -> dict[str, Any]:
+    """Return one array a column: one row for each component and term, the intercept first."""
+    table, (order, names) = _table(mixture, level), _terms(mixture)
+    m = len(table)
+    columns: dict[str, Any] = {
+        "component": np.repeat(np.arange(m), len(order)),
+        "term": names * m,
+    }
+    values = table[:, order].reshape(-1, len(COLUMNS))
+    return columns | {name: values[:, i].copy() for i, name in enumerate(COLUMNS)}
+
+
+def summary_frame(mixture: Mixture, level: float) -> Any:
+    """Return the columns as a pandas data frame, or a polars one where pandas is missing."""
+    columns = summary_columns(mixture, level)
+    for library in ("pandas", "polars"):
+        try:
+            return import_module(library).DataFrame(columns)
+        except ModuleNotFoundError:
+            continue
+    raise MissingExtraError(
+        "summary_frame needs pandas or polars, and neither is installed; install one of them "
+        "(pip install pandas), or use summary(), conf_int(), t_values() and p_values()."
+    )
+
+
+# --- a printed table ------------------------------------------------------------------------------
+
+
+def _header(mixture: Mixture) -> list[str]:
+    """Say what was fitted, in two columns."""
+    outliers = _sizes(mixture)[-1]
+    inference = mixture.inference
+    overall = np.nan if inference is None else inference.r_squared_overall
+    evidence = "-" if mixture.settings.search == "net" else f"{mixture.evidence:.1f}"
+    pairs = [
+        (("Response", short(mixture.target_name)), ("Regimes", str(mixture.n_components))),
+        (
+            ("Rows", f"{mixture.mass:.0f}"),
+            ("Outliers", f"{outliers:.0f} ({mixture.outlier_share:.1%})"),
+        ),
+        (
+            ("Features", str(len(mixture.feature_names))),
+            ("R², each by its regime", f"{overall:.4f}"),
+        ),
+        (("Evidence", evidence), ("Seed", str(mixture.seed))),
+    ]
+    half = WIDTH // 2 - 2
+    lines = [
+        "    ".join(f"{name + ':':<{half - len(value)}}{value}" for name, value in pair)
+        for pair in pairs
+    ]
+    return ["Mixture of linear regimes".center(WIDTH).rstrip(), "=" * WIDTH, *lines]
+
+
+def _sizes(mixture: Mixture) -> Floats:
+    """Count the rows of each label, outliers last, (m + 1,): repetitions count, absent rows do not.
+
+    A mixture from a file does not know the weights of its rows; it knows the shares of their
+    labels.
+    """
+    m, labels = mixture.n_components, mixture.labels
+    if mixture.label_counts is not None:
+        return np.array(mixture.label_counts, dtype=np.float64)
+    if mixture.mass != mixture.n_rows:
+        return mixture.mass * np.append(mixture.weights, mixture.outlier_share)
+    return np.bincount(np.where(labels < 0, m, labels), minlength=m + 1).astype(np.float64)
+
+
+def _block(mixture: Mixture, j: int, values: Floats, level: float) -> list[str]:
+    """Print one regime: what is known of it, and its coefficients."""
+    order, names = _terms(mixture)
+    shown = _largest(values[order], has_intercept=mixture.fit_intercept)
+    lines = [
+        "=" * WIDTH,
+        _title(mixture, j),
+        "-" * WIDTH,
+        _row("", ("coef", "std err", "t", "P>|t|", *_bounds(level))),
+        "-" * WIDTH,
+    ]
+    lines += [_row(short(names[i], LONGEST_TERM), _cells(values[order[i]])) for i in shown]
+    if len(shown) < len(order):
+        left = np.delete(values[order][:, 2], shown)
+        largest = np.max(np.abs(left), initial=0.0, where=np.isfinite(left))
+        lines.append(
+            f"... {len(left)} more terms, |t| up to {_t(float(largest))}; summary_frame() has all"
+        )
+    note = mixture.inference.notes[j] if mixture.inference and mixture.inference.notes else ""
+    return [*lines, f"Note: {note}."] if note else lines
+
+
+def _title(mixture: Mixture, j: int) -> str:
+    parts = [
+        f"share {mixture.weights[j]:.1%}",
+        f"{_sizes(mixture)[j]:.0f} rows",
+        f"noise {number(float(mixture.scale[j]))}",
+    ]
+    if mixture.inference is not None:
+        parts.append(f"R² {mixture.inference.r_squared[j]:.4f}")
+    return f"{f'Regime {j}':<{NAME_WIDTH}}{', '.join(parts):>{WIDTH - NAME_WIDTH}}"
+
+
+def _largest(values: Floats, *, has_intercept: bool) -> list[int]:
+    """Choose the terms to print: all in order if they are few, else by t, the intercept first."""
+    if len(values) <= MOST_TERMS:
+        return list(range(len(values)))
+    sizes = np.nan_to_num(np.abs(values[:, 2]), nan=-1.0, posinf=np.inf)
+    if has_intercept:
+        sizes[0] = np.inf
+    return [int(i) for i in np.argsort(-sizes, kind="stable")[:MOST_TERMS]]
+
+
+def _bounds(level: float) -> tuple[str, str]:
+    return f"[{0.5 - level / 2:.4g}", f"{0.5 + level / 2:.4g}]"
+
+
+def _cells(values: Floats) -> tuple[str, ...]:
+    coef, error, t, p, lower, upper = (float(value) for value in values)
+    return number(coef), number(error), _t(t), f"{p:.3f}", number(lower), number(upper)
+
+
+def _t(value: float) -> str:
+    if abs(value) < 1e4:
+        return f"{value:.2f}"
+    return f"{value:.0f}" if abs(value) < 1e7 else f"{value:.1e}"
+
+
+def _row(name: str, cells: tuple[str, ...]) -> str:
+    return f"{name:<{NAME_WIDTH}}" + "".join(
+        f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=True)
+    )

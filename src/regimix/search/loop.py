@@ -1,0 +1,514 @@
+"""The default search: one score for the whole model; add, replace, delete until nothing improves.
+
+Components are not accepted one by one on their own evidence: where gross errors stretch the range
+of the response, one broad component beats any single true one, though the true ones together beat
+it by far. So proposals, each of several components, compete as parts of whole models. They are
+judged on their own rows first, which is cheap, and only then in the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regimix.model.em import (
+    Fitted,
+    Parameters,
+    empty,
+    evaluate,
+    join,
+    refit,
+)
+from regimix.model.noise import NoiseLaw
+from regimix.model.rows import Rows
+from regimix.search.checkpoint import Checkpoint
+from regimix.search.control import Control, Stopped
+from regimix.search.hunt import bulk_model, smallest_component
+from regimix.search.propose import RAW_WIDTH, Proposer
+from regimix.search.prune import prune, shrink
+from regimix.search.selection import SAME_SCORE, Attempt, Path
+from regimix.search.subspace import Subspace
+
+__all__ = ["Search", "blurred", "promising", "search_model"]
+
+Indices = NDArray[np.intp]
+
+# Rounds of EM that a proposal gets on its own rows; all but the best get only the short run.
+POOL_ROUNDS = 30
+SHORT_ROUNDS = 5
+# A proposal that after the short run is worse by this share of the score is not pursued.
+HOPELESS = 0.5
+# Rounds of EM of the whole model before a move is judged.
+WHOLE_ROUNDS = 8
+MAX_MOVES = 60
+PAIRS_TRIED = 15
+# Components with less than this part of the largest one's share may be pieces of one regime.
+SMALL = 0.75
+# Pools whose log size and components agree to one part in so many count as unchanged.
+SIGNATURE_STEPS = 20
+# A component wider than this share of the spread of the response may be a blur of several.
+BLUR = 0.25
+# A model that leaves more than this share of rows to the background is not taken on trust.
+LEFT_OVER = 0.2
+# When sharp components hold this share of rows, the rest is for the moves to find.
+SETTLED_SHARE = 0.5
+# A component this many times wider than the sharpest may hide several.
+BROAD = 3.0
+# Moves that a search of few rows leaves to that of many rows which follows it, and the other way
+# round: new components show best among many rows, halves that were swapped among few already.
+FOR_MANY_ROWS = frozenset({"add", "split"})
+FOR_FEW_ROWS = frozenset({"again"})
+
+NONE: Indices = np.empty(0, dtype=np.intp)
+
+
+@dataclass
+class Search:
+    """State of one search: the rows, the current model, and the record of what was tried.
+
+    Attributes
+    ----------
+    rows, proposer, control : Rows, Proposer, Control
+    current : Fitted
+    target : int or None
+        The number of components asked for.
+    saved : Checkpoint or None
+        Where the state is written down.
+    phase : {"first", "moves", "count", "over"}
+        Fill the empty model; add and replace; force the number of components; nothing more.
+    steps : int
+        How far the phase is: sources asked, moves made.
+    stopped : str
+        Why the search ended.
+    attempts : list of Attempt
+    tried : set of tuple
+        Moves with their pools, so that none is made twice.
+    path : Path
+    known : Fitted or None
+        What a search of some of the rows has found, on these rows; this one goes on from there.
+    preview : bool
+        Whether a search of more rows follows.
+    number : int
+        Which of several independent searches this is.
+    """
+
+    rows: Rows
+    proposer: Proposer
+    control: Control
+    current: Fitted
+    target: int | None = None
+    saved: Checkpoint | None = None
+    phase: Literal["first", "moves", "count", "over"] = "first"
+    steps: int = 0
+    stopped: str = "nothing improves"
+    attempts: list[Attempt] = field(default_factory=list)
+    tried: set[tuple[object, ...]] = field(default_factory=set)
+    path: Path = field(default_factory=Path)
+    known: Fitted | None = None
+    preview: bool = False
+    number: int = 0
+
+    @property
+    def _section(self) -> str:
+        """Name this search in the file: one among few rows is not one among all."""
+        kind = f"preview of {self.rows.n} rows" if self.preview else "search"
+        return f"{kind} {self.number}"
+
+    def report(self, stage: str) -> None:
+        """Give the user a look, and the budget a chance to end the search."""
+        model = self.current
+        self.control.check(stage, model.model.m, model.score, self.proposer.n_proposals)
+
+    def enter(self, phase: Literal["moves", "count", "over"]) -> None:
+        """Go on to another phase."""
+        self.phase, self.steps = phase, 0
+        self.save()
+
+    def save(self) -> None:
+        """Write the state down, if there is a file for that."""
+        if self.saved is None:
+            return
+        proposer = self.proposer
+        values = {
+            "phase": self.phase,
+            "steps": self.steps,
+            "current": _plain(self.current),
+            "path": [_plain(fitted) for fitted in self.path.best.values()],
+            "attempts": [asdict(attempt) for attempt in self.attempts],
+            "tried": sorted(self.tried, key=repr),
+            "generator": proposer.rng.bit_generator.state,
+            "n_proposals": proposer.n_proposals,
+            "spectrum": None if proposer.spectrum is None else vars(proposer.spectrum),
+        }
+        self.saved.put(self._section, values)
+
+    def resume(self) -> None:
+        """Take up the state that is written down, if there is one."""
+        values = None if self.saved is None else self.saved.get(self._section)
+        if values is None:
+            return
+        proposer = self.proposer
+        self.phase, self.steps = values["phase"], values["steps"]
+        self.current = self._fitted(values["current"])
+        if self.known is not None and _same(self.current, self.known):
+            self.current = self.known  # nothing was accepted yet
+        self.path = Path()
+        for saved in values["path"]:
+            self.path.see(self._fitted(saved))
+        self.attempts = [Attempt(**saved) for saved in values["attempts"]]
+        self.tried = {(move, source, tuple(marks)) for move, source, marks in values["tried"]}
+        proposer.rng.bit_generator.state = values["generator"]
+        proposer.n_proposals = values["n_proposals"]
+        spectrum = values["spectrum"]
+        proposer.spectrum = None if spectrum is None else Subspace(**spectrum)
+
+    def _fitted(self, saved: dict[str, Any]) -> Fitted:
+        told = {"origin": tuple(saved["origin"]), "noise": NoiseLaw(saved["noise"])}
+        return evaluate(self.rows, Parameters(**{**saved, **told}))
+
+
+def _plain(fitted: Fitted) -> dict[str, Any]:
+    """Write a model as plain values: the one whose responsibilities it has."""
+    return {**vars(fitted.base), "noise": fitted.base.noise.degrees}
+
+
+def _same(first: Fitted, second: Fitted) -> bool:
+    """Say whether two models are the same numbers."""
+    return np.array_equal(first.model.coef, second.model.coef) and first.score == second.score
+
+
+def search_model(
+    rows: Rows,
+    proposer: Proposer,
+    control: Control,
+    *,
+    n_components: int | None = None,
+    given: Parameters | None = None,
+    checkpoint: Checkpoint | None = None,
+    known: Fitted | None = None,
+    preview: bool = False,
+    number: int = 0,
+) -> Search:
+    """Find the components of the rows; their number is found too unless it is given.
+
+    Parameters
+    ----------
+    given : Model, optional
+        The user's own starts, tried first.
+    checkpoint : Checkpoint, optional
+        Where each accepted move is written down. A search that finds one of its own there goes on
+        from it, to the same end.
+    known, preview, number : Fitted, bool, int
+        See ``Search``.
+    """
+    current = refit(rows, bulk_model(rows), POOL_ROUNDS) if known is None else known
+    state = Search(
+        rows,
+        proposer,
+        control,
+        current,
+        n_components,
+        checkpoint,
+        known=known,
+        preview=preview,
+        number=number,
+    )
+    state.path.see(current)
+    try:
+        state.resume()
+        if state.phase == "first":
+            _first(state, given)
+            state.enter("moves")
+        if state.phase == "moves":
+            _move(state)
+            state.enter("count")
+        if state.phase == "count":
+            _match_count(state)
+            state.enter("over")
+    except Stopped as stop:
+        state.stopped = stop.reason
+    except KeyboardInterrupt:
+        state.stopped = "interrupted"
+    return state
+
+
+def _move(state: Search) -> None:
+    """Add and replace until nothing improves."""
+    if state.rows.width == 0 or (state.preview and not promising(state)):
+        return  # there is nothing to search in; or more rows will show more
+    for step in range(state.steps, MAX_MOVES):
+        state.steps = step + 1
+        if _complete(state) or not (_try_add(state) or _try_replace(state)):
+            break
+
+
+def _complete(state: Search) -> bool:
+    """Say whether the given number of clear components is there and explains nearly all rows."""
+    return state.target == state.current.model.m and _clear(state)
+
+
+def _clear(state: Search) -> bool:
+    """Say whether no component is a blur and the background is small."""
+    model = state.current.model
+    if model.m == 0 or model.background >= LEFT_OVER:
+        return False
+    return float(model.scale.max()) < BLUR * state.rows.spread()
+
+
+def _left_out(state: Search) -> frozenset[str]:
+    """Return the moves that are not made here, because another stage makes them."""
+    if not _clear(state):
+        return frozenset()
+    if state.preview:
+        return FOR_MANY_ROWS
+    return FOR_FEW_ROWS if state.current is state.known else frozenset()
+
+
+def promising(state: Search) -> bool:
+    """Say whether the model is one to go on from: clear, or sharp for most rows."""
+    return _clear(state) or _mostly_sharp(state)
+
+
+def blurred(state: Search) -> bool:
+    """Say whether several components are there, and none is sharp: much noise, not few rows."""
+    scale = state.current.model.scale
+    return scale.size > 1 and float(scale.min()) > BLUR * state.rows.spread()
+
+
+def _mostly_sharp(state: Search) -> bool:
+    """Say whether sharp components hold most rows already."""
+    model = state.current.model
+    sharp = model.scale < BLUR * state.rows.spread()
+    return float(model.share[sharp].sum()) > SETTLED_SHARE
+
+
+def _broad(state: Search) -> Indices:
+    """Return the components in which several may hide."""
+    scale = state.current.model.scale
+    if not scale.size:
+        return NONE
+    wide = (scale > BROAD * scale.min()) | (scale > BLUR * state.rows.spread())
+    return np.flatnonzero(wide)
+
+
+def _match_count(state: Search) -> None:
+    """Force the number of components: cheapest deletions, or best additions and splits."""
+    count = state.target
+    if count is None or state.preview or state.rows.width == 0:
+        return
+    while state.current.model.m > count:
+        state.current = shrink(state.rows, state.current, WHOLE_ROUNDS)
+        state.save()
+    while state.current.model.m < count:
+        larger = _forced(state, count - state.current.model.m)
+        if not larger:
+            return
+        state.current = max(larger, key=lambda t: t.score)
+        state.save()
+
+
+def _forced(state: Search, missing: int) -> list[Fitted]:
+    """Return models with more components than the current one, whatever they score."""
+    model = state.current.model
+    found = []
+    for j in range(-1, model.m):
+        released = np.array([j] if j >= 0 else [], dtype=np.intp)
+        part = state.rows.take(_pool(state, released))
+        if part.n < smallest_component(state.rows.width) * (1 + released.size):
+            continue
+        kept = model.pick(np.setdiff1d(np.arange(model.m), released))
+        for proposal in state.proposer.joint(part, 1 + released.size, starts=16, lift=1):
+            scaled = proposal.with_shares(part.mass / state.rows.mass)
+            trial = refit(state.rows, join(kept, scaled), POOL_ROUNDS)
+            real = float(trial.sums.size.min()) > state.rows.width  # others are interpolated
+            if real and model.m < trial.model.m <= model.m + missing:
+                found.append(trial)
+        state.report("more components")
+    return found
+
+
+def _pool(state: Search, released: Indices) -> Indices:
+    """Return the rows held by the background and the released components."""
+    posterior = state.current.posterior
+    held = posterior[-1] + posterior[released].sum(axis=0)
+    return np.flatnonzero(held > 0.5)
+
+
+def _local_best(part: Rows, proposals: list[Parameters], before: float) -> Fitted | None:
+    """Refit proposals on their own rows, all briefly, the best to the end; then prune it."""
+    nothing = evaluate(part, empty(part.width)).score
+    fitted = [refit(part, proposal, SHORT_ROUNDS) for proposal in proposals]
+    fitted = [f for f in fitted if f.model.m]
+    if not fitted:
+        return None
+    best = max(fitted, key=lambda f: f.score)
+    if best.score < before - HOPELESS * abs(before - nothing):
+        return best
+    return prune(part, refit(part, best.model, POOL_ROUNDS - SHORT_ROUNDS))
+
+
+def _consider(
+    state: Search,
+    move: str,
+    source: str,
+    released: Indices,
+    pool: Indices,
+    proposals: list[Parameters],
+) -> bool:
+    """Judge proposals on their own rows; if one beats what it replaces, in the whole model."""
+    current = state.current
+    part = state.rows.take(pool)
+    scaleup = state.rows.mass / max(part.mass, 1e-300)
+    before = evaluate(part, current.model.pick(released).with_shares(scaleup)).score
+    best = _local_best(part, proposals, before)
+    if best is not None and part.n == state.rows.n:
+        state.path.see(best)  # it is a model of all rows, whatever is decided of it
+    if best is None or best.model.m == 0 or best.score < before:
+        gain = -np.inf if best is None else best.score - before
+        reason = "nothing proposed" if best is None else "no better on its own rows"
+        state.attempts.append(Attempt(move, source, gain, False, reason))
+        state.report(move)
+        return False
+    whole = _in_place(state, best, released, pool, scaleup)
+    state.path.see(whole)
+    gain = whole.score - current.score
+    accepted = gain > SAME_SCORE  # less is the same model, further on its way
+    reason = "better" if accepted else "no better in the whole model"
+    state.attempts.append(Attempt(move, source, gain, accepted, reason))
+    if accepted:
+        state.current = whole
+        if source == "passing":
+            # A chain ends when nothing more is found in what is left: do not look there again.
+            state.tried.add(("add", source, _signature(state, NONE)))
+            state.tried.add(("replace", source, _signature(state, _broad(state))))
+        state.save()
+    state.report(move)
+    return accepted
+
+
+def _in_place(
+    state: Search, best: Fitted, released: Indices, pool: Indices, scaleup: float
+) -> Fitted:
+    """Put a proposal in the place of what it replaces, and refit the whole model briefly."""
+    current = state.current
+    kept = np.setdiff1d(np.arange(current.model.m), released)
+    if not kept.size and pool.size == state.rows.n:
+        return best
+    new = best.model.with_shares(1 / scaleup)
+    whole = refit(state.rows, join(current.model.pick(kept), new), WHOLE_ROUNDS)
+    return prune(state.rows, whole)
+
+
+def _first(state: Search, given: Parameters | None) -> None:
+    """Ask one source for a whole model, and the others too when its answer may be a blur."""
+    rows = state.rows
+    if state.known is not None and state.known.model.m >= (state.target or 1):
+        return  # the moves search all of its rows again if it is a blur
+    order = state.proposer.sources(rows)
+    # Where rows are many, the moves find what a joint search left sooner than passing over all.
+    order = order[:1] if order[:1] == ("joint",) else order
+    order = order if given is None else ("given", *order)
+    for step, source in enumerate(order[state.steps :], state.steps + 1):
+        if promising(state):
+            break
+        state.steps = step
+        count = None
+        if state.target is not None and source == "joint":
+            count = state.target + max(1, state.target // 3)
+        # Judged against the best so far: all of it is released.
+        everything = np.arange(state.current.model.m)
+        if source == "given" and given is not None:
+            proposals = [given]
+        else:
+            proposals = state.proposer.propose(rows, source, count, limit=state.target)
+        _consider(state, "first", source, everything, np.arange(rows.n), proposals)
+
+
+def _try_add(state: Search) -> bool:
+    """Search among the rows that the background holds."""
+    pool = _pool(state, NONE)
+    if pool.size < smallest_component(state.rows.width) or "add" in _left_out(state):
+        return False
+    part = state.rows.take(pool)
+    for source in state.proposer.sources(part):
+        if _new(state, "add", source, NONE):
+            proposals = state.proposer.propose(part, source, known=state.current.model)
+            if _consider(state, "add", source, NONE, pool, proposals):
+                return True
+    return False
+
+
+def _try_replace(state: Search) -> bool:
+    """Search for several components among the rows of one, of a pair, or of all broad ones."""
+    model = state.current.model
+    left_out = _left_out(state)
+    for group, source in _replacements(state):
+        if source in left_out or not _new(state, "replace", source, group):
+            continue
+        pool = _pool(state, group)
+        part = state.rows.take(pool)
+        if source == "split":
+            own = state.rows.take(np.flatnonzero(state.current.posterior[group[0]] > 0.5))
+            proposals = state.proposer.split(part, model.coef[group[0]], own)
+        elif source == "deep":
+            proposals = state.proposer.deep(part)
+        elif source == "again":
+            proposals = state.proposer.again(part, group.size)
+        else:
+            proposals = state.proposer.propose(part, source)
+        if _consider(state, "replace", source, group, pool, proposals):
+            return True
+    return False
+
+
+def _replacements(state: Search) -> list[tuple[Indices, str]]:
+    """List what may be replaced, most doubtful first."""
+    model = state.current.model
+    if model.m == 0:
+        return []
+    moves: list[tuple[Indices, str]] = []
+    broad = _broad(state)
+    if broad.size:
+        part = state.rows.take(_pool(state, broad))
+        moves += [(broad, source) for source in state.proposer.sources(part)]
+    moves += [(np.array([j]), "split") for j in np.argsort(-model.scale, kind="stable")]
+    if broad.size == model.m:
+        moves.append((broad, "deep"))
+    if state.rows.features.shape[1] <= RAW_WIDTH:
+        if model.m > 2:
+            moves.append((np.arange(model.m), "again"))
+        moves += [(group, "again") for group in _doubtful(model)]
+    return moves
+
+
+def _doubtful(model: Parameters) -> list[Indices]:
+    """Return groups whose halves may have been swapped or parted: 0/1 features do that.
+
+    All the small components together, then pairs, small and broad ones first.
+    """
+    first, second = np.triu_indices(model.m, 1)
+    doubt = np.log(model.scale / model.share)
+    order = np.argsort(-(doubt[first] + doubt[second]), kind="stable")[:PAIRS_TRIED]
+    pairs = [np.array([first[p], second[p]]) for p in order]
+    small = np.flatnonzero(model.share < SMALL * model.share.max())
+    return [small, *pairs] if small.size > 2 else pairs
+
+
+def _new(state: Search, move: str, source: str, group: Indices) -> bool:
+    """Say whether a move is to be tried: not twice on the same pool."""
+    key = (move, source, _signature(state, group))
+    if key in state.tried:
+        return False
+    state.tried.add(key)
+    return True
+
+
+def _signature(state: Search, group: Indices) -> tuple[object, ...]:
+    """Describe the pool of a move roughly: it changes with the background and the components."""
+    model = state.current.model
+    background = round(SIGNATURE_STEPS * np.log(max(model.background * state.rows.mass, 1.0)))
+    marks = np.round(SIGNATURE_STEPS * model.coef.sum(axis=1)).astype(np.int64)
+    return (background, *sorted((marks[group] if group.size else marks).tolist()))

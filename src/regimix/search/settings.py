@@ -1,0 +1,349 @@
+"""What a search for all components is told: checked settings, and what a callback sees."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from regimix.errors import ParameterError
+from regimix.search.net import GRANULARITY
+from regimix.search.subspace import SubspaceKind
+from regimix.trimmed.fit import check_limits
+from regimix.trimmed.ilts import MAX_ITER
+
+__all__ = [
+    "NoiseKind",
+    "Progress",
+    "SearchKind",
+    "Settings",
+    "SolverKind",
+    "read_count",
+    "read_seed",
+]
+
+SearchKind = Literal["auto", "joint", "partition", "net"]
+NoiseKind = Literal["auto", "normal", "student"]
+SolverKind = Literal["exact", "gradient", "cg"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is told; a true answer stops the search with the best so far.
+
+    Attributes
+    ----------
+    stage : str
+        What the search is doing.
+    n_components : int
+        Components of the current model.
+    score : float
+        Its evidence.
+    elapsed : float
+        Seconds since the search began.
+    n_starts : int
+        Starts tried so far.
+    parts_done, n_parts : int, int or None
+        Of a pass over rows that are not in memory: how many parts of how many. The number of parts
+        is not known in the first pass over a file.
+    """
+
+    stage: str
+    n_components: int
+    score: float
+    elapsed: float
+    n_starts: int
+    parts_done: int = 0
+    n_parts: int | None = None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to search; ``Settings.read`` makes one of what users pass.
+
+    Attributes
+    ----------
+    n_components : int or None
+        None: found.
+    outliers : float or None
+        Share of the rows that belong to no component: those that fit worst. None: found. 0: there
+        are none.
+    noise : {"auto", "normal", "student"}
+    search : {"auto", "joint", "partition", "net"}
+    subspace : {"bounded", "svd", "filter"} or None
+    solver : {"exact", "gradient", "cg"}
+    max_iter, tol : int, float
+        Limits of a trimmed fit.
+    seed : int
+    n_jobs : int or None
+        As joblib counts them.
+    max_starts : int or None
+        Budget: starts.
+    time_limit : float or None
+        Budget: seconds.
+    callback : callable or None
+        Told of ``Progress``; a true answer stops the search.
+    checkpoint : str or None
+        Path of a file in which a search writes down what it accepted, to go on after a crash.
+    keep_rows : bool
+        Whether the answer holds some of the rows (all, if they are few).
+    granularity : float
+        ``search="net"``: the paper's epsilon, as a share of the radius of the net.
+    tolerance : float or None
+        ``search="net"``: the paper's delta, in the user's units of the response. None: found.
+    taus : tuple of float or None
+        ``search="net"``: the share of all rows that each component must explain. None: found.
+    """
+
+    n_components: int | None = None
+    outliers: float | None = None
+    noise: NoiseKind = "auto"
+    search: SearchKind = "auto"
+    subspace: SubspaceKind | None = "bounded"
+    solver: SolverKind = "exact"
+    max_iter: int = MAX_ITER
+    tol: float = 0.0
+    seed: int = 0
+    n_jobs: int | None = None
+    max_starts: int | None = None
+    time_limit: float | None = None
+    callback: Callable[[Progress], Any] | None = None
+    checkpoint: str | None = None
+    keep_rows: bool = False
+    granularity: float = GRANULARITY
+    tolerance: float | None = None
+    taus: tuple[float, ...] | None = None
+
+    @property
+    def keep(self) -> float | None:
+        """Share of the rows that belong to components; None: found."""
+        return None if self.outliers is None else 1.0 - self.outliers
+
+    @property
+    def by_label(self) -> bool:
+        """Whether components are fitted to the rows of their label, not to all rows in part."""
+        return bool(self.outliers) or self.search in ("partition", "net")
+
+    @classmethod
+    def read(
+        cls,
+        *,
+        n_components: Any = "auto",
+        outliers: Any = "auto",
+        noise: Any = "auto",
+        search: Any = "auto",
+        subspace: Any = "bounded",
+        solver: Any = "exact",
+        max_iter: Any = MAX_ITER,
+        tol: Any = 0.0,
+        random_state: Any = None,
+        n_jobs: Any = None,
+        max_starts: Any = None,
+        time_limit: Any = None,
+        callback: Any = None,
+        checkpoint: Any = None,
+        keep_rows: Any = False,
+        granularity: Any = GRANULARITY,
+        tolerance: Any = None,
+        shares: Any = None,
+    ) -> Settings:
+        """Check what a user passes, and refuse what makes no sense or would have no effect."""
+        paper = {
+            "subspace": subspace,
+            "solver": solver,
+            "max_iter": max_iter,
+            "tol": tol,
+            "granularity": granularity,
+            "tolerance": tolerance,
+            "shares": shares,
+        }
+        count = None
+        if not _is_auto(n_components):
+            count = read_count("n_components", n_components, '"auto" or ')
+        check_limits(max_iter, tol)
+        search = _one_of("search", search, get_args(SearchKind))
+        kept = None if _is_auto(outliers) else _outliers(outliers)
+        _refuse_silent(search, count, kept, noise, paper)
+        if callback is not None and not callable(callback):
+            raise ParameterError(
+                f"callback must be None or a function of one argument; got {callback!r}."
+            )
+        return cls(
+            n_components=count,
+            outliers=kept,
+            noise=_one_of("noise", noise, get_args(NoiseKind)),
+            search=search,
+            subspace=_one_of("subspace", subspace, (*get_args(SubspaceKind), None)),
+            solver=_one_of("solver", solver, get_args(SolverKind)),
+            max_iter=int(max_iter),
+            tol=float(tol),
+            seed=read_seed(random_state),
+            n_jobs=_jobs(n_jobs),
+            max_starts=None
+            if max_starts is None
+            else read_count("max_starts", max_starts, "None or "),
+            time_limit=None if time_limit is None else _positive("time_limit", time_limit),
+            callback=callback,
+            checkpoint=None if checkpoint is None else _new_file("checkpoint", checkpoint),
+            keep_rows=bool(keep_rows),
+            granularity=_positive("granularity", granularity),
+            tolerance=None if tolerance is None else _positive("tolerance", tolerance),
+            taus=None if shares is None else _shares(shares, count),
+        )
+
+
+# What belongs to Algorithm 2 alone, as it is if nobody says otherwise.
+_PAPER_DEFAULTS: dict[str, Any] = {
+    "subspace": "bounded",
+    "solver": "exact",
+    "max_iter": MAX_ITER,
+    "tol": 0.0,
+    "granularity": GRANULARITY,
+    "tolerance": None,
+    "shares": None,
+}
+
+
+def read_seed(random_state: Any) -> int:
+    """Read a seed from whatever scikit-learn users pass; generators move on."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**63))
+    if isinstance(random_state, Integral):
+        if random_state < 0:
+            raise ParameterError(f"random_state must not be negative; got {random_state!r}.")
+        return int(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    raise ParameterError(
+        "random_state must be None, a whole number, a numpy Generator or a RandomState; got "
+        f"{random_state!r}."
+    )
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
+def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
+    # A comparison of types first: an array would compare element by element.
+    if not (value is None or isinstance(value, str)) or value not in allowed:
+        choices = ", ".join(map(repr, allowed))
+        raise ParameterError(f"{name} must be one of {choices}; got {value!r}.")
+    return value
+
+
+def read_count(name: str, value: Any, otherwise: str = "") -> int:
+    """Read a whole number from 1."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
+        raise ParameterError(f"{name} must be {otherwise}a whole number from 1; got {value!r}.")
+    return int(value)
+
+
+def _jobs(value: Any) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) == 0:
+        raise ParameterError(
+            "n_jobs must be None, a positive whole number, or a negative one (-1: all processors); "
+            f"got {value!r}."
+        )
+    return int(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _positive(name: str, value: Any) -> float:
+    if not _is_number(value) or not 0 < float(value) < math.inf:
+        raise ParameterError(f"{name} must be a positive number; got {value!r}.")
+    return float(value)
+
+
+def _outliers(value: Any) -> float:
+    if value is False:
+        return 0.0
+    if not _is_number(value) or not 0 <= float(value) < 1:
+        raise ParameterError(
+            f'outliers must be "auto", False, or a share from 0 to below 1; got {value!r}. '
+            "outliers=0.1 calls the worst tenth of the rows outliers, outliers=False none."
+        )
+    return float(value)
+
+
+def _same(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and bool(value == default)
+
+
+def _refuse_silent(
+    search: str, count: int | None, outliers: float | None, noise: Any, paper: dict[str, Any]
+) -> None:
+    """Refuse parameters that would have no effect, and say why."""
+    given = [name for name, value in paper.items() if not _same(value, _PAPER_DEFAULTS[name])]
+    if search != "net" and given:
+        name = given[0]
+        raise ParameterError(
+            f'{name} belongs to Algorithm 2 as its paper states it, search="net"; '
+            f"search={search!r} has no use for it. Leave {name} out."
+        )
+    if search == "partition":
+        if count is None:
+            raise ParameterError(
+                'search="partition" sorts the rows into a given number of regimes; say how many: '
+                "n_components=2, for example."
+            )
+        if outliers:
+            raise ParameterError(
+                'search="partition" gives every row to a regime; leave outliers out, or use '
+                'search="auto".'
+            )
+    if search in ("partition", "net") and noise != "auto":
+        raise ParameterError(
+            f"search={search!r} fits by least squares and has no noise law: noise={noise!r} would "
+            "change nothing. Leave noise out."
+        )
+
+
+def _new_file(name: str, value: Any) -> str:
+    """Read the path of a file that can be made: its folder exists, and nothing is in its place."""
+    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
+        raise ParameterError(f"{name} must be None or the path of a file; got {value!r}.")
+    path = Path(value)
+    if path.exists() and not path.is_file():
+        what = "a folder" if path.is_dir() else "no file"
+        raise ParameterError(f"{name} must be the path of a file; {str(path)!r} is {what}.")
+    if not path.parent.is_dir():
+        raise ParameterError(
+            f"{name}={str(path)!r} is in a folder that does not exist; make it first, or give "
+            "another path."
+        )
+    return str(path)
+
+
+def _shares(shares: Any, n_components: int | None) -> tuple[float, ...]:
+    """Check the shares of the components; one number stands for each of a known number of them."""
+    try:
+        values = np.atleast_1d(np.asarray(shares, dtype=np.float64))
+    except (TypeError, ValueError):
+        values = np.array([np.nan])
+    if values.ndim != 1 or not values.size or not ((values > 0) & (values <= 1)).all():
+        raise ParameterError(
+            "shares must be None, or one number above 0 and at most 1 for each component; got "
+            f"{shares!r}."
+        )
+    if values.size == 1 and n_components is not None:
+        values = np.repeat(values, n_components)
+    if n_components not in (None, values.size):
+        raise ParameterError(
+            f"shares must be one number, or one for each of the {n_components} components asked "
+            f"for; got {values.size}."
+        )
+    return tuple(values.tolist())

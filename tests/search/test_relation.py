@@ -1,0 +1,109 @@
+"""Is there a relation at all: regimes with slopes against regimes that are constants."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regimix import MixedLinearRegression
+from regimix.engines.base import Sample
+from regimix.errors import EvidenceWarning
+from regimix.model.em import Parameters, refit
+from regimix.model.rows import whitened_rows
+from regimix.search.hunt import bulk_model
+from regimix.search.relation import score_of_constants
+
+seeds = st.integers(0, 2**32 - 1)
+few = settings(max_examples=12)
+
+# Responses that know nothing of the features, and look nothing like a bell.
+LAWS = {
+    "exponential": lambda rng, n: rng.exponential(size=n),
+    "lognormal": lambda rng, n: rng.lognormal(size=n),
+    "two bumps": lambda rng, n: rng.choice([-3.0, 3.0], n) + rng.standard_normal(n),
+    "counts": lambda rng, n: rng.poisson(1.0, n).astype(float),
+    "rounded": lambda rng, n: np.round(rng.standard_normal(n)),
+    "Cauchy": lambda rng, n: rng.standard_cauchy(n),
+    "constant": lambda rng, n: np.full(n, 3.0),
+}
+
+
+def rows_of(X, y, intercept=True):
+    design = np.column_stack([np.ones(len(y)), X]) if intercept else X
+    return whitened_rows(Sample(design, y, np.ones(len(y))), intercept=intercept)[0]
+
+
+def one_line(rows):
+    return refit(rows, bulk_model(rows), 30)
+
+
+@few
+@given(seeds, st.integers(20, 200), st.booleans())
+def test_noise_needs_no_slope(seed, n, intercept):
+    rng = np.random.default_rng(seed)
+    rows = rows_of(rng.standard_normal((n, 2)), rng.standard_normal(n), intercept)
+    fitted = one_line(rows)
+    assert fitted.score < score_of_constants(rows, fitted) + 3
+
+
+@few
+@given(seeds, st.booleans())
+def test_a_line_is_better_than_constants(seed, intercept):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((60, 2))
+    rows = rows_of(X, X @ [1.0, -1.0] + 0.3 * rng.standard_normal(60), intercept)
+    fitted = one_line(rows)
+    assert fitted.score > score_of_constants(rows, fitted) + 20
+
+
+@few
+@given(seeds)
+def test_bumps_of_the_response_are_explained_by_constants(seed):
+    """Two lines that are flat but far apart: as many constants do as well."""
+    rng = np.random.default_rng(seed)
+    X, high = rng.standard_normal((200, 2)), rng.random(200) < 0.5
+    rows = rows_of(X, 20.0 * high + rng.standard_normal(200))
+    levels = [rows.y[high].mean(), rows.y[~high].mean()]
+    coef = np.array([[level, 0.0, 0.0] for level in levels])
+    scale, share = np.full(2, rows.y[high].std()), np.full(2, 0.45)
+    fitted = refit(rows, Parameters.point(coef, scale, share, ("a", "b")), 30)
+    assert fitted.score < score_of_constants(rows, fitted)
+
+
+def test_the_best_constants_do_not_depend_on_the_labels_alone():
+    """Regimes that cross say nothing of levels: those are looked for in the response itself."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 1))
+    y = rng.choice([0.0, 30.0], 300) + 0.1 * rng.standard_normal(300)
+    rows = rows_of(X, y)
+    crossing = Parameters.point(
+        np.array([[0.5, 1.0], [0.5, -1.0]]), np.ones(2), np.full(2, 0.45), ("a", "b")
+    )
+    fitted = refit(rows, crossing, 1)
+    two = Parameters.point(
+        np.quantile(rows.y, [0.1, 0.9])[:, None], np.full(2, 0.05), np.full(2, 0.45), ("a", "b")
+    )
+    wanted = refit(rows.constants(), two, 30).score
+    assert score_of_constants(rows, fitted) > wanted - 1
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.UnrepeatedWarning")
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("seed", range(2))
+def test_the_law_of_the_response_alone_is_no_relation(law, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((100, 2))
+    with pytest.warns(EvidenceWarning, match="constants explain y better|y is constant"):
+        fit = MixedLinearRegression(random_state=0).fit(X, LAWS[law](rng, 100))
+    assert fit.n_components_ == 1
+    assert fit.evidence_ < 3
+
+
+def test_regimes_that_need_the_features_stay_though_the_response_has_bumps():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 1))
+    high = rng.random(300) < 0.4
+    y = np.where(high, 10 + X[:, 0], 0.5 * X[:, 0]) + 0.3 * rng.standard_normal(300)
+    fit = MixedLinearRegression(random_state=0).fit(X, y)
+    assert fit.n_components_ == 2
+    assert fit.evidence_ > 20
