@@ -246,13 +246,13 @@ def test_csv_that_cannot_be_read(tmp_path, text, reason):
     [
         ("a.parquet", b"", "is empty"),
         ("a.parquet", b"PAR1 is not enough PAR1", "cannot be read as parquet"),
-        ("a.parquet", gzip.compress(written(FRAME, "parquet")), "compressed inside"),
+        ("a.parquet", gzip.compress(written(FRAME, "parquet"), mtime=0), "compressed inside"),
         ("a.parquet", written(FRAME, "csv"), "cannot be read as parquet"),
         ("a.arrow", b"ARROW1\0\0 and then nothing ARROW1", "cannot be read as arrow"),
         ("a.arrow", written(FRAME, "arrow")[:200], "cannot be read as arrow"),
         ("a.feather", b"FEA1 from long ago", "cannot be read as arrow"),
         ("a.jsonl", b'{"y": 1}\n{"y": ', "cannot be read as JSON lines"),
-        ("a.csv.gz", gzip.compress(written(FRAME, "csv"))[:30], "damaged or cut off"),
+        ("a.csv.gz", gzip.compress(written(FRAME, "csv"), mtime=0)[:30], "damaged or cut off"),
         ("a.csv.gz", b"\x1f\x8b garbage that is not compressed", "damaged or cut off"),
     ],
 )
