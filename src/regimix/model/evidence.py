@@ -175,13 +175,15 @@ def _order(size: Floats, values: Floats, best: Floats, rest: Floats, prior: Prio
     squares = 0.5 * (best**2).sum(axis=-1)
     if float(squares.max(initial=0.0)) < 2 * LOG_10:
         return np.zeros(size.shape)  # an order more costs more than large coefficients do
-    worth = np.empty((STEEPER.size, *size.shape))
+    worth = np.full((STEEPER.size, *size.shape), -np.inf)
     for k, order in enumerate(STEEPER):
         wide, best2 = values * 100.0**order, best**2 * 100.0**-order
         tau = _mode(size, wide, best2, rest, prior)[0]
         curved = tau[..., None] * wide
         worth[k] = 0.5 * size * np.log(tau) - 0.5 * tau * rest - LOG_10 * order
         worth[k] -= 0.5 * (np.log1p(curved) + best2 * curved / (1.0 + curved)).sum(axis=-1)
+        if k and bool((worth[k] < worth[k - 1]).all()):
+            break  # beyond its best order a component only gets less likely
     return np.asarray(STEEPER[np.argmax(worth, axis=0)])
 
 

@@ -15,6 +15,8 @@ __all__ = ["score_of_constants"]
 
 # Rounds for one number per component: quickly made.
 ROUNDS = 30
+# Rounds end where further ones would gain less than this: a difference of 3 nats is asked for.
+ENOUGH = 0.3
 SOME_ROWS = 1000
 LAST_ROUNDS = 3
 
@@ -29,7 +31,7 @@ def score_of_constants(rows: Rows, fitted: Fitted, more: int = 1) -> float:
     starts += [_levels(alone, k) for k in range(1, model.m + 1 + more)]
     # Few numbers are found from few rows; all rows then judge them.
     some = alone.head(SOME_ROWS)
-    fits = [refit(some, start, ROUNDS).model for start in starts]
+    fits = [refit(some, start, ROUNDS, settled=ENOUGH).model for start in starts]
     return max(
         refit(alone, fit, ROUNDS if some.n == alone.n else LAST_ROUNDS).score for fit in fits
     )
