@@ -361,13 +361,13 @@ def _choose_law(rows: Rows, outlier: Floats) -> tuple[int, float, float]:
     best = (law, 1.0, float(worth[law]))
     if held < MANY_OUTLIERS:
         return best
-    squares, narrowest = (rows.y - rows.middle) ** 2, float(WIDTHS[0]) * rows.width_of_y
-    normal = np.sqrt(float(weight @ squares) / held)
+    narrowest = float(WIDTHS[0]) * rows.width_of_y
+    normal = np.sqrt(float(weight @ rows.far) / held)
     student = float(WIDTHS[law]) * rows.width_of_y
     for _ in range(SHARE_ROUNDS):
         # EM for the scale of Student's law: far rows count less.
-        far = 2.0 + squares / max(student, narrowest) ** 2
-        student = np.sqrt(float(weight @ (3.0 * squares / far)) / held)
+        far = 2.0 + rows.far / max(student, narrowest) ** 2
+        student = np.sqrt(3.0 * float(weight @ (rows.far / far)) / held)
     for law, scale in ((NORMAL_LAW, normal), (STUDENT_LAW, student)):
         scale = max(float(scale), narrowest)
         value = float(weight @ log_outliers(rows, law, scale)) + _free_price(held)

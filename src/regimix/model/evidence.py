@@ -23,8 +23,8 @@ Floats = NDArray[np.float64]
 # integrand, 32 nodes are exact to more digits than a score needs.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(32)
 DROP = 30.0
-# The window need only contain the mode: a few fixed-point steps are enough.
-MODE_STEPS = 4
+# Fixed-point steps from the noise of least squares to the mode, which the window need only contain.
+MODE_STEPS = 2
 # From so many degrees of freedom, halved, Stirling's formula has six digits.
 MANY_DEGREES = 100.0
 # Orders of magnitude by which a regime may be steeper than the bulk of the response suggests.
@@ -135,10 +135,14 @@ def posterior(sums: Sums, prior: Prior) -> Posterior:
     best = np.where(seen, here + pull / safe, 0.0)
     values = np.where(seen, values, 0.0)
     rest = np.maximum(sums.square - np.where(seen, pull**2 / safe, 0.0).sum(axis=-1), 0.0)
-    order = _order(sums.size, values, best, rest, prior)
-    steeper = 10.0 ** order[..., None]
-    values, best = values * steeper**2, best / steeper
-    u, w, log_mean = _window(sums.size, values, best**2, rest, prior)
+    mode = _mode(sums.size, values, best**2, rest, prior)
+    order = _order(sums.size, values, best, rest, prior, mode[0])
+    steeper: Floats = np.ones(1)
+    if order.any():
+        steeper = 10.0 ** order[..., None]
+        values, best = values * steeper**2, best / steeper
+        mode = _mode(sums.size, values, best**2, rest, prior)
+    u, w, log_mean = _window(*mode, prior)
     tau = np.exp(u)
     # (..., node, width)
     curved = tau[..., None] * values[..., None, :]
@@ -160,7 +164,7 @@ def posterior(sums: Sums, prior: Prior) -> Posterior:
     index = np.arange(unit.size)
     inner[..., index, index] += spread
     half = np.linalg.cholesky(inner)
-    rotate = vectors * unit[:, None] * steeper[..., None]
+    rotate = vectors * unit[:, None] * np.expand_dims(steeper, -1)
     return Posterior(
         coef=np.einsum("...ij,...j->...i", rotate, mean * best),
         precision=precision,
@@ -170,11 +174,16 @@ def posterior(sums: Sums, prior: Prior) -> Posterior:
     )
 
 
-def _order(size: Floats, values: Floats, best: Floats, rest: Floats, prior: Prior) -> Floats:
+def _order(
+    size: Floats, values: Floats, best: Floats, rest: Floats, prior: Prior, tau: Floats
+) -> Floats:
     """Choose the order of magnitude at which the component is likeliest, at its likeliest noise."""
+    # An order more costs its own prior and, for each coefficient that the rows determine, a factor
+    # of ten in the density of the prior; it saves at most what large coefficients cost now.
     squares = 0.5 * (best**2).sum(axis=-1)
-    if float(squares.max(initial=0.0)) < 2 * LOG_10:
-        return np.zeros(size.shape)  # an order more costs more than large coefficients do
+    costs = LOG_10 * (1 + (tau[..., None] * values > 1.0).sum(axis=-1))
+    if bool((squares < costs).all()):
+        return np.zeros(size.shape)
     worth = np.full((STEEPER.size, *size.shape), -np.inf)
     for k, order in enumerate(STEEPER):
         wide, best2 = values * 100.0**order, best**2 * 100.0**-order
@@ -192,8 +201,8 @@ def _mode(
 ) -> tuple[Floats, Floats, Floats]:
     """Find the likeliest precision; also degrees of freedom and squares that are left."""
     low, high = prior.log_precision
-    tau = np.full(size.shape, np.exp(high))
-    degrees, left = size, rest
+    degrees, left = np.maximum(size - (values > 0).sum(axis=-1), 1e-3), rest
+    tau = np.exp(np.clip(np.log(degrees / np.maximum(left, 1e-300)), low, high))
     for _ in range(MODE_STEPS):
         curved = tau[..., None] * values
         degrees = np.maximum(size - (curved / (1.0 + curved)).sum(axis=-1), 1e-3)
@@ -203,7 +212,7 @@ def _mode(
 
 
 def _window(
-    size: Floats, values: Floats, best2: Floats, rest: Floats, prior: Prior
+    tau: Floats, degrees: Floats, left: Floats, prior: Prior
 ) -> tuple[Floats, Floats, Floats | float]:
     """Place the nodes of the quadrature around the mode, as wide as the integrand.
 
@@ -212,7 +221,6 @@ def _window(
     that is known: it is a gamma function.
     """
     low, high = prior.log_precision
-    tau, degrees, left = _mode(size, values, best2, rest, prior)
     half, mode = 0.5 * degrees, np.log(tau)
     # At the upper limit the integrand may still rise.
     slope = np.maximum(0.5 * (degrees - tau * left), 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +73,7 @@ class Rows:
         """Number of rows."""
         return int(self.design.shape[0])
 
-    @property
+    @cached_property
     def mass(self) -> float:
         """Total weight."""
         return float(self.weights.sum())
@@ -86,6 +87,11 @@ class Rows:
     def features(self) -> Floats:
         """Whitened features without the constant column."""
         return self.design[:, int(self.intercept) :]
+
+    @cached_property
+    def far(self) -> Floats:
+        """Squared distances of the responses from their middle."""
+        return np.asarray((self.y - self.middle) ** 2)
 
     @property
     def smallest_scale(self) -> float:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from regimix.engines.base import Engine
 from regimix.engines.parts import PassStopped
-from regimix.engines.single import within_sums
 from regimix.errors import ParameterError
 from regimix.frame import Frame
 from regimix.model.background import BACKGROUND_DEGREES, NORMAL_LAW, ROOT_8, WIDTHS
@@ -44,11 +44,11 @@ from regimix.search.finish import (
     make_exact,
 )
 from regimix.search.likelihood import most_likely
-from regimix.search.noise_law import choose_noise
+from regimix.search.noise_law import choose_background, choose_noise
 from regimix.search.partition import assign_nearest, nearest_regimes, plain_count
 from regimix.search.propose import Proposer
 from regimix.search.relation import score_of_constants
-from regimix.search.selection import Attempt, Selection
+from regimix.search.selection import Attempt, Path, Selection
 from regimix.search.settings import Settings
 from regimix.search.single import find_single, majority
 from regimix.search.stages import complete_in_stages, first_stage, search_again
@@ -56,7 +56,7 @@ from regimix.search.subspace import Subspace
 from regimix.threads import fitting_threads
 from regimix.trimmed.gradient import GradientSolver
 from regimix.trimmed.ilts import MAX_ITER, ExactSolver, Solver
-from regimix.trimmed.reweight import CUTOFF, consistent_scale, reweight
+from regimix.trimmed.reweight import consistent_scale, reweight
 from regimix.trimmed.rows import kept_mass
 
 __all__ = ["fit_mixture"]
@@ -107,6 +107,8 @@ class _Found:
     selection: Selection
     search_evidence: tuple[float, ...]
     nothing: bool
+    # The law and the share of outliers to expect among new rows, if there are none among these.
+    outliers: tuple[Law, float] | None
 
 
 def fit_mixture(engine: Engine, settings: Settings, init: Floats | None = None) -> Mixture:
@@ -145,13 +147,13 @@ def _fit_searched(
         given = None if init is None else _given(rows, units.forth(init))
         saved = open_checkpoint(engine, settings, sample, init)
     with clock.stage("search"):
-        found = _search(rows, units, settings, given, saved)
+        found = _search(rows, units, settings, given, saved, engine)
     with clock.stage("polish"):
-        if found.nothing:
-            law, rank = _robust(engine, units, settings)
-            found = replace(found, law=law, origin=("robust",), ranks=(rank,))
         polished = Polished(found.law)
-        if not settings.by_label and found.stopped not in USER_WAITS:
+        if found.outliers is not None:
+            # The search has seen all rows to the end.
+            polished = Polished(_with_outliers(found.law, *found.outliers))
+        elif not settings.by_label and found.stopped not in USER_WAITS:
             # A search that may go on later may end elsewhere: rounds from here are not its own.
             polished = resumed_polish(engine, found.law, saved if found.stopped in ENDS else None)
         law, labelling, cut_short = _finish(engine, polished, settings)
@@ -193,8 +195,9 @@ def _fit_net(engine: Engine, settings: Settings, clock: _Clock) -> Mixture:
     if not origin:
         with clock.stage("polish"):
             sample = engine.sample(SEARCH_ROWS, settings.seed)
-            units = whitened_rows(sample, intercept=engine.problem.fit_intercept)[1]
-            law = _robust(engine, units, settings)[0]
+            rows, units = whitened_rows(sample, intercept=engine.problem.fit_intercept)
+            start = _given(rows, units.forth(_robust(engine, settings.seed)), "robust")
+            law = _law(units, point_of(rows, _one_line(rows, Path(), start)))
             labelling, origin = Likeliest(law), ("robust",)
     mixture = to_mixture(
         engine,
@@ -218,7 +221,8 @@ def _search(
     units: Units,
     settings: Settings,
     given: Parameters | None,
-    saved: Checkpoint | None = None,
+    saved: Checkpoint | None,
+    engine: Engine,
 ) -> _Found:
     """Search for the whole model on the sample; polish it there."""
     state, repeats = search_again(
@@ -249,12 +253,23 @@ def _search(
         model = most_likely(rows, fitted.model, settings.n_components, settings.seed)
         law, fitted = _law(units, model, outliers=False), evaluate(rows, model)
     constants = score_of_constants(rows, fitted)
+    path, outliers = state.path, None
+    whole = rows.n == engine.problem.n_rows
+    if whole and settings.outliers is None and count is None and state.stopped not in USER_WAITS:
+        # Among the other rows of a larger table there may be outliers.
+        seen, kind = fitted, settings.noise
+        rows, path, fitted = choose_background(rows, path, seen, kind, settings.n_components)
+        if not rows.outliers:
+            outliers = _law(units, point_of(rows, seen)), _chance(seen, fitted)
     needed = REGIME_GAIN if settings.n_components is None else 0.0
     evidence = fitted.score - constants
     nothing = evidence < needed
-    if law is None and count is None and not nothing and state.stopped not in USER_WAITS:
+    if nothing and settings.n_components is None:
+        start = _given(rows, units.forth(_robust(engine, settings.seed)), "robust")
+        fitted = _one_line(rows, path, start)
+    elif law is None and count is None and state.stopped not in USER_WAITS:
         fitted = refit(rows, fitted.model, FINAL_ROUNDS, settled=FINAL_SETTLED)
-    selection = state.path.select(rows, fitted)
+    selection = path.select(rows, fitted)
     if nothing and settings.n_components is None:
         selection = replace(selection, chosen=1)
     return _Found(
@@ -269,7 +284,23 @@ def _search(
         replace(selection, evidence=selection.evidence - constants),
         () if count is not None else tuple(score - constants for score in repeats.scores),
         nothing and settings.n_components is None,
+        outliers,
     )
+
+
+def _chance(seen: Fitted, clean: Fitted) -> float:
+    """Return the share of outliers to expect where the likelier model has none.
+
+    It is that of the model with outliers times the probability of that model.
+    """
+    return float(seen.model.background * expit(seen.score - clean.score))
+
+
+def _with_outliers(law: Law, outliers: Law, share: float) -> Law:
+    """Put the background of another law into one without: among new rows there may be outliers."""
+    regimes = replace(law, share=law.share * (1.0 - share))
+    kept = ("log_background", "middle", "width", "outlier_degrees")
+    return replace(regimes, **{name: getattr(outliers, name) for name in kept})
 
 
 def _law(units: Units, model: Parameters, *, outliers: bool = True) -> Law:
@@ -293,11 +324,8 @@ def _law(units: Units, model: Parameters, *, outliers: bool = True) -> Law:
     return law if outliers else without_outliers(law)
 
 
-def _robust(engine: Engine, units: Units, settings: Settings) -> tuple[Law, int]:
-    """Fit one line with the highest breakdown point: the answer where there is no relation.
-
-    Returns how many of its coefficients the rows determine, too.
-    """
+def _robust(engine: Engine, seed: int) -> Floats:
+    """Fit one line with the highest breakdown point, LTS; return its coefficients, (1, p)."""
     problem = engine.problem
 
     def exact(frame: Frame, n_starts: int, mass: float) -> Solver:
@@ -308,21 +336,20 @@ def _robust(engine: Engine, units: Units, settings: Settings) -> tuple[Law, int]
         kept_mass(majority(problem), problem),
         given=None,
         n_starts=ROBUST_STARTS,
-        seed=settings.seed,
+        seed=seed,
         max_iter=MAX_ITER,
         tol=0.0,
         make_solver=exact,
     )
-    run = single.run
-    raw = consistent_scale(run.objective[-1], single.mass, problem.mass, run.rank)
-    final = reweight(engine, run.theta, raw)
-    within = engine.fold(within_sums, final.theta, CUTOFF * final.scale)[0]
-    share = np.array([min(max(within / problem.mass, 1e-9), 1.0)])
-    scale = np.maximum(np.array([final.scale]), max(units.resolution, SMALLEST_SCALE))
-    density = -float(np.log(ROOT_8 * units.width))
-    law = Law(final.theta[None], scale, share, density, units.middle, units.width)
-    law = replace(law, smallest_scale=max(units.resolution, SMALLEST_SCALE))
-    return law if settings.outliers != 0 else without_outliers(law), run.rank
+    raw = consistent_scale(single.run.objective[-1], single.mass, problem.mass, single.run.rank)
+    return reweight(engine, single.run.theta, raw).theta[None]
+
+
+def _one_line(rows: Rows, path: Path, robust: Parameters) -> Fitted:
+    """Return the best model of one regime: that of the search, or around a robust line."""
+    starts = [robust, *(seen.model for m, seen in path.best.items() if m == 1)]
+    fits = [refit(rows, start, FINAL_ROUNDS, settled=FINAL_SETTLED) for start in starts]
+    return max(fits, key=lambda fit: fit.score)
 
 
 def _ranks(rows: Rows, fitted: Fitted, few: Rows) -> tuple[int, ...]:
@@ -340,14 +367,12 @@ def _ranks(rows: Rows, fitted: Fitted, few: Rows) -> tuple[int, ...]:
     return tuple(ranks)
 
 
-def _given(rows: Rows, coef: Floats) -> Parameters:
-    """Make a model of the user's starts: each as wide as the residuals nearest to it."""
+def _given(rows: Rows, coef: Floats, origin: str = "given") -> Parameters:
+    """Make a model of starts: each as wide as the residuals nearest to it."""
     residuals = np.abs(rows.y - coef @ rows.design.T)
     nearest = residuals.min(axis=0)
     scale = np.full(len(coef), max(float(np.median(nearest)), 1e-3 * rows.spread(), 1e-7))
-    return Parameters.point(
-        coef, scale, np.full(len(coef), 0.9 / len(coef)), ("given",) * len(coef)
-    )
+    return Parameters.point(coef, scale, np.full(len(coef), 0.9 / len(coef)), (origin,) * len(coef))
 
 
 def _finish(

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from regimix.model.em import LOG_ROOT_2PI, Parameters
 from regimix.model.rows import Rows
 from regimix.search.subspace import Subspace
+from regimix.threads import fitting_threads
 
 __all__ = ["joint_starts"]
 
@@ -98,7 +98,7 @@ def joint_starts(
     table = _Projected(projected, sample)
     field = table.draw(components, starts, rng)
     jobs = int(effective_n_jobs(n_jobs))
-    with threadpool_limits(1, "blas"), Parallel(n_jobs=jobs, prefer="threads") as pool:
+    with fitting_threads(basis.shape[1]), Parallel(n_jobs=jobs, prefer="threads") as pool:
         for stage, rounds in enumerate(ROUNDS):
             groups = field.groups()
             if jobs == 1 or len(groups) == 1:

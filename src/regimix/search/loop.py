@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from regimix.model.em import (
     Fitted,
     Parameters,
-    empty,
     evaluate,
     join,
     refit,
@@ -39,8 +38,6 @@ Indices = NDArray[np.intp]
 # Rounds of EM that a proposal gets on its own rows; all but the best get only the short run.
 POOL_ROUNDS = 30
 SHORT_ROUNDS = 5
-# A proposal that after the short run is worse by this share of the score is not pursued.
-HOPELESS = 0.5
 # Rounds of EM of the whole model before a move is judged.
 WHOLE_ROUNDS = 8
 MAX_MOVES = 60
@@ -337,16 +334,13 @@ def _pool(state: Search, released: Indices) -> Indices:
     return np.flatnonzero(held > 0.5)
 
 
-def _local_best(part: Rows, proposals: list[Parameters], before: float) -> Fitted | None:
+def _local_best(part: Rows, proposals: list[Parameters]) -> Fitted | None:
     """Refit proposals on their own rows, all briefly, the best to the end; then prune it."""
-    nothing = evaluate(part, empty(part.width)).score
     fitted = [refit(part, proposal, SHORT_ROUNDS) for proposal in proposals]
     fitted = [f for f in fitted if f.model.m]
     if not fitted:
         return None
     best = max(fitted, key=lambda f: f.score)
-    if best.score < before - HOPELESS * abs(before - nothing):
-        return best
     return prune(part, refit(part, best.model, POOL_ROUNDS - SHORT_ROUNDS))
 
 
@@ -363,7 +357,7 @@ def _consider(
     part = state.rows.take(pool)
     scaleup = state.rows.mass / max(part.mass, 1e-300)
     before = evaluate(part, current.model.pick(released).with_shares(scaleup)).score
-    best = _local_best(part, proposals, before)
+    best = _local_best(part, proposals)
     if best is not None and part.n == state.rows.n:
         state.path.see(best)  # it is a model of all rows, whatever is decided of it
     if best is None or best.model.m == 0 or best.score < before:

@@ -1,13 +1,15 @@
-"""Which law the noise has: heavy tails belong to a regime, not to two.
+"""Which law the noise has, and whether there are outliers at all.
 
-A search takes noise to be normal. What it found is then fitted with Student's law, and so is the
-single regime: where tails are heavy, one regime with such noise scores higher than a narrow and a
-wide one on the same line.
+Heavy tails belong to a regime, not to two. A search takes noise to be normal. What it found is then
+fitted with Student's law, and so is the single regime: where tails are heavy, one regime with such
+noise scores higher than a narrow and a wide one on the same line.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+
+import numpy as np
 
 from regimix.model.em import (
     REGIME_GAIN,
@@ -21,9 +23,9 @@ from regimix.model.em import (
 from regimix.model.noise import NoiseLaw
 from regimix.model.rows import Rows
 from regimix.search.prune import prune
-from regimix.search.selection import Path
+from regimix.search.selection import SAME_SCORE, Path
 
-__all__ = ["choose_noise"]
+__all__ = ["choose_background", "choose_noise"]
 
 # Degrees of freedom that are tried: from tails that hardly have a variance to hardly any tails.
 DEGREES = (3.0, 6.0, 12.0)
@@ -69,6 +71,31 @@ def choose_noise(
             if best is None or trial.score > best.score + ahead:
                 best = trial
     return fitted if best is None else best
+
+
+def choose_background(
+    rows: Rows, path: Path, fitted: Fitted, kind: str, count: int | None
+) -> tuple[Rows, Path, Fitted]:
+    """Return rows, path and model without a background, if that is the likelier model.
+
+    Where outliers are possible, any share of them is as likely as any other a priori: next to none
+    is improbable, and in a small table the farthest row is soon called one, which makes the noise
+    too small. That there are none at all is the rival. Both are equally likely a priori.
+    """
+    clean = replace(rows, outliers=False)
+    best = refit(clean, fitted.model, ROUNDS)
+    if not rows.outliers or best.score < fitted.score:
+        return rows, path, fitted
+    others = Path({best.model.m: best})
+    for m, seen in path.best.items():
+        if m != best.model.m:
+            others.see(refit(clean, seen.model, SHORT_ROUNDS))
+    if count is None:
+        likeliest = max(others.best.values(), key=lambda seen: seen.score)
+        best = likeliest if likeliest.score > best.score + SAME_SCORE else best
+    if np.isinf(best.model.noise.degrees):
+        best = choose_noise(clean, clean, others, best, kind, count)
+    return clean, others, best
 
 
 def _heavy(rows: Rows, fitted: Fitted) -> bool:

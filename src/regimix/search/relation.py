@@ -6,17 +6,21 @@ one law. That is no evidence of a linear relation: what counts is the difference
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from regimix.model.em import Fitted, Parameters, from_labels, refit
+from regimix.model.em import Fitted, Parameters, evaluate, from_labels, refit
 from regimix.model.rows import Rows
 
 __all__ = ["score_of_constants"]
 
 # Rounds for one number per component: quickly made.
 ROUNDS = 30
-# Rounds end where further ones would gain less than this: a difference of 3 nats is asked for.
+# Rounds end where further ones would gain less than this many nats (3 are asked for), or than this
+# share of what regimes with slopes are ahead.
 ENOUGH = 0.3
+CLOSE = 0.002
 SOME_ROWS = 1000
 LAST_ROUNDS = 3
 
@@ -29,12 +33,25 @@ def score_of_constants(rows: Rows, fitted: Fitted, more: int = 1) -> float:
     )
     starts = [from_labels(alone, fitted.posterior, flat).model]
     starts += [_levels(alone, k) for k in range(1, model.m + 1 + more)]
-    # Few numbers are found from few rows; all rows then judge them.
+    # Few numbers are found from few rows; all rows then judge the best of them.
     some = alone.head(SOME_ROWS)
-    fits = [refit(some, start, ROUNDS, settled=ENOUGH).model for start in starts]
-    return max(
-        refit(alone, fit, ROUNDS if some.n == alone.n else LAST_ROUNDS).score for fit in fits
-    )
+    rival = fitted.score * some.mass / rows.mass
+    fits = [_nearly_settled(some, start, rival) for start in starts]
+    best = max(fits, key=lambda fit: fit.score).model
+    rounds = ROUNDS if some.n == alone.n else LAST_ROUNDS
+    score = refit(alone, best, rounds).score
+    if not rows.outliers:
+        return score
+    # There may be no outliers either way.
+    clean = replace(alone, outliers=False)
+    return max(score, *(refit(clean, fit, rounds).score for fit in (best, _levels(alone, 1))))
+
+
+def _nearly_settled(rows: Rows, start: Parameters, rival: float) -> Fitted:
+    """Run EM as long as it may matter for the difference to the score of regimes with slopes."""
+    first = evaluate(rows, start)
+    enough = max(ENOUGH, CLOSE * (rival - first.score))
+    return refit(rows, first.model, ROUNDS, settled=enough)
 
 
 def _levels(rows: Rows, count: int) -> Parameters:

@@ -1,6 +1,6 @@
 """A search in stages: among few rows first; then among all, beginning with what was found.
 
-Most tables show their components in a hundred rows for each coefficient, and a search costs as much
+Most tables show their components in fifty rows for each coefficient, and a search costs as much
 as its rows are many. Rows come in random order, so the first of them are a sample themselves. What
 they show is refined on all rows; what they could not show is searched for there as before: small
 components among the rows of the background, and several where one was seen.
@@ -23,8 +23,8 @@ from regimix.search.selection import SAME_SCORE, Path, Repeats
 __all__ = ["complete_in_stages", "first_stage", "search_again"]
 
 # Rows of the first stage, at least and for each coefficient.
-FIRST_ROWS = 5000
-FIRST_ROWS_PER_COEFFICIENT = 100
+FIRST_ROWS = 1500
+FIRST_ROWS_PER_COEFFICIENT = 50
 # Where a stage shows nothing clear, the next has so many times its rows ...
 GROWTH = 3
 # ... unless all rows are less than so many times as many: then they are next.
