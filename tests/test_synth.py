@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from regimix.errors import ParameterError
+from regimix.synth import local_separation_of as local_separation
 from regimix.synth import make_mlrc
-from regimix.synth.components import local_separation, separation
+from regimix.synth import separation_of as separation
 
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=40, deadline=None)

@@ -1,36 +1,56 @@
 """The paper's assumptions one by one: a number, what it is compared with, and a verdict.
 
-Thresholds are ours where the paper has unknown constants. They say where its algorithms were seen
-to work or to fail, not where a theorem begins; each has its reason here.
+Thresholds are ours where the paper has unknown constants. They are where its algorithms were
+observed to work or to fail, not where a theorem begins; each has its reason here.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any, Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.engines.memory import MemoryEngine
+from regimix.model.whiten import whiten
+from regimix.problem import Problem
+from regimix.result.mixture import Mixture
 from regimix.search.subspace import CLEAR_GAP, Subspace, SubspaceKind, find_subspace
-from regimix.theory.findings import Finding, Verdict, large_is_good, small_is_good
-from regimix.theory.gaussian import required_rows
-from regimix.theory.moments import MOST_FEATURES, FourthMoments
-from regimix.theory.separation import local_separation
-from regimix.theory.whitened import WhitenedFit
+from regimix.synth import nearest_distances
+from regimix.theory.bounds import required_rows
+from regimix.theory.definitions import affine_error_at, local_separation
+from regimix.theory.directions import MOST_MOMENT_FEATURES, FourthMoments
+from regimix.theory.regularity import Regularity
 
 __all__ = [
+    "Finding",
+    "Rounds",
+    "WhitenedFit",
     "clear_gap",
     "close_subspace",
+    "contracts",
     "corruption_ratio",
     "enough_rows",
+    "guaranteed",
     "light_tails",
     "little_corruption",
+    "observe_rounds",
     "quiet",
     "same_features",
     "separated",
     "subspace_of",
+    "whitened_fit",
 ]
 
 Floats = NDArray[np.float64]
+Verdict = Literal["holds", "unclear", "violated"]
 
+# Rows and numbers that are looked at, whatever the size of the table.
+MOST_ROWS = 20_000
+MOST_NUMBERS = 2_000_000
+# Enough rows to translate coefficients: the equations are exact.
+TRANSLATION_ROWS = 2_000
 # Q_j: equal norms at a right angle have 1.4. At 0.1 a regime's neighbour is a tenth of its own
 # length away, and the starts of Theorem 11 grow like (1/Q)^m.
 SEPARATED, CLOSE = 0.5, 0.1
@@ -54,6 +74,146 @@ SAME_SPREAD, OTHER_SPREAD = 2.0, 10.0
 # How far the subspace misses a regime, over the distance to the next one: Theorem 4 needs a start
 # within a half, and the proof of Theorem 11 leaves half of that to the subspace.
 NEAR_SUBSPACE, FAR_SUBSPACE = 0.25, 0.5
+# A round is tried from this share of the way to the nearest regime; Theorem 4 allows a half.
+DISPLACEMENT = 0.25
+# What it leaves of the error should be well below one.
+SHRINKS, GROWS = 0.9, 1.0
+# It keeps this share of the regime's rows: the theory needs fewer than all.
+KEPT_SHARE = 0.9
+# Starts tried for each regime, and rows that a round looks at.
+DRAWS, ROUND_ROWS = 3, 4_000
+# Rows that a worst case looks at, and directions for its certificate.
+WORST_ROWS, WORST_DIRECTIONS = 1_000, 1_000
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One assumption of the paper, and whether the data meet it.
+
+    Attributes
+    ----------
+    name : str
+    verdict : {"holds", "unclear", "violated"}
+    value : float
+        The number behind it.
+    threshold : float
+        What it is compared with.
+    words : str
+        What that means, in a sentence or two.
+    at_least : bool
+        Whether the value should be at least the threshold; else at most.
+    """
+
+    name: str
+    verdict: Verdict
+    value: float
+    threshold: float
+    words: str
+    at_least: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class WhitenedFit:
+    """A sample of rows in whitened coordinates, and a mixture in the same.
+
+    Attributes
+    ----------
+    X : ndarray of shape (k, p)
+        Whitened features, behind a constant column if there is an intercept.
+    y : ndarray of shape (k,)
+        Response in units of its own spread, around its middle if there is an intercept.
+    weights : ndarray of shape (k,)
+        How many rows of the table are equal to each.
+    labels : ndarray of shape (k,)
+        Regime of each row, -1 for outliers.
+    coef : ndarray of shape (m, p)
+    scale : ndarray of shape (m,)
+    shares : ndarray of shape (m,)
+        τ*_(j), the share of each regime among all rows of the table.
+    outlier_share : float
+        The share of rows in no regime.
+    intercept : bool
+        Whether the first column is constant.
+    n_rows : int
+        Rows of the whole table.
+    complete : bool
+        Whether the sample is all of it.
+    """
+
+    X: Floats
+    y: Floats
+    weights: Floats
+    labels: NDArray[np.int64]
+    coef: Floats
+    scale: Floats
+    shares: Floats
+    outlier_share: float
+    intercept: bool
+    n_rows: int
+    complete: bool
+
+    @property
+    def features(self) -> Floats:
+        """Whitened features without the constant column."""
+        return self.X[:, int(self.intercept) :]
+
+    @property
+    def slopes(self) -> Floats:
+        """Coefficients without the intercept."""
+        return self.coef[:, int(self.intercept) :]
+
+    @property
+    def room(self) -> Floats:
+        """Distance of each regime to the nearest other; alone, its own length; never zero."""
+        nearest = nearest_distances(self.coef)
+        alone = np.linalg.norm(self.coef, axis=1)
+        room = np.where(np.isfinite(nearest), nearest, alone)
+        return np.maximum(room, np.finfo(np.float64).tiny)
+
+
+def whitened_fit(mixture: Mixture, X: Any, y: Any) -> WhitenedFit:
+    """Label all rows, draw some, whiten those and translate the mixture into their coordinates."""
+    labels = mixture.assign(X, y)
+    problem = Problem.from_arrays(X, y, fit_intercept=mixture.fit_intercept)
+    engine = MemoryEngine(problem)
+    limit = min(MOST_ROWS, max(1000, MOST_NUMBERS // problem.n_columns))
+    picked = engine.draw(limit, mixture.seed).distinct(limit).numbers
+    sample = engine.sample(limit, mixture.seed)
+    intercept = problem.fit_intercept
+    whitening = whiten(sample, intercept=intercept)
+    features = whitening.apply(sample.Z)
+    design = np.column_stack([np.ones((len(picked), int(intercept))), features])
+    if not design.shape[1]:  # nothing varies and there is no intercept
+        design = np.zeros((len(picked), 1))
+    filled = np.bincount(labels + 1, minlength=len(mixture.coef) + 1)
+    some = slice(0, max(TRANSLATION_ROWS, 2 * design.shape[1]))
+    theta = problem.from_user(mixture.coef, mixture.intercept)
+    wanted = sample.Z[some] @ theta.T
+    return WhitenedFit(
+        X=design,
+        y=sample.y,
+        weights=sample.weights,
+        labels=labels[picked],
+        coef=np.asarray(np.linalg.lstsq(design[some], wanted, rcond=None)[0].T, dtype=np.float64),
+        scale=mixture.scale / problem.target_scale,
+        shares=filled[1:] / labels.size,
+        outlier_share=float(filled[0] / labels.size),
+        intercept=intercept,
+        n_rows=problem.n_rows,
+        complete=len(picked) < limit or limit >= problem.n_rows,
+    )
+
+
+def small_is_good(value: float, good: float, bad: float) -> Verdict:
+    """Judge a number that should be small."""
+    if value <= good:
+        return "holds"
+    return "violated" if value >= bad or np.isnan(value) else "unclear"
+
+
+def large_is_good(value: float, good: float, bad: float) -> Verdict:
+    """Judge a number that should be large."""
+    return small_is_good(-value, -good, -bad)
 
 
 def separated(fit: WhitenedFit) -> Finding:
@@ -151,7 +311,7 @@ def _fourth_moment(features: Floats) -> float:
     first, second = features[:half], features[half:]
     d = features.shape[1]
     directions = [np.eye(d)]
-    if d <= MOST_FEATURES and half:
+    if d <= MOST_MOMENT_FEATURES and half:
         directions.append(FourthMoments(first[:MOMENT_ROWS]).heaviest_directions())
     elif half:
         directions.append(first[np.argsort(-np.einsum("ij,ij->i", first, first))[:LONG_ROWS]].T)
@@ -228,3 +388,108 @@ def close_subspace(fit: WhitenedFit, subspace: Subspace | None) -> Finding:
     )
     verdict = small_is_good(float(shares[j]), NEAR_SUBSPACE, FAR_SUBSPACE)
     return Finding(name, verdict, float(shares[j]), NEAR_SUBSPACE, words)
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """One real round towards each regime from a displaced start.
+
+    Attributes
+    ----------
+    ratio : ndarray of shape (m,)
+        Distance after over distance before, the worst of a few starts; nan where rows are too few.
+    foreign : int
+        V of Definition 3 at the worst start of the smallest regime.
+    """
+
+    ratio: Floats
+    foreign: int
+
+
+def observe_rounds(fit: WhitenedFit) -> Rounds:
+    """Make one round of ILTS towards each regime from displaced starts, on a bounded sample."""
+    rng = np.random.default_rng(0)
+    X, y, labels = fit.X[:ROUND_ROWS], fit.y[:ROUND_ROWS], fit.labels[:ROUND_ROWS]
+    room = fit.room
+    ratios = np.full(len(fit.coef), np.nan)
+    foreign = np.zeros(len(fit.coef), dtype=np.int64)
+    for j, goal in enumerate(fit.coef):
+        kept = int(KEPT_SHARE * np.count_nonzero(labels == j))
+        if kept < X.shape[1]:
+            continue
+        steps = rng.standard_normal((DRAWS, X.shape[1]))
+        steps *= DISPLACEMENT * room[j] / np.linalg.norm(steps, axis=1, keepdims=True)
+        ratios[j] = 0.0
+        for start in goal + steps:
+            chosen = np.argsort(np.abs(y - X @ start), kind="stable")[:kept]
+            after = _least_squares(X[chosen], y[chosen])
+            ratio = float(np.linalg.norm(after - goal) / (DISPLACEMENT * room[j]))
+            ratios[j] = max(ratios[j], ratio)
+            foreign[j] = max(foreign[j], _foreign_rows(fit, j, start, kept))
+    return Rounds(ratios, int(foreign[int(np.argmin(fit.shares))]))
+
+
+def _least_squares(X: Floats, y: Floats) -> Floats:
+    """Fit rows that are white already: normal equations lose nothing."""
+    return np.asarray(np.linalg.pinv(X.T @ X, hermitian=True) @ (X.T @ y))
+
+
+def _foreign_rows(fit: WhitenedFit, j: int, start: Floats, kept: int) -> int:
+    """Count V of Definition 3 at the directions of a start, on the rows of the rounds."""
+    X, labels = fit.X[:ROUND_ROWS], fit.labels[:ROUND_ROWS]
+    others = [i for i in range(len(fit.coef)) if i != j and (labels == i).any()]
+    if not others:
+        return 0
+    own = X[labels == j]
+    return affine_error_at(
+        own,
+        [X[labels == i] for i in others],
+        fit.coef[j] - start,
+        fit.coef[others] - start,
+        slack=len(own) - kept,
+    )
+
+
+def contracts(rounds: Rounds) -> Finding:
+    """Judge whether one real round comes closer to every regime."""
+    known = rounds.ratio[np.isfinite(rounds.ratio)]
+    name = "contraction, seen"
+    if known.size < rounds.ratio.size:
+        words = "A regime has too few rows to try a round on."
+        return Finding(name, "unclear", np.nan, SHRINKS, words)
+    worst = float(known.max())
+    away = "the way to the next regime" if known.size > 1 else "its own length away"
+    words = (
+        f"From {DISPLACEMENT:g} of {away}, one round left at most {worst:.2g} of the error (noise "
+        "included). This is what happens, not what is guaranteed."
+    )
+    return Finding(name, small_is_good(worst, SHRINKS, GROWS), worst, SHRINKS, words)
+
+
+def guaranteed(fit: WhitenedFit, rounds: Rounds) -> Finding:
+    """Judge whether the factor of Theorem 4 is below one for the smallest regime."""
+    name = "contraction, proven"
+    X, labels = fit.X[:WORST_ROWS], fit.labels[:WORST_ROWS]
+    j = int(np.argmin(fit.shares))
+    kept = int(KEPT_SHARE * np.count_nonzero(labels == j))
+    looked_at = min(len(fit.X), ROUND_ROWS)
+    wrong = round(rounds.foreign * len(X) / looked_at) + int(np.count_nonzero(labels < 0))
+    regularity = Regularity(X, most_directions=WORST_DIRECTIONS)
+    plus, minus = regularity.attained_plus(min(wrong, len(X))), regularity.attained_minus(kept)
+    factor = 2 * plus / minus if minus > 0 else np.inf
+    verdict: Verdict = "violated" if factor >= 1 else "unclear"
+    if factor < 1:
+        certain = regularity.minus(kept).lower
+        upper = 2 * regularity.plus(wrong).upper / certain if certain > 0 else np.inf
+        verdict = "holds" if upper < 1 else "unclear"
+    found = f"The factor of Theorem 4 for regime {j} is at least {factor:.2g} at such a start."
+    if np.isinf(factor):
+        found = (
+            f"Theorem 4 gives no factor for regime {j}: as few rows as a round keeps may leave "
+            "coefficients open."
+        )
+    words = (
+        f"{found} It is a worst case over all subsets of rows and is seldom below 1 on real "
+        "tables: a sufficient condition, not a necessary one. Look at what is seen."
+    )
+    return Finding(name, verdict, factor, 1.0, words)

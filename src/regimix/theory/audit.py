@@ -13,10 +13,8 @@ from regimix.errors import DataError, ParameterError
 from regimix.model.em import REGIME_GAIN
 from regimix.result.mixture import Mixture
 from regimix.theory import assumptions
-from regimix.theory.findings import Finding
-from regimix.theory.rounds import Rounds, contracts, guaranteed, observe_rounds
-from regimix.theory.separation import local_separation
-from regimix.theory.whitened import WhitenedFit, whitened_fit
+from regimix.theory.assumptions import Finding, Rounds, WhitenedFit, whitened_fit
+from regimix.theory.definitions import local_separation
 
 __all__ = ["Audit", "Finding", "RegimeAudit", "audit"]
 
@@ -190,7 +188,7 @@ def _fit_of(mixture: Mixture, X: Any, y: Any) -> WhitenedFit:
 
 def _judged(mixture: Mixture, fit: WhitenedFit) -> Audit:
     """Put all findings together."""
-    rounds = observe_rounds(fit)
+    rounds = assumptions.observe_rounds(fit)
     kind = mixture.spectrum.kind if mixture.spectrum is not None else "bounded"
     subspace = assumptions.subspace_of(fit, kind)
     return Audit(
@@ -204,8 +202,8 @@ def _judged(mixture: Mixture, fit: WhitenedFit) -> Audit:
             assumptions.same_features(fit),
             assumptions.clear_gap(subspace),
             assumptions.close_subspace(fit, subspace),
-            contracts(rounds),
-            guaranteed(fit, rounds),
+            assumptions.contracts(rounds),
+            assumptions.guaranteed(fit, rounds),
         ),
         regimes=_regimes(fit, rounds),
         corruption_ratio=assumptions.corruption_ratio(fit),
