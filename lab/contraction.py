@@ -40,7 +40,7 @@ ROUNDING = 1e-10
 
 @dataclass(frozen=True)
 class Contraction:
-    """One round of ILTS towards component j, and what Theorem 4 says about it.
+    """One round of ILTS towards component j, and the bound of Theorem 4 for it.
 
     Attributes
     ----------
@@ -187,7 +187,7 @@ def contraction_trace(
 
 
 class _Judge:
-    """What Theorem 4 says of rounds towards one component of one table."""
+    """Computes the bound of Theorem 4 for rounds towards one component of one table."""
 
     def __init__(
         self,

@@ -107,7 +107,7 @@ class _CountingFollower:
         return self._follower.product(start, direction)
 
     def keeper(self, start: int) -> Keeper:
-        """Return what tells the kept rows of any block."""
+        """Return an object that finds the kept rows of any block."""
         return self._follower.keeper(start)
 
     def kept(self, start: int) -> tuple[Bools, Floats | None]:

@@ -27,7 +27,7 @@ Measure = Callable[[Cell, np.random.Generator, bool], list[Row]]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check says.
+    """The result of a check.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Experiment:
     name, title : str
         How it is called, and what it shows in one line.
     claim : str
-        Where the paper says so, with its label.
+        The statement of the paper, with its label.
     statement, tolerance : str
         What is checked, and how exactly.
     sabotage : str

@@ -28,7 +28,7 @@ __all__ = [
     "to_svg",
 ]
 
-# Okabe and Ito's palette: told apart by colour-blind readers, and in grey.
+# Okabe and Ito's palette: colour-blind readers can distinguish it, also in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555", "#000000")
 GREY = "#999999"
 WIDTH, HEIGHT = 8.0, 3.6
@@ -38,7 +38,7 @@ FEW_DECADES = 60.0
 # How lines that were not measured are drawn.
 REFERENCE: dict[str, Any] = {"color": "#666666", "linewidth": 0.8, "linestyle": "--"}
 
-# Typed as it is because matplotlib lists every name that it knows in its own types.
+# Typed with Any because matplotlib's own types list every name of a setting.
 _STYLE: dict[Any, Any] = {
     "axes.spines.right": False,
     "axes.spines.top": False,

@@ -73,7 +73,7 @@ def run(
     progress : callable, optional
         Called as ``progress(name, done, total)`` after each cell.
     broken : bool
-        Sabotage each experiment as its ``sabotage`` says: every verdict should be "refuted".
+        Break each experiment on purpose, as described in its ``sabotage``: every verdict should be "refuted".
     figures : bool
         Whether to draw, if there is an ``out``; needs matplotlib.
 
@@ -237,7 +237,7 @@ class _Journal:
 
 
 def _plain(row: Row) -> Row:
-    """Turn NumPy scalars into Python's, which JSON knows; no number is not a number."""
+    """Turn NumPy scalars into Python's, which JSON can write; NaN becomes null."""
     plain = {
         name: value.item() if isinstance(value, np.generic) else value
         for name, value in row.items()

@@ -19,7 +19,7 @@ __all__ = ["GRADIENT"]
 
 SHARE_KEPT, REACH, ACCURACY = 0.9, 0.4, 1e-8
 FIXED = (1, 3, 10, 30, 100)
-# Work of the ideal schedule in units of the best fixed count, which nobody knows beforehand.
+# Work of the ideal schedule in units of the best fixed count, which is unknown beforehand.
 MOST = 1.3
 # Steps of the later rounds against those of the first: the schedule must rise.
 RISE = 1.5

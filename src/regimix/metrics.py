@@ -195,7 +195,7 @@ def label_accuracy(
     labels, true_labels : array-like of shape (n,)
         Labels of the same rows, -1 = outlier.
     matching : Matching, optional
-        Which estimate stands for which true component, as ``match_components`` says. By default
+        Which estimate stands for which true component, from ``match_components``. By default
         the one-to-one matching that makes most labels right.
     """
     given, true = _label_pair(labels, true_labels)

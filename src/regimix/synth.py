@@ -39,7 +39,7 @@ _STREAMS = ("models", "rows", "features", "covariances", "noise", "choice", "err
 # A gross error's standard deviation in units of that of the clean responses: large enough that
 # most corrupted rows leave the range of the others.
 _GROSS_FACTOR = 10.0
-# How far beyond the narrowest or widest arrangement a wish still counts as it: rounding, no more.
+# How far a separation may lie beyond the narrowest or widest arrangement: rounding, no more.
 _ROUNDING = 1e-12
 # The largest minimum distance is approached by soft minima of growing sharpness (distances are
 # in units of the largest norm); starts matter only where no regular simplex fits.
@@ -231,7 +231,7 @@ def make_mlrc(
     m = _count("n_components", n_components)
     kind = _choice("corruption_kind", corruption_kind, CORRUPTION_KINDS)
     how = _choice("corrupted_rows", corrupted_rows, CORRUPTED_ROWS)
-    share, ratio = _corruption_wish(corruption, corruption_ratio)
+    share, ratio = _corruption_amount(corruption, corruption_ratio)
     error_scale = _error_scale(corruption_scale, kind)
     sigma = _per_component("noise", noise, m, low=0.0)
     intercept = _per_component("intercepts", 0.0 if intercepts is None else intercepts, m)
@@ -577,7 +577,7 @@ def _factors(rng: np.random.Generator, m: int, n_features: int, bound: float) ->
 # --- corruption --------------------------------------------------------------------------------
 
 
-def _corruption_wish(share: object, ratio: object) -> tuple[float, float | None]:
+def _corruption_amount(share: object, ratio: object) -> tuple[float, float | None]:
     """Check the two parameters that say how many rows are corrupted; at most one may be used."""
     share = _number(
         "corruption", share, low=0.0, below=1.0, allowed="a share of all rows from 0 to below 1"
@@ -638,15 +638,15 @@ def _first_rows(order: Ints, component: Ints, share: float, ratio: float | None)
     most = bisect_left(range(n + 1), np.inf, key=ratio_after) - 1
     if ratio is None:
         n_corrupted = round(share * n)
-        in_reach, wish = n_corrupted <= most, f"corruption={share:g}"
+        in_reach, asked = n_corrupted <= most, f"corruption={share:g}"
     else:
         above = bisect_right(range(most + 1), ratio, key=ratio_after)
         nearest = (above - 1, min(above, most))
         n_corrupted = min(nearest, key=lambda rows: abs(ratio_after(rows) - ratio))
-        in_reach, wish = ratio <= ratio_after(most), f"corruption_ratio={ratio:g}"
+        in_reach, asked = ratio <= ratio_after(most), f"corruption_ratio={ratio:g}"
     if not in_reach:
         raise ParameterError(
-            f"{wish} would leave a component without a clean row: of these {n} rows at "
+            f"{asked} would leave a component without a clean row: of these {n} rows at "
             f"most {most} can be corrupted, a share of {most / n:.6g} or a γ* of "
             f"{ratio_after(most):.6g}. Ask for less, raise n_samples or balance the weights."
         )
@@ -710,7 +710,7 @@ def _count(name: str, value: Any) -> int:
 
 
 def _number(name: str, value: Any, *, low: float, allowed: str, below: float = np.inf) -> float:
-    """Return ``value`` as a float with low <= value < below; ``allowed`` says so in words."""
+    """Return ``value`` as a float with low <= value < below; ``allowed`` is that range in words."""
     real = isinstance(value, Real) and not isinstance(value, bool)
     if real and low <= float(value) < below:
         return float(value)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.engines.memory import MemoryEngine
+from regimix.model.em import REGIME_GAIN
 from regimix.model.whiten import whiten
 from regimix.problem import Problem
 from regimix.result.mixture import Mixture
@@ -23,25 +24,7 @@ from regimix.theory.definitions import affine_error_at, local_separation
 from regimix.theory.directions import MOST_MOMENT_FEATURES, FourthMoments
 from regimix.theory.regularity import Regularity
 
-__all__ = [
-    "Finding",
-    "Rounds",
-    "WhitenedFit",
-    "clear_gap",
-    "close_subspace",
-    "contracts",
-    "corruption_ratio",
-    "enough_rows",
-    "guaranteed",
-    "light_tails",
-    "little_corruption",
-    "observe_rounds",
-    "quiet",
-    "same_features",
-    "separated",
-    "subspace_of",
-    "whitened_fit",
-]
+__all__ = ["Finding", "WhitenedFit", "corruption_ratio", "findings", "whitened_fit"]
 
 Floats = NDArray[np.float64]
 Verdict = Literal["holds", "unclear", "violated"]
@@ -59,8 +42,8 @@ SEPARATED, CLOSE = 0.5, 0.1
 QUIET, LOUD = 0.05, 0.5
 # For one regime alone: half of the variance is noise.
 ALONE = 1.0
-# γ*: the paper asks for a small constant, and says that 1 can hide the smallest regime. From a good
-# start, rounds were seen to survive more (three regimes, ten features: all of 20 runs up to 1.5).
+# γ*: the paper asks for a small constant, and notes that 1 can hide the smallest regime. From a
+# good start, rounds converged with more (three regimes, ten features: all of 20 runs up to 1.5).
 LITTLE_CORRUPTION, MUCH_CORRUPTION = 0.5, 1.0
 # Rows of the smallest regime over d·max(1, log log d). Three regimes without noise, starts at 0.1
 # of the way to the next one, 5 to 50 features: 0 to 35 % of 20 runs converged at 1.5, all at 5.
@@ -114,43 +97,19 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class WhitenedFit:
-    """A sample of rows in whitened coordinates, and a mixture in the same.
+    """A sample of k rows in whitened coordinates, and a mixture of m regimes in the same."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (k, p)
-        Whitened features, behind a constant column if there is an intercept.
-    y : ndarray of shape (k,)
-        Response in units of its own spread, around its middle if there is an intercept.
-    weights : ndarray of shape (k,)
-        How many rows of the table are equal to each.
-    labels : ndarray of shape (k,)
-        Regime of each row, -1 for outliers.
-    coef : ndarray of shape (m, p)
-    scale : ndarray of shape (m,)
-    shares : ndarray of shape (m,)
-        τ*_(j), the share of each regime among all rows of the table.
-    outlier_share : float
-        The share of rows in no regime.
-    intercept : bool
-        Whether the first column is constant.
-    n_rows : int
-        Rows of the whole table.
-    complete : bool
-        Whether the sample is all of it.
-    """
-
-    X: Floats
-    y: Floats
-    weights: Floats
-    labels: NDArray[np.int64]
-    coef: Floats
-    scale: Floats
-    shares: Floats
+    X: Floats  # (k, p), whitened features, after a constant column if there is an intercept
+    y: Floats  # (k,), in units of its own spread, centred if there is an intercept
+    weights: Floats  # (k,), how many rows of the table are equal to each
+    labels: NDArray[np.int64]  # (k,), -1 for outliers
+    coef: Floats  # (m, p)
+    scale: Floats  # (m,)
+    shares: Floats  # (m,), τ*_(j), among all rows of the table
     outlier_share: float
-    intercept: bool
-    n_rows: int
-    complete: bool
+    intercept: bool  # whether the first column is constant
+    n_rows: int  # of the whole table
+    complete: bool  # whether the sample is all of it
 
     @property
     def features(self) -> Floats:
@@ -163,12 +122,11 @@ class WhitenedFit:
         return self.coef[:, int(self.intercept) :]
 
     @property
-    def room(self) -> Floats:
+    def distance(self) -> Floats:
         """Distance of each regime to the nearest other; alone, its own length; never zero."""
-        nearest = nearest_distances(self.coef)
-        alone = np.linalg.norm(self.coef, axis=1)
-        room = np.where(np.isfinite(nearest), nearest, alone)
-        return np.maximum(room, np.finfo(np.float64).tiny)
+        nearest, length = nearest_distances(self.coef), np.linalg.norm(self.coef, axis=1)
+        distance = np.where(np.isfinite(nearest), nearest, length)
+        return np.maximum(distance, np.finfo(np.float64).tiny)
 
 
 def whitened_fit(mixture: Mixture, X: Any, y: Any) -> WhitenedFit:
@@ -204,65 +162,90 @@ def whitened_fit(mixture: Mixture, X: Any, y: Any) -> WhitenedFit:
     )
 
 
-def small_is_good(value: float, good: float, bad: float) -> Verdict:
-    """Judge a number that should be small."""
-    if value <= good:
-        return "holds"
-    return "violated" if value >= bad or np.isnan(value) else "unclear"
+def findings(mixture: Mixture, fit: WhitenedFit) -> tuple[tuple[Finding, ...], Floats]:
+    """Judge every assumption; return also what a round left of the error of each regime."""
+    kind = mixture.spectrum.kind if mixture.spectrum is not None else "bounded"
+    subspace = _subspace_of(fit, kind)
+    left, foreign = _observe_rounds(fit)
+    judged = (
+        _supported(mixture),
+        _separated(fit),
+        _quiet(fit),
+        _little_corruption(fit),
+        _enough_rows(fit),
+        _light_tails(fit),
+        _same_features(fit),
+        _clear_gap(subspace),
+        _close_subspace(fit, subspace),
+        _contracts(left),
+        _guaranteed(fit, foreign),
+    )
+    return judged, left
 
 
-def large_is_good(value: float, good: float, bad: float) -> Verdict:
+def _at_most(name: str, value: float, good: float, bad: float, words: str) -> Finding:
+    """Judge a number that should be small: up to ``good`` it holds, from ``bad`` it does not."""
+    verdict: Verdict = "holds" if value <= good else "unclear"
+    if value >= bad or np.isnan(value):
+        verdict = "violated"
+    return Finding(name, verdict, value, good, words)
+
+
+def _at_least(name: str, value: float, good: float, bad: float, words: str) -> Finding:
     """Judge a number that should be large."""
-    return small_is_good(-value, -good, -bad)
+    verdict = _at_most(name, -value, -good, -bad, words).verdict
+    return Finding(name, verdict, value, good, words, at_least=True)
 
 
-def separated(fit: WhitenedFit) -> Finding:
+def _supported(mixture: Mixture) -> Finding:
+    """Judge whether there is any regime at all."""
+    name, value = "regimes", float(mixture.evidence)
+    counted = mixture.settings.search == "net"
+    chosen = mixture.settings.n_components is None and not counted
+    limit = REGIME_GAIN if chosen else 0.0
+    if mixture.found_nothing:
+        words = (
+            "The rows support no linear regime; the model is one robust fit to all of them, and "
+            "the rest of this table says little."
+        )
+        return Finding(name, "violated", value, limit, words, at_least=True)
+    words = f"The regimes score {value:.0f} nats more than constants do."
+    if counted:
+        words = "Algorithm 2 accepted its regimes by counting rows; it knows no score."
+    return Finding(name, "holds", value, limit, words, at_least=True)
+
+
+def _separated(fit: WhitenedFit) -> Finding:
     """Judge whether the regimes are apart (Definition 1)."""
     q = local_separation(fit.coef)
     j = int(np.argmin(q))
+    words = (
+        f"Regime {j} has its nearest neighbour at {q[j]:.2g} of its own length. Theorem 11 "
+        "tries on the order of (1/(share × separation))^m starts; convergence itself needs "
+        "no more than a start that is clearly closer to one regime than to the others."
+    )
     if len(q) == 1:
         words = "There is one regime, and nothing to confuse it with."
-    else:
-        words = (
-            f"Regime {j} has its nearest neighbour at {q[j]:.2g} of its own length. Theorem 11 "
-            "tries on the order of (1/(share × separation))^m starts; convergence itself needs "
-            "no more than a start that is clearly closer to one regime than to the others."
-        )
-    verdict = large_is_good(float(q[j]), SEPARATED, CLOSE)
-    return Finding("separation", verdict, float(q[j]), SEPARATED, words, at_least=True)
+    return _at_least("separation", float(q[j]), SEPARATED, CLOSE, words)
 
 
-def quiet(fit: WhitenedFit) -> Finding:
+def _quiet(fit: WhitenedFit) -> Finding:
     """Judge whether there is little noise beside the distance of the regimes; MLR-C has none."""
-    noise = fit.scale / fit.room
+    noise = fit.scale / fit.distance
     j = int(np.argmax(noise))
     value = float(noise[j])
     if len(noise) == 1:
         words = (
-            f"The noise is {noise[j]:.2g} of what the regime explains. With one regime there is "
+            f"The noise is {value:.2g} of what the regime explains. With one regime there is "
             "none to confuse it with: coefficients are found up to their standard errors."
         )
-        verdict = small_is_good(value, ALONE, np.inf)
-        return Finding("noise", verdict, value, ALONE, words)
+        return _at_most("noise", value, ALONE, np.inf, words)
     words = (
-        f"The noise of regime {j} is {noise[j]:.2g} of the distance to the nearest regime. The "
+        f"The noise of regime {j} is {value:.2g} of the distance to the nearest regime. The "
         "paper has no noise; with some, coefficients are found up to their standard errors, and "
         "rows near the crossing of two regimes cannot be told apart."
     )
-    return Finding("noise", small_is_good(value, QUIET, LOUD), value, QUIET, words)
-
-
-def little_corruption(fit: WhitenedFit) -> Finding:
-    """Judge whether corrupted rows are few beside the smallest regime (γ*)."""
-    ratio = corruption_ratio(fit)
-    words = (
-        f"There are {ratio:.2g} outliers for each row of the smallest regime. The paper needs a "
-        "small constant, which it does not give; at 1 an adversary could hide that regime."
-    )
-    if ratio == 0:
-        words = "No row is an outlier: convergence is then faster than linear (Theorem 7)."
-    verdict = small_is_good(ratio, LITTLE_CORRUPTION, MUCH_CORRUPTION)
-    return Finding("corruption", verdict, ratio, LITTLE_CORRUPTION, words)
+    return _at_most("noise", value, QUIET, LOUD, words)
 
 
 def corruption_ratio(fit: WhitenedFit) -> float:
@@ -273,7 +256,19 @@ def corruption_ratio(fit: WhitenedFit) -> float:
     return fit.outlier_share / smallest if smallest > 0 else np.inf
 
 
-def enough_rows(fit: WhitenedFit) -> Finding:
+def _little_corruption(fit: WhitenedFit) -> Finding:
+    """Judge whether outliers are few beside the smallest regime (γ*)."""
+    ratio = corruption_ratio(fit)
+    words = (
+        f"There are {ratio:.2g} outliers for each row of the smallest regime. The paper needs a "
+        "small constant, which it does not give; at 1 an adversary could hide that regime."
+    )
+    if ratio == 0:
+        words = "No row is an outlier: convergence is then faster than linear (Theorem 7)."
+    return _at_most("corruption", ratio, LITTLE_CORRUPTION, MUCH_CORRUPTION, words)
+
+
+def _enough_rows(fit: WhitenedFit) -> Finding:
     """Judge n against d·max(1, log log d)/τ_min (Theorems 7 and 11)."""
     smallest, p = float(fit.shares.min()), fit.X.shape[1]
     ratio = fit.n_rows / required_rows(p, smallest) if smallest > 0 else 0.0
@@ -282,23 +277,20 @@ def enough_rows(fit: WhitenedFit) -> Finding:
         f"{'s' * (p != 1)}; the paper asks for a constant times "
         f"{required_rows(p, 1.0):.3g} and does not give the constant."
     )
-    verdict = large_is_good(ratio, ENOUGH_ROWS, TOO_FEW_ROWS)
-    return Finding("rows", verdict, ratio, ENOUGH_ROWS, words, at_least=True)
+    return _at_least("rows", ratio, ENOUGH_ROWS, TOO_FEW_ROWS, words)
 
 
-def light_tails(fit: WhitenedFit) -> Finding:
+def _light_tails(fit: WhitenedFit) -> Finding:
     """Judge the tails of the features, which Lemmas 5 and 6 want like those of a normal law."""
-    features = fit.features
-    if not features.shape[1]:
+    if not fit.features.shape[1]:
         return Finding("feature tails", "holds", 0.0, LIGHT_TAIL, "No feature varies.")
-    value = _fourth_moment(features)
+    value = _fourth_moment(fit.features)
     words = (
         f"Along some direction the whitened features have a fourth moment of {value:.3g}, where a "
         "normal law has 3. Heavy tails give single rows a weight that the paper's Gaussian "
         "features never have; rare 0/1 columns count as heavy too."
     )
-    verdict = small_is_good(value, LIGHT_TAIL, HEAVY_TAIL)
-    return Finding("feature tails", verdict, value, LIGHT_TAIL, words)
+    return _at_most("feature tails", value, LIGHT_TAIL, HEAVY_TAIL, words)
 
 
 def _fourth_moment(features: Floats) -> float:
@@ -321,32 +313,30 @@ def _fourth_moment(features: Floats) -> float:
     return float(((squares**2).mean(axis=0)[varies] / mean[varies] ** 2).max(initial=0.0))
 
 
-def same_features(fit: WhitenedFit) -> Finding:
+def _same_features(fit: WhitenedFit) -> Finding:
     """Judge σ of Corollary 8: covariances of all regimes lie between I and σI, up to a factor."""
-    lowest, highest, least, most = np.inf, 0.0, np.inf, 0.0
+    name, extremes, by_chance = "same features", [], []
     for j in range(len(fit.coef)):
         rows = fit.features[fit.labels == j]
         n, d = rows.shape
         if n > 2 * d > 0:
-            values = np.linalg.eigvalsh(rows.T @ rows / n)
-            lowest, highest = min(lowest, float(values[0])), max(highest, float(values[-1]))
+            extremes += np.linalg.eigvalsh(rows.T @ rows / n)[[0, -1]].tolist()
             # What chance does to equal covariances (Marchenko and Pastur).
-            least = min(least, (1 - np.sqrt(d / n)) ** 2)
-            most = max(most, (1 + np.sqrt(d / n)) ** 2)
-    if highest == 0:
+            by_chance += [(1 - np.sqrt(d / n)) ** 2, (1 + np.sqrt(d / n)) ** 2]
+    if not extremes or max(extremes) <= 0:
         words = "No regime has rows enough, or no feature varies, to compare covariances."
-        return Finding("same features", "unclear", np.nan, SAME_SPREAD, words)
-    sigma, chance = highest / max(lowest, np.finfo(np.float64).tiny), most / least
+        return Finding(name, "unclear", np.nan, SAME_SPREAD, words)
+    sigma = max(extremes) / max(min(extremes), np.finfo(np.float64).tiny)
+    chance = max(by_chance) / min(by_chance)
     words = (
         f"Over regimes and directions the variance of the features differs by a factor of "
         f"{sigma:.2g} (by chance alone up to {chance:.2g}). Corollary 8 shrinks the region of "
         "convergence by as much."
     )
-    verdict = small_is_good(sigma, SAME_SPREAD * chance, OTHER_SPREAD * chance)
-    return Finding("same features", verdict, sigma, SAME_SPREAD * chance, words)
+    return _at_most(name, sigma, SAME_SPREAD * chance, OTHER_SPREAD * chance, words)
 
 
-def subspace_of(fit: WhitenedFit, kind: SubspaceKind) -> Subspace | None:
+def _subspace_of(fit: WhitenedFit, kind: SubspaceKind) -> Subspace | None:
     """Find the subspace of Algorithm 2 again, on these rows; None if nothing is projected away."""
     size = len(fit.coef)
     if fit.features.shape[1] <= size:
@@ -355,7 +345,7 @@ def subspace_of(fit: WhitenedFit, kind: SubspaceKind) -> Subspace | None:
     return find_subspace(fit.features, fit.y, fit.weights, size, kind, rng)
 
 
-def clear_gap(subspace: Subspace | None) -> Finding:
+def _clear_gap(subspace: Subspace | None) -> Finding:
     """Judge whether the spectrum falls where it is cut."""
     name = "subspace gap"
     if subspace is None:
@@ -373,65 +363,51 @@ def clear_gap(subspace: Subspace | None) -> Finding:
     return Finding(name, verdict, subspace.gap, CLEAR_GAP, words, at_least=True)
 
 
-def close_subspace(fit: WhitenedFit, subspace: Subspace | None) -> Finding:
+def _close_subspace(fit: WhitenedFit, subspace: Subspace | None) -> Finding:
     """Judge how far the subspace misses a regime (Definition 9)."""
     name = "subspace"
     if subspace is None:
         return Finding(name, "holds", 0.0, NEAR_SUBSPACE, "The subspace is the whole space.")
     basis, slopes = subspace.basis, fit.slopes
-    missed = np.linalg.norm(slopes - slopes @ basis @ basis.T, axis=1)
-    shares = missed / fit.room
+    shares = np.linalg.norm(slopes - slopes @ basis @ basis.T, axis=1) / fit.distance
     j = int(np.argmax(shares))
     words = (
         f"The subspace misses regime {j} by {shares[j]:.2g} of the distance to its neighbour. "
         "Theorem 4 needs a start within 0.5, and the net takes half of that."
     )
-    verdict = small_is_good(float(shares[j]), NEAR_SUBSPACE, FAR_SUBSPACE)
-    return Finding(name, verdict, float(shares[j]), NEAR_SUBSPACE, words)
+    return _at_most(name, float(shares[j]), NEAR_SUBSPACE, FAR_SUBSPACE, words)
 
 
-@dataclass(frozen=True)
-class Rounds:
-    """One real round towards each regime from a displaced start.
+def _observe_rounds(fit: WhitenedFit) -> tuple[Floats, int]:
+    """Make one round of ILTS towards each regime from displaced starts, on a bounded sample.
 
-    Attributes
-    ----------
-    ratio : ndarray of shape (m,)
+    Returns
+    -------
+    left : ndarray of shape (m,)
         Distance after over distance before, the worst of a few starts; nan where rows are too few.
     foreign : int
         V of Definition 3 at the worst start of the smallest regime.
     """
-
-    ratio: Floats
-    foreign: int
-
-
-def observe_rounds(fit: WhitenedFit) -> Rounds:
-    """Make one round of ILTS towards each regime from displaced starts, on a bounded sample."""
     rng = np.random.default_rng(0)
     X, y, labels = fit.X[:ROUND_ROWS], fit.y[:ROUND_ROWS], fit.labels[:ROUND_ROWS]
-    room = fit.room
-    ratios = np.full(len(fit.coef), np.nan)
+    left = np.full(len(fit.coef), np.nan)
     foreign = np.zeros(len(fit.coef), dtype=np.int64)
     for j, goal in enumerate(fit.coef):
         kept = int(KEPT_SHARE * np.count_nonzero(labels == j))
         if kept < X.shape[1]:
             continue
+        away = DISPLACEMENT * fit.distance[j]
         steps = rng.standard_normal((DRAWS, X.shape[1]))
-        steps *= DISPLACEMENT * room[j] / np.linalg.norm(steps, axis=1, keepdims=True)
-        ratios[j] = 0.0
+        steps *= away / np.linalg.norm(steps, axis=1, keepdims=True)
+        left[j] = 0.0
         for start in goal + steps:
             chosen = np.argsort(np.abs(y - X @ start), kind="stable")[:kept]
-            after = _least_squares(X[chosen], y[chosen])
-            ratio = float(np.linalg.norm(after - goal) / (DISPLACEMENT * room[j]))
-            ratios[j] = max(ratios[j], ratio)
+            # The rows are white already: normal equations lose nothing.
+            rows = X[chosen]
+            after = np.linalg.pinv(rows.T @ rows, hermitian=True) @ (rows.T @ y[chosen])
+            left[j] = max(left[j], float(np.linalg.norm(after - goal)) / away)
             foreign[j] = max(foreign[j], _foreign_rows(fit, j, start, kept))
-    return Rounds(ratios, int(foreign[int(np.argmin(fit.shares))]))
-
-
-def _least_squares(X: Floats, y: Floats) -> Floats:
-    """Fit rows that are white already: normal equations lose nothing."""
-    return np.asarray(np.linalg.pinv(X.T @ X, hermitian=True) @ (X.T @ y))
+    return left, int(foreign[int(np.argmin(fit.shares))])
 
 
 def _foreign_rows(fit: WhitenedFit, j: int, start: Floats, kept: int) -> int:
@@ -450,30 +426,28 @@ def _foreign_rows(fit: WhitenedFit, j: int, start: Floats, kept: int) -> int:
     )
 
 
-def contracts(rounds: Rounds) -> Finding:
+def _contracts(left: Floats) -> Finding:
     """Judge whether one real round comes closer to every regime."""
-    known = rounds.ratio[np.isfinite(rounds.ratio)]
     name = "contraction, seen"
-    if known.size < rounds.ratio.size:
+    if np.isnan(left).any():
         words = "A regime has too few rows to try a round on."
         return Finding(name, "unclear", np.nan, SHRINKS, words)
-    worst = float(known.max())
-    away = "the way to the next regime" if known.size > 1 else "its own length away"
+    worst = float(left.max())
+    away = "the way to the next regime" if left.size > 1 else "its own length away"
     words = (
         f"From {DISPLACEMENT:g} of {away}, one round left at most {worst:.2g} of the error (noise "
         "included). This is what happens, not what is guaranteed."
     )
-    return Finding(name, small_is_good(worst, SHRINKS, GROWS), worst, SHRINKS, words)
+    return _at_most(name, worst, SHRINKS, GROWS, words)
 
 
-def guaranteed(fit: WhitenedFit, rounds: Rounds) -> Finding:
+def _guaranteed(fit: WhitenedFit, foreign: int) -> Finding:
     """Judge whether the factor of Theorem 4 is below one for the smallest regime."""
-    name = "contraction, proven"
     X, labels = fit.X[:WORST_ROWS], fit.labels[:WORST_ROWS]
     j = int(np.argmin(fit.shares))
     kept = int(KEPT_SHARE * np.count_nonzero(labels == j))
     looked_at = min(len(fit.X), ROUND_ROWS)
-    wrong = round(rounds.foreign * len(X) / looked_at) + int(np.count_nonzero(labels < 0))
+    wrong = round(foreign * len(X) / looked_at) + int(np.count_nonzero(labels < 0))
     regularity = Regularity(X, most_directions=WORST_DIRECTIONS)
     plus, minus = regularity.attained_plus(min(wrong, len(X))), regularity.attained_minus(kept)
     factor = 2 * plus / minus if minus > 0 else np.inf
@@ -492,4 +466,4 @@ def guaranteed(fit: WhitenedFit, rounds: Rounds) -> Finding:
         f"{found} It is a worst case over all subsets of rows and is seldom below 1 on real "
         "tables: a sufficient condition, not a necessary one. Look at what is seen."
     )
-    return Finding(name, verdict, factor, 1.0, words)
+    return Finding("contraction, proven", verdict, factor, 1.0, words)

@@ -59,21 +59,11 @@ CENTRES = (0.0, 0.25, 0.5, 1.0, 4.0)
 
 @dataclass(frozen=True)
 class Cells:
-    """Cubes on faces of the cube [-1, 1]^d.
+    """Cubes on faces of the cube [-1, 1]^d."""
 
-    Attributes
-    ----------
-    face : ndarray of shape (c,), int
-        The coordinate that is one.
-    middle : ndarray of shape (c, d - 1)
-        The other coordinates, in order.
-    half : float
-        Half the side of every cube.
-    """
-
-    face: NDArray[np.intp]
-    middle: Floats
-    half: float
+    face: NDArray[np.intp]  # (c,), the coordinate that is one
+    middle: Floats  # (c, d - 1), the other coordinates, in order
+    half: float  # half the side of every cube
 
     def __len__(self) -> int:
         return len(self.face)
@@ -112,20 +102,11 @@ class Cells:
 
 @dataclass(frozen=True)
 class Extreme:
-    """A maximum over directions.
+    """A maximum over directions."""
 
-    Attributes
-    ----------
-    value : float
-        Attained by ``direction``.
-    ceiling : float
-        No direction exceeds it.
-    direction : ndarray of shape (d,)
-    """
-
-    value: float
-    ceiling: float
-    direction: Floats
+    value: float  # attained by ``direction``
+    ceiling: float  # no direction exceeds it
+    direction: Floats  # (d,)
 
 
 def cover(dimensions: int, most: int) -> Cells:
@@ -141,7 +122,7 @@ def cover(dimensions: int, most: int) -> Cells:
 
 
 def maximise(evaluate: Evaluate, dimensions: int, *, tolerance: float, most: int) -> Extreme:
-    """Maximise a function of directions that does not care about sign.
+    """Maximise a function of directions that does not depend on their sign.
 
     Parameters
     ----------
@@ -166,8 +147,8 @@ def maximise(evaluate: Evaluate, dimensions: int, *, tolerance: float, most: int
         # Cells that cannot matter are done; so are those that the budget does not reach.
         order = np.argsort(-ceilings, kind="stable")
         order = order[ceilings[order] > best.value + tolerance]
-        room = max(0, most - spent) // 2 ** (dimensions - 1)
-        reached, left = order[:room], order[room:]
+        within = max(0, most - spent) // 2 ** (dimensions - 1)
+        reached, left = order[:within], order[within:]
         done = max(done, float(ceilings[left].max(initial=-np.inf)))
         if not reached.size or dimensions == 1:
             open_ = max(done, float(ceilings[reached].max(initial=-np.inf)))

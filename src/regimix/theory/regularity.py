@@ -173,7 +173,7 @@ def feature_regularity(
     """Bound ψ+(k) and ψ−(k) (Definition 2, ``def:feature``) from both sides, with certificates.
 
     ``plus.lower`` and ``minus.upper`` are attained by a subset of rows; ``plus.upper`` and
-    ``minus.lower`` are proven, as the head of ``theory/regularity.py`` says. Exact for one feature,
+    ``minus.lower`` are proven, see the head of ``theory/regularity.py``. Exact for one feature,
     for k = n and for tables with few subsets; within a few per cent up to three or four features;
     for many features ``minus.lower`` is often zero.
 
