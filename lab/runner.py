@@ -73,7 +73,8 @@ def run(
     progress : callable, optional
         Called as ``progress(name, done, total)`` after each cell.
     broken : bool
-        Break each experiment on purpose, as described in its ``sabotage``: every verdict should be "refuted".
+        Break each experiment on purpose, as its ``sabotage`` describes: every verdict should be
+        "refuted".
     figures : bool
         Whether to draw, if there is an ``out``; needs matplotlib.
 
