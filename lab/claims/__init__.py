@@ -11,7 +11,7 @@ from lab.claims.corruption import CORRUPTION
 from lab.claims.cost import COST
 from lab.claims.covariances import COVARIANCES
 from lab.claims.flow import FLOW
-from lab.claims.globally import GLOBALLY
+from lab.claims.global_starts import GLOBALLY
 from lab.claims.gradient import GRADIENT
 from lab.claims.picture import PICTURE
 from lab.claims.regularity import REGULARITY

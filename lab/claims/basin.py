@@ -8,7 +8,7 @@ import numpy as np
 
 from lab.experiment import Cell, Experiment, Verdict
 from lab.figures import COLOURS, label, panels, ranks
-from lab.scenes import arrivals, mixture, starts_at
+from lab.simulation import arrivals, mixture, starts_at
 from lab.table import Row, Table, crossing, least, slope
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lab.contraction import Contraction, contraction, contraction_trace
 from lab.experiment import Cell, Experiment, Verdict
 from lab.figures import COLOURS, REFERENCE, label, panels
-from lab.scenes import mixture, start_at, with_decoys
+from lab.simulation import mixture, start_at, with_decoys
 from lab.table import Row, Table
 
 if TYPE_CHECKING:

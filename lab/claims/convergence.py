@@ -8,7 +8,7 @@ import numpy as np
 
 from lab.experiment import Cell, Experiment, Verdict
 from lab.figures import COLOURS, REFERENCE, label, level, panels
-from lab.scenes import RECOVERED, errors_by_round, mixture, start_at, with_decoys
+from lab.simulation import RECOVERED, errors_by_round, mixture, start_at, with_decoys
 from lab.table import Row, Table, slope
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 
 from lab.experiment import Cell, Experiment, Verdict
 from lab.figures import COLOURS, label, panels
-from lab.scenes import arrivals, mixture, start_at, with_decoys
+from lab.simulation import arrivals, mixture, start_at, with_decoys
 from lab.table import Row, Table, crossing
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 from lab.counting import counted_run, gradient_solver
 from lab.experiment import Cell, Experiment, Verdict
 from lab.figures import COLOURS, REFERENCE, label, panels, ranks
-from lab.scenes import mixture, start_at
+from lab.simulation import mixture, start_at
 from lab.table import Row, Table, power_law
 from regimix.trimmed.gradient import gd_ilts
 from regimix.trimmed.ilts import ilts

@@ -11,7 +11,7 @@ from lab.contraction import contraction
 from lab.experiment import Cell, Experiment, Verdict
 from lab.figures import COLOURS, REFERENCE, label, panels
 from lab.gradient_flow import flow_bound, flow_rates, gradient_flow, ideal_time
-from lab.scenes import mixture, start_at
+from lab.simulation import mixture, start_at
 from lab.table import Row, Table
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 from lab.counting import counted_run, gradient_solver
 from lab.experiment import Cell, Experiment, Verdict
 from lab.figures import COLOURS, label, panels
-from lab.scenes import mixture, start_at
+from lab.simulation import mixture, start_at
 from lab.table import Row, Table
 
 if TYPE_CHECKING:

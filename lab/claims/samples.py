@@ -8,7 +8,7 @@ import numpy as np
 
 from lab.experiment import Cell, Experiment, Verdict
 from lab.figures import COLOURS, REFERENCE, label, panels, ranks
-from lab.scenes import arrivals, mixture, starts_at
+from lab.simulation import arrivals, mixture, starts_at
 from lab.table import Row, Table, crossing, slope
 
 if TYPE_CHECKING:
@@ -114,6 +114,15 @@ def check_one(table: Table) -> Verdict:
     )
 
 
+def _success_panel(ax: Axes, table: Table, by: str, symbol: str) -> None:
+    """Draw the share of successes against rows, a line for each number of features and value."""
+    for i, ((value, d), part) in enumerate(table.groups(by, "d")):
+        rows, shares = zip(*sorted(part.mean("success", "rows")), strict=True)
+        colour, text = COLOURS[i % len(COLOURS)], f"{symbol} = {value:g}, d = {d}"
+        ax.plot(rows, shares, ".-", color=colour, linewidth=0.8, label=text)
+    ax.legend(fontsize=6)
+
+
 def _threshold_panel(ax: Axes, tables: list[tuple[str, Table]], by: str, power: float) -> None:
     """Draw rows needed against one parameter, beside the paper's power."""
     for i, (name, table) in enumerate(tables):
@@ -134,17 +143,7 @@ def draw_all(table: Table, figure: Figure) -> None:
     """Draw success against rows per coefficient, and rows needed against d and m."""
     left, middle, right = panels(figure, 3)
     scaled = table.where(start="scaled")
-    for i, ((m, d), part) in enumerate(scaled.groups("m", "d")):
-        rows, shares = zip(*sorted(part.mean("success", "rows")), strict=True)
-        left.plot(
-            rows,
-            shares,
-            ".-",
-            color=COLOURS[i % len(COLOURS)],
-            linewidth=0.8,
-            label=f"m = {m}, d = {d}",
-        )
-    left.legend(fontsize=6)
+    _success_panel(left, scaled, "m", "m")
     label(left, "Starts within 0.4/m", "n / (d m)", "share that arrive")
     _threshold_panel(middle, [("exponent ", scaled.where(axis="d"))], "d", 1.0)
     label(middle, "Rows needed against d", "d", "n for half of the starts", log="xy")
@@ -160,17 +159,7 @@ def draw_all(table: Table, figure: Figure) -> None:
 def draw_one(table: Table, figure: Figure) -> None:
     """Draw success against rows, and rows needed against d and τ."""
     left, middle, right = panels(figure, 3)
-    for i, ((share, d), part) in enumerate(table.groups("share", "d")):
-        rows, shares = zip(*sorted(part.mean("success", "rows")), strict=True)
-        left.plot(
-            rows,
-            shares,
-            ".-",
-            color=COLOURS[i % len(COLOURS)],
-            linewidth=0.8,
-            label=f"τ = {share:g}, d = {d}",
-        )
-    left.legend(fontsize=7)
+    _success_panel(left, table, "share", "τ")
     label(left, "One component among small ones", "n τ / d", "share that arrive")
     _threshold_panel(middle, [("exponent ", table.where(axis="d"))], "d", 1.0)
     label(middle, "Rows needed against d", "d", "n for half of the starts", log="xy")

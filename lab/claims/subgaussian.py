@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lab.experiment import Cell, Experiment, Verdict
 from lab.figures import COLOURS, label, panels
-from lab.scenes import arrivals, mixture, responses, starts_at
+from lab.simulation import arrivals, mixture, responses, starts_at
 from lab.table import Row, Table, crossing
 
 if TYPE_CHECKING:

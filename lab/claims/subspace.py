@@ -8,7 +8,7 @@ import numpy as np
 
 from lab.experiment import Cell, Experiment, Verdict
 from lab.figures import COLOURS, REFERENCE, label, panels, ranks
-from lab.scenes import mixture
+from lab.simulation import mixture
 from lab.table import Row, Table, slope
 from regimix.search.subspace import SubspaceKind, find_subspace
 from regimix.theory import subspace_distance

@@ -8,24 +8,9 @@ from hypothesis import strategies as st
 from lab.affine_curve import affine_curve, envelope
 from regimix import theory
 from regimix.errors import ParameterError
+from tests.theory.affine import affine_by_definition, two_groups
 
 seeds = st.integers(0, 2**32 - 1)
-
-
-def by_definition(own, other, v1, v2, slack):
-    """Return the largest V of the definition, V by V."""
-    falling = sorted(np.abs(own @ v1), reverse=True)
-    rising = sorted(np.abs(other @ v2))
-    largest = 0
-    for v in range(1, len(rising) + 1):
-        if v + slack <= len(falling) and falling[v + slack - 1] >= rising[v - 1]:
-            largest = v
-    return largest
-
-
-def two_groups(seed, d, n_own=40, n_other=60):
-    rng = np.random.default_rng(seed)
-    return rng.standard_normal((n_own, d)), rng.standard_normal((n_other, d)), rng
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 8])
@@ -89,7 +74,7 @@ def test_one_feature_is_exact(seed):
     own, other, _ = two_groups(seed, 1)
     curve = affine_curve(own, other, slack=3)
     for delta in (0.01, 0.1, 0.5, 1.0):
-        exact = by_definition(own, other, [delta], [1.0], 3)
+        exact = affine_by_definition(own, other, [delta], [1.0], 3)
         assert (curve(delta).lower, curve(delta).upper) == (exact, exact)
 
 

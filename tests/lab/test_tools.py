@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lab.counting import SELECTION, counted_run, gradient_solver
-from lab.scenes import closest, errors_by_round, mixture, start_at, with_decoys
+from lab.simulation import closest, errors_by_round, mixture, start_at, with_decoys
 from lab.table import Table, crossing, power_law, slope
 from regimix import gd_ilts, ilts
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from regimix import theory
 from regimix.errors import DataError, ParameterError
 from regimix.synth import make_mlrc
+from tests.theory.affine import affine_by_definition, two_groups
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -66,22 +67,6 @@ def test_what_is_not_a_matrix_is_refused(coef):
 # --- affine error at given directions (Definition 3) -------------------------------------------
 
 
-def affine_by_definition(own, other, v1, v2, slack):
-    """Return the largest V of the definition, V by V."""
-    falling = sorted(np.abs(own @ v1), reverse=True)
-    rising = sorted(np.abs(other @ v2))
-    largest = 0
-    for v in range(1, len(rising) + 1):
-        if v + slack <= len(falling) and falling[v + slack - 1] >= rising[v - 1]:
-            largest = v
-    return largest
-
-
-def two_groups(seed, d, n_own=40, n_other=60):
-    rng = np.random.default_rng(seed)
-    return rng.standard_normal((n_own, d)), rng.standard_normal((n_other, d)), rng
-
-
 @given(seeds, st.integers(1, 4), st.integers(0, 50), st.floats(0.001, 3))
 def test_given_directions_follow_the_definition(seed, d, slack, delta):
     own, other, rng = two_groups(seed, d)
@@ -126,6 +111,12 @@ def test_directions_and_groups_must_match():
     own, other, _ = two_groups(0, 2)
     with pytest.raises(DataError, match="1 direction"):
         theory.affine_error_at(own, [other, other], [1.0, 0.0], [1.0, 0.0])
+    with pytest.raises(DataError, match="own_direction must be 2 numbers; got 'ab'"):
+        theory.affine_error_at(own, other, "ab", [1.0, 0.0])
+    with pytest.raises(
+        DataError, match=r"must be 2 finite numbers; got shape \(3,\)"
+    ):
+        theory.affine_error_at(own, other, [1.0, 0.0, 0.0], [1.0, 0.0])
     with pytest.raises(DataError, match="others has 3 column"):
         theory.affine_error_at(own, np.ones((5, 3)), [1.0, 0.0], [1.0, 0.0])
 

@@ -1,4 +1,4 @@
-"""What experiments have in common: starts at a distance, decoys on the way, traces of errors."""
+"""Data, starts and traces of errors that experiments share."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lab.experiment import Cell, Experiment, Verdict
 from lab.figures import COLOURS, label, panels, ranks
-from lab.scenes import arrival, mixture
+from lab.simulation import arrival, mixture
 from lab.table import Row, Table
 from regimix.engines.memory import MemoryEngine
 from regimix.model.rows import whitened_rows
