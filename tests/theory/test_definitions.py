@@ -113,9 +113,7 @@ def test_directions_and_groups_must_match():
         theory.affine_error_at(own, [other, other], [1.0, 0.0], [1.0, 0.0])
     with pytest.raises(DataError, match="own_direction must be 2 numbers; got 'ab'"):
         theory.affine_error_at(own, other, "ab", [1.0, 0.0])
-    with pytest.raises(
-        DataError, match=r"must be 2 finite numbers; got shape \(3,\)"
-    ):
+    with pytest.raises(DataError, match=r"must be 2 finite numbers; got shape \(3,\)"):
         theory.affine_error_at(own, other, [1.0, 0.0, 0.0], [1.0, 0.0])
     with pytest.raises(DataError, match="others has 3 column"):
         theory.affine_error_at(own, np.ones((5, 3)), [1.0, 0.0], [1.0, 0.0])
