@@ -19,7 +19,7 @@ BENCH_PACKAGES := r-base-core r-cran-robustbase r-cran-flexmix r-cran-mixtools r
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help env demo test lint types imports tests fuzz docs picture bench bench-recovery size format clean
+.PHONY: help env demo test lint types imports tests fuzz docs picture lab bench bench-recovery size format clean
 
 stage = @printf '\n== %s\n' "$(1)"
 # pip leaves byte code out on machines that set PYTHONDONTWRITEBYTECODE; every start would pay for it.
@@ -41,8 +41,8 @@ lint: $(VENV)/.dev ## ruff: lint and format check
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
-types: $(VENV)/.dev ## mypy, strict, on src/
-	$(call stage,types: mypy on src/)
+types: $(VENV)/.dev ## mypy, strict, on src/ and lab/
+	$(call stage,types: mypy on src/ and lab/)
 	@$(BIN)/mypy
 
 imports: $(VENV)/.dev ## import-linter: who may import whom
@@ -70,6 +70,10 @@ docs: $(VENV)/.docs ## build the site in docs/_build/html; warnings are errors
 picture: $(VENV)/.docs ## draw the picture of the README again
 	@$(BIN)/python docs/picture.py
 
+lab: $(VENV)/.dev ## the paper's claims as experiments, in minutes each; ARGS="--quick": in seconds
+	$(call stage,lab: python -m lab run all)
+	@$(ONE_THREAD) $(BIN)/python -m lab run all $(ARGS)
+
 bench: $(VENV)/.dev ## speed against peers, in half an hour; writes the table of the benchmarks page
 	$(call stage,bench: benchmarks.speed)
 	@.ci/apt $(BENCH_PACKAGES) || echo "Going on without the peers that need them."
@@ -93,7 +97,7 @@ format: $(VENV)/.dev ## let ruff rewrite the files
 	@$(BIN)/ruff format .
 
 clean: ## remove the environment, caches and built pages
-	rm -rf $(VENV) build dist benchmarks/.cache docs/_build docs/api/generated docs/gallery \
+	rm -rf $(VENV) build dist benchmarks/.cache lab/results docs/_build docs/api/generated docs/gallery \
 	  .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage htmlcov
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

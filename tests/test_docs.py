@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 
+import lab
 import regimix
 
 ROOT = Path(__file__).parent.parent
@@ -39,9 +40,14 @@ def test_the_map_of_the_paper_misses_no_statement():
 
 def test_the_map_of_the_paper_names_files_that_exist():
     named = re.findall(r"``([^`]+\.py)``", page("paper.rst"))
-    homes = {False: ROOT / "src" / "regimix", True: ROOT / "tests"}
     assert named
-    assert [path for path in named if not (homes["test_" in path] / path).is_file()] == []
+    assert [path for path in named if not (_home(path) / path).is_file()] == []
+
+
+def _home(path: str) -> Path:
+    if "test_" in path:
+        return ROOT / "tests"
+    return ROOT if path.startswith("lab/") else ROOT / "src" / "regimix"
 
 
 ROOMS = [
@@ -56,7 +62,6 @@ ROOMS = [
     "tables",
     "store",
     "report",
-    "lab",
     "cli",
 ]
 
@@ -71,13 +76,20 @@ def test_the_architecture_page_lists_every_file_of_a_room(room):
     assert names == files - {"__init__.py"}
 
 
+def test_the_architecture_page_lists_every_file_of_the_lab():
+    listed = re.search(r"^   lab/.*\n((?:     .*\n)*)", page("architecture.rst"), re.MULTILINE)
+    assert listed is not None
+    names = set(re.findall(r"^     (\w+\.py)", listed[1], re.MULTILINE))
+    files = {path.name for path in (ROOT / "lab").glob("*.py")}
+    assert names == files - {"__init__.py", "__main__.py"}
+
+
 @pytest.mark.parametrize(
     "module",
     [
         "regimix",
         "regimix.datasets",
         "regimix.errors",
-        "regimix.lab",
         "regimix.metrics",
         "regimix.plots",
         "regimix.report",
@@ -111,7 +123,11 @@ def test_the_code_of_the_pages_runs(code):
     assert run.returncode == 0, run.stderr
 
 
-MODULES = [module.name for module in pkgutil.walk_packages(regimix.__path__, "regimix.")]
+MODULES = [
+    module.name
+    for package in (lab, regimix)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

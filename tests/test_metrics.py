@@ -167,6 +167,8 @@ def test_accuracy_with_the_matching_of_the_components():
     labels = [0, 0, 1, 2, 3, -1, -1, 1]
     true = [2, 1, 0, 1, 1, -1, 0, -1]
     assert metrics.label_accuracy(labels, true, match) == 4 / 8
+    unsigned = np.array([0, 1], dtype=np.uint8)
+    assert metrics.label_accuracy(unsigned, [2, 0], match) == 1
 
 
 def test_outliers_are_never_renamed():

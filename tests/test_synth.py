@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from regimix.errors import ParameterError
-from regimix.synth import make_mlrc
-from regimix.synth.components import local_separation, separation
+from regimix.synth import local_separation_of, make_mlrc, separation_of
 
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=40, deadline=None)
@@ -292,16 +291,16 @@ def test_separation_is_definition_1(seed, m, d):
 
 
 def test_separation_at_its_edges():
-    assert separation(np.ones((1, 3))) == np.inf
-    np.testing.assert_array_equal(local_separation(np.ones((1, 3))), [np.inf])
+    assert separation_of(np.ones((1, 3))) == np.inf
+    np.testing.assert_array_equal(local_separation_of(np.ones((1, 3))), [np.inf])
     same = np.ones((2, 3))
-    assert separation(same) == 0
-    np.testing.assert_array_equal(local_separation(same), [0, 0])
-    assert separation(np.zeros((2, 3))) == 0
-    np.testing.assert_array_equal(local_separation(np.zeros((2, 3))), [0, 0])
+    assert separation_of(same) == 0
+    np.testing.assert_array_equal(local_separation_of(same), [0, 0])
+    assert separation_of(np.zeros((2, 3))) == 0
+    np.testing.assert_array_equal(local_separation_of(np.zeros((2, 3))), [0, 0])
     with_zero = np.array([[0.0], [2.0]])
-    assert separation(with_zero) == 1
-    np.testing.assert_array_equal(local_separation(with_zero), [np.inf, 1])
+    assert separation_of(with_zero) == 1
+    np.testing.assert_array_equal(local_separation_of(with_zero), [np.inf, 1])
 
 
 # The widest arrangement of equal norms that is known, by (m, d): simplices, the square, the

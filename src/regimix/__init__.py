@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from regimix import (
         datasets,
         errors,
-        lab,
         metrics,
         plots,
         report,
@@ -45,7 +44,6 @@ __all__ = [
     "gd_ilts",
     "global_ilts",
     "ilts",
-    "lab",
     "load",
     "metrics",
     "plots",

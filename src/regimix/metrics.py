@@ -7,6 +7,7 @@ intercepts too, pass both sides through ``with_intercept``.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +75,7 @@ class OutlierScores:
 
 
 def with_intercept(coef: ArrayLike, intercept: ArrayLike) -> NDArray[np.float64]:
-    """Append the intercept as a last column, so that a matching judges it too.
+    """Append the intercept as a last column, (m, d + 1), so that a matching judges it too.
 
     Parameters
     ----------
@@ -82,21 +83,15 @@ def with_intercept(coef: ArrayLike, intercept: ArrayLike) -> NDArray[np.float64]
         One component per row.
     intercept : float or array-like of shape (m,)
         Their intercepts; a number stands for all of them.
-
-    Returns
-    -------
-    ndarray of shape (m, d + 1)
-        The augmented components.
     """
     rows = _component_matrix("coef", coef)
     try:
         column = np.broadcast_to(np.asarray(intercept, dtype=np.float64), (len(rows),))
     except (TypeError, ValueError):
-        message = (
+        raise DataError(
             f"intercept must be a number or {len(rows)} numbers, one per row of coef; got shape "
             f"{np.shape(intercept)}. Pass the intercepts of the same components."
-        )
-        raise DataError(message) from None
+        ) from None
     return np.column_stack([rows, column])
 
 
@@ -134,10 +129,8 @@ def recovery_error(coef: ArrayLike, true_coef: ArrayLike, *, allow_extra: bool =
 
     Parameters
     ----------
-    coef : array-like of shape (k, d)
-        Estimated components.
-    true_coef : array-like of shape (m, d)
-        True components.
+    coef, true_coef : array-like of shape (k, d), (m, d)
+        Estimated and true components.
     allow_extra : bool
         The definition asks for k = m. With True, estimates beyond m are forgiven and the
         minimum is over all ways to choose m of them.
@@ -151,37 +144,16 @@ def recovery_error(coef: ArrayLike, true_coef: ArrayLike, *, allow_extra: bool =
     n_estimated, n_true = distances.shape
     if n_estimated < n_true or (n_estimated > n_true and not allow_extra):
         return np.inf
-    levels = np.unique(distances)
-    low, high = 0, len(levels) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if _pairs_within(distances, levels[middle]) == n_true:
-            high = middle
-        else:
-            low = middle + 1
-    return float(levels[low])
+    levels = np.unique(distances).tolist()
+    return float(levels[bisect_left(levels, n_true, key=lambda e: _pairs_within(distances, e))])
 
 
 def is_recovery(
     coef: ArrayLike, true_coef: ArrayLike, epsilon: float, *, allow_extra: bool = False
 ) -> bool:
-    """Tell whether ``coef`` is an ε-recovery of ``true_coef`` (Definition 10).
+    """Return whether every true component has an estimate of its own within ``epsilon``.
 
-    Parameters
-    ----------
-    coef : array-like of shape (k, d)
-        Estimated components.
-    true_coef : array-like of shape (m, d)
-        True components.
-    epsilon : float
-        The distance allowed to every component.
-    allow_extra : bool
-        Forgive estimates beyond m, as in ``recovery_error``.
-
-    Returns
-    -------
-    bool
-        Whether every true component has an estimate of its own within ``epsilon``.
+    Definition 10, ε-recovery. The other parameters are those of ``recovery_error``.
     """
     error = recovery_error(coef, true_coef, allow_extra=allow_extra)
     return error <= _checked_epsilon(epsilon)
@@ -190,19 +162,8 @@ def is_recovery(
 def components_found(coef: ArrayLike, true_coef: ArrayLike, epsilon: float) -> int:
     """Count the true components that can have an estimate of their own within ``epsilon``.
 
-    Parameters
-    ----------
-    coef : array-like of shape (k, d)
-        Estimated components; any number of them.
-    true_coef : array-like of shape (m, d)
-        True components.
-    epsilon : float
-        The distance allowed.
-
-    Returns
-    -------
-    int
-        The size of the largest one-to-one matching within ``epsilon``.
+    The size of the largest one-to-one matching of ``coef`` (k, d) to ``true_coef`` (m, d) with
+    distances of at most ``epsilon``; k may differ from m.
     """
     return _pairs_within(_distances(coef, true_coef), _checked_epsilon(epsilon))
 
@@ -214,11 +175,6 @@ def outlier_scores(labels: ArrayLike, true_labels: ArrayLike) -> OutlierScores:
     ----------
     labels, true_labels : array-like of shape (n,)
         Labels of the same rows, -1 = outlier.
-
-    Returns
-    -------
-    OutlierScores
-        Precision, recall and their harmonic mean.
     """
     given, true = (side == _OUTLIER for side in _label_pair(labels, true_labels))
     hits, n_given, n_true = int((given & true).sum()), int(given.sum()), int(true.sum())
@@ -239,13 +195,8 @@ def label_accuracy(
     labels, true_labels : array-like of shape (n,)
         Labels of the same rows, -1 = outlier.
     matching : Matching, optional
-        Which estimate stands for which true component, as ``match_components`` says. By default
+        Which estimate stands for which true component, from ``match_components``. By default
         the one-to-one matching that makes most labels right.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
     """
     given, true = _label_pair(labels, true_labels)
     right_outliers = int(((given == _OUTLIER) & (true == _OUTLIER)).sum())
@@ -254,31 +205,31 @@ def label_accuracy(
         table = _contingency(given[inside], true[inside])
         right = int(table[linear_sum_assignment(table, maximize=True)].sum())
     else:
-        right = int((_translated(given[inside], matching) == true[inside]).sum())
+        n_estimates = len(matching.true_of)
+        largest = int(given[inside].max()) if inside.any() else -1
+        if largest >= n_estimates:
+            raise DataError(
+                f"labels go up to {largest}, but the matching has {n_estimates} estimates. Pass "
+                "the matching of the components that the labels belong to."
+            )
+        right = int((matching.true_of[given[inside]] == true[inside]).sum())
     return (right_outliers + right) / len(given)
 
 
 def adjusted_rand_index(labels: ArrayLike, true_labels: ArrayLike) -> float:
     """Return the adjusted Rand index of two labellings; outliers count as one more group.
 
+    1 for the same partition, 0 on average for unrelated ones; the names of groups do not matter.
+
     Parameters
     ----------
     labels, true_labels : array-like of shape (n,)
-        Labels of the same rows; the names of groups do not matter.
-
-    Returns
-    -------
-    float
-        1 for the same partition, 0 on average for unrelated ones.
+        Labels of the same rows.
     """
+    from sklearn.metrics import adjusted_rand_score
+
     given, true = _label_pair(labels, true_labels)
-    table = _contingency(given, true)
-    together = _pairs(table)
-    pairs_given, pairs_true = _pairs(table.sum(axis=1)), _pairs(table.sum(axis=0))
-    if together == pairs_given == pairs_true:
-        return 1.0  # the same partition; the formula would be 0/0 for one group, or n of them
-    by_chance = pairs_given * pairs_true / _pairs(np.array([len(given)]))
-    return (together - by_chance) / ((pairs_given + pairs_true) / 2 - by_chance)
+    return float(adjusted_rand_score(true, given))
 
 
 def _distances(coef: ArrayLike, true_coef: ArrayLike) -> NDArray[np.float64]:
@@ -286,16 +237,13 @@ def _distances(coef: ArrayLike, true_coef: ArrayLike) -> NDArray[np.float64]:
     estimate = _component_matrix("coef", coef)
     true = _component_matrix("true_coef", true_coef)
     if estimate.shape[1] != true.shape[1]:
-        message = (
+        raise DataError(
             f"coef has {estimate.shape[1]} columns and true_coef {true.shape[1]}. Both need the "
             "same features; use with_intercept on both sides or on neither."
         )
-        raise DataError(message)
     if len(true) == 0:
-        message = "true_coef has no row. Give at least one true component."
-        raise DataError(message)
-    distances: NDArray[np.float64] = cdist(estimate, true)
-    return distances
+        raise DataError("true_coef has no row. Give at least one true component.")
+    return np.asarray(cdist(estimate, true))
 
 
 def _component_matrix(name: str, value: ArrayLike) -> NDArray[np.float64]:
@@ -303,25 +251,25 @@ def _component_matrix(name: str, value: ArrayLike) -> NDArray[np.float64]:
     try:
         rows = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        message = f"{name} must be a matrix of numbers with one component per row; got {value!r}."
-        raise DataError(message) from None
+        raise DataError(
+            f"{name} must be a matrix of numbers with one component per row; got {value!r}."
+        ) from None
     if rows.ndim != 2:
-        message = (
+        raise DataError(
             f"{name} must be a matrix with one component per row, got shape {rows.shape}. "
             f"Reshape a single component to (1, d)."
         )
-        raise DataError(message)
     if not np.isfinite(rows).all():
-        message = f"{name} has NaN or infinite entries. Leave components out that were not found."
-        raise DataError(message)
+        raise DataError(
+            f"{name} has NaN or infinite entries. Leave components out that were not found."
+        )
     return rows
 
 
 def _checked_epsilon(epsilon: float) -> float:
     """Check a distance."""
     if not epsilon >= 0:
-        message = f"epsilon must be a distance of 0 or more, got {epsilon!r}."
-        raise ParameterError(message)
+        raise ParameterError(f"epsilon must be a distance of 0 or more, got {epsilon!r}.")
     return float(epsilon)
 
 
@@ -336,17 +284,15 @@ def _label_pair(labels: ArrayLike, true_labels: ArrayLike) -> tuple[NDArray[Any]
     given, true = np.asarray(labels), np.asarray(true_labels)
     for name, side in (("labels", given), ("true_labels", true)):
         if side.ndim != 1 or side.dtype.kind not in "iu" or (side < _OUTLIER).any():
-            message = (
+            raise DataError(
                 f"{name} must be one whole number per row, -1 for outliers and components from "
                 f"0; got shape {side.shape} of {side.dtype}."
             )
-            raise DataError(message)
     if len(given) != len(true) or len(given) == 0:
-        message = (
+        raise DataError(
             f"labels and true_labels must cover the same rows, at least one; got {len(given)} "
             f"and {len(true)}."
         )
-        raise DataError(message)
     return given, true
 
 
@@ -356,20 +302,3 @@ def _contingency(given: NDArray[Any], true: NDArray[Any]) -> NDArray[np.int64]:
     true_groups, column = np.unique(true, return_inverse=True)
     cells = np.bincount(row * len(true_groups) + column, minlength=len(groups) * len(true_groups))
     return cells.reshape(len(groups), len(true_groups))
-
-
-def _pairs(counts: NDArray[np.int64]) -> int:
-    """Return how many pairs of rows share a group."""
-    return int((counts * (counts - 1) // 2).sum())
-
-
-def _translated(given: NDArray[Any], matching: Matching) -> NDArray[np.int64]:
-    """Replace the index of each estimate by that of its true component; unmatched ones by -1."""
-    if given.size and given.max() >= len(matching.true_of):
-        message = (
-            f"labels go up to {given.max()}, but the matching has {len(matching.true_of)} "
-            "estimates. Pass the matching of the components that the labels belong to."
-        )
-        raise DataError(message)
-    translated: NDArray[np.int64] = matching.true_of[given]
-    return translated

@@ -1,7 +1,6 @@
-"""``predict``, ``report``, ``synth``, ``demo`` and ``lab``."""
+"""``predict``, ``report``, ``synth`` and ``demo``."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -179,36 +178,3 @@ def test_the_demo_ends_with_the_path_of_a_report(regimix, tmp_path):
     last = ran.out.splitlines()[-1]
     assert last == str(tmp_path / "regimix-demo.html")
     assert "stretchratio" in (tmp_path / "regimix-demo.html").read_text(encoding="utf-8")
-
-
-def test_lab_lists_experiments(regimix):
-    ran = regimix("lab", "list")
-    assert ran.code == 0
-    assert "convergence" in ran.out
-
-
-@pytest.mark.parametrize(("verdict", "code"), [("holds", 0), ("refuted", 3)])
-def test_lab_runs_what_is_named_and_says_what_came_of_it(regimix, monkeypatch, verdict, code):
-    asked = {}
-
-    def run(names, **options):
-        asked.update(options, names=names)
-        options["progress"]("convergence", 1, 2)
-        words = "seen [red]once[/red]"
-        outcome = SimpleNamespace(verdict=verdict, words=words)
-        return (SimpleNamespace(name="convergence", verdict=outcome),)
-
-    monkeypatch.setattr("regimix.lab.run", run)
-    ran = regimix("lab", "run", "convergence", "--full", "--out", "here", "--seed", "3")
-    assert ran.code == code
-    assert verdict in ran.out
-    assert "[red]once[/red]" in ran.out
-    assert asked["names"] == ["convergence"]
-    assert (asked["size"], str(asked["out"]), asked["seed"]) == ("full", "here", 3)
-
-
-def test_lab_measures_an_experiment(regimix, tmp_path):
-    ran = regimix("lab", "run", "convergence", "--out", "lab")
-    assert ran.code == 0, ran.err
-    assert "holds" in ran.out
-    assert (tmp_path / "lab" / "convergence.csv").exists()

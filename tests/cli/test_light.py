@@ -27,7 +27,7 @@ def loaded_by(*arguments: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["--version"], ["fit", "--help"], ["predict", "--help"], ["lab", "run", "--help"]],
+    [["--help"], ["--version"], ["fit", "--help"], ["predict", "--help"]],
 )
 def test_help_loads_nothing_heavy(arguments):
     loaded = loaded_by(*arguments)

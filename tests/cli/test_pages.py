@@ -41,7 +41,7 @@ def test_the_page_of_the_command_line_is_true(regimix, monkeypatch):
     for session in sessions:
         check(regimix, dedent(session))
     shown = {arguments[0] for session in sessions for arguments, _ in commands(dedent(session))}
-    assert shown == {"demo", "fit", "lab", "predict", "report", "synth"}
+    assert shown == {"demo", "fit", "predict", "report", "synth"}
 
 
 def test_the_page_on_scale_is_true(regimix, monkeypatch):

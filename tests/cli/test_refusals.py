@@ -81,7 +81,6 @@ def refused(ran, *words, code=2):
         (["synth", "s.csv", "--noise", "-1"], ["--noise must"]),
         (["synth", "s.csv", "--separation", "3"], ["--separation must"]),
         (["synth", "s.csv", "--truth", "s.csv"], ["--truth", ".json"]),
-        (["lab", "run", "nix"], ["nix"]),
     ],
 )
 def test_bad_usage_and_bad_data(regimix, table, arguments, words):

@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from regimix import lab
+import lab
 
 NAMES = list(lab.EXPERIMENTS)
 

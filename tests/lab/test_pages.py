@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from regimix import lab
+import lab
 
 DOCS = Path(__file__).parents[2] / "docs"
 # Browsers load figures with the page: they stay small.
@@ -18,7 +18,7 @@ def test_a_claim_has_a_page_with_its_figure(name):
     for part in ("**The paper.**", "**Here.**", "**What was seen.**"):
         assert part in page
     assert f"``{name}``" in page
-    assert f"regimix lab run {name}" in page
+    assert f"python -m lab run {name}" in page
     assert f"_static/lab/{name}.svg" in page
     figure = DOCS / "_static" / "lab" / f"{name}.svg"
     assert 0 < figure.stat().st_size < LARGEST_FIGURE

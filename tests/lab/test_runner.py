@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from regimix import lab
+import lab
+from lab import runner
+from lab.experiment import Experiment, Verdict
 from regimix.errors import MissingExtraError, ParameterError
-from regimix.lab import runner
-from regimix.lab.experiment import Experiment, Verdict
 
 
 class Toy:

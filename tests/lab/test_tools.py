@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
+from lab.counting import SELECTION, counted_run, gradient_solver
+from lab.simulation import closest, errors_by_round, mixture, start_at, with_decoys
+from lab.table import Table, crossing, power_law, slope
 from regimix import gd_ilts, ilts
-from regimix.lab.counting import SELECTION, counted_run, gradient_solver
-from regimix.lab.fits import crossing, power_law, slope
-from regimix.lab.scenes import closest, errors_by_round, mixture, start_at, with_decoys
-from regimix.lab.table import Table
 
 
 def test_a_table_splits_filters_and_averages():

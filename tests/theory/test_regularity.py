@@ -74,6 +74,7 @@ def test_the_ends_are_exact():
     assert (every.minus.lower, every.minus.upper) == pytest.approx((values[0], values[0]))
     none = theory.feature_regularity(X, 0)
     assert none.plus.upper == none.minus.upper == 0.0
+    assert theory.exact_feature_regularity(X, 0) == none
     assert theory.feature_regularity(X, 2).minus.upper == 0.0  # two rows span two directions
 
 

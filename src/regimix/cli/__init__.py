@@ -1,4 +1,4 @@
-"""The command line: ``regimix fit | predict | report | synth | demo | lab``."""
+"""The command line: ``regimix fit | predict | report | synth | demo``."""
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ from regimix.cli.console import Code, Voice
 from regimix.cli.demo import demo
 from regimix.cli.failures import explain
 from regimix.cli.fit import fit
-from regimix.cli.lab import lab
 from regimix.cli.options import PlainCommand, PlainGroup
 from regimix.cli.predict import predict
 from regimix.cli.report import report
@@ -33,7 +32,6 @@ COMMANDS: tuple[Callable[..., None], ...] = (fit, predict, report, synth, demo)
 EXAMPLES = {fit: "Example: regimix fit sales.csv --target price --report sales.html"}
 for command in COMMANDS:
     app.command(cls=PlainCommand, epilog=EXAMPLES.get(command))(command)
-app.add_typer(lab, name="lab")
 
 
 def _print_version(wanted: bool) -> None:
@@ -105,7 +103,7 @@ def _never_fail_to_print() -> None:
 def _failed(error: BaseException, given: list[str]) -> int:
     if "--debug" in given:
         traceback.print_exception(error)
-    names = {"lab", *(command.__name__ for command in COMMANDS)}
+    names = {command.__name__ for command in COMMANDS}
     typed = next((word for word in given if word in names), "")
     sentence, code = explain(error, f"regimix {typed}".strip())
     # Help that was shown for want of a command has said everything.

@@ -1,36 +1,39 @@
 """The paper's assumptions one by one: a number, what it is compared with, and a verdict.
 
-Thresholds are ours where the paper has unknown constants. They say where its algorithms were seen
-to work or to fail, not where a theorem begins; each has its reason here.
+Thresholds are ours where the paper has unknown constants. They are where its algorithms were
+observed to work or to fail, not where a theorem begins; each has its reason here.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any, Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.engines.memory import MemoryEngine
+from regimix.model.em import REGIME_GAIN
+from regimix.model.whiten import whiten
+from regimix.problem import Problem
+from regimix.result.mixture import Mixture
 from regimix.search.subspace import CLEAR_GAP, Subspace, SubspaceKind, find_subspace
-from regimix.theory.findings import Finding, Verdict, large_is_good, small_is_good
-from regimix.theory.gaussian import required_rows
-from regimix.theory.moments import MOST_FEATURES, FourthMoments
-from regimix.theory.separation import local_separation
-from regimix.theory.whitened import WhitenedFit
+from regimix.synth import nearest_distances
+from regimix.theory.bounds import required_rows
+from regimix.theory.definitions import affine_error_at, local_separation
+from regimix.theory.directions import MOST_MOMENT_FEATURES, FourthMoments
+from regimix.theory.regularity import Regularity
 
-__all__ = [
-    "clear_gap",
-    "close_subspace",
-    "corruption_ratio",
-    "enough_rows",
-    "light_tails",
-    "little_corruption",
-    "quiet",
-    "same_features",
-    "separated",
-    "subspace_of",
-]
+__all__ = ["Finding", "WhitenedFit", "corruption_ratio", "findings", "whitened_fit"]
 
 Floats = NDArray[np.float64]
+Verdict = Literal["holds", "unclear", "violated"]
 
+# Rows and numbers that are looked at, whatever the size of the table.
+MOST_ROWS = 20_000
+MOST_NUMBERS = 2_000_000
+# Enough rows to translate coefficients: the equations are exact.
+TRANSLATION_ROWS = 2_000
 # Q_j: equal norms at a right angle have 1.4. At 0.1 a regime's neighbour is a tenth of its own
 # length away, and the starts of Theorem 11 grow like (1/Q)^m.
 SEPARATED, CLOSE = 0.5, 0.1
@@ -39,8 +42,8 @@ SEPARATED, CLOSE = 0.5, 0.1
 QUIET, LOUD = 0.05, 0.5
 # For one regime alone: half of the variance is noise.
 ALONE = 1.0
-# γ*: the paper asks for a small constant, and says that 1 can hide the smallest regime. From a good
-# start, rounds were seen to survive more (three regimes, ten features: all of 20 runs up to 1.5).
+# γ*: the paper asks for a small constant, and notes that 1 can hide the smallest regime. From a
+# good start, rounds converged with more (three regimes, ten features: all of 20 runs up to 1.5).
 LITTLE_CORRUPTION, MUCH_CORRUPTION = 0.5, 1.0
 # Rows of the smallest regime over d·max(1, log log d). Three regimes without noise, starts at 0.1
 # of the way to the next one, 5 to 50 features: 0 to 35 % of 20 runs converged at 1.5, all at 5.
@@ -54,55 +57,195 @@ SAME_SPREAD, OTHER_SPREAD = 2.0, 10.0
 # How far the subspace misses a regime, over the distance to the next one: Theorem 4 needs a start
 # within a half, and the proof of Theorem 11 leaves half of that to the subspace.
 NEAR_SUBSPACE, FAR_SUBSPACE = 0.25, 0.5
+# A round is tried from this share of the way to the nearest regime; Theorem 4 allows a half.
+DISPLACEMENT = 0.25
+# What it leaves of the error should be well below one.
+SHRINKS, GROWS = 0.9, 1.0
+# It keeps this share of the regime's rows: the theory needs fewer than all.
+KEPT_SHARE = 0.9
+# Starts tried for each regime, and rows that a round looks at.
+DRAWS, ROUND_ROWS = 3, 4_000
+# Rows that a worst case looks at, and directions for its certificate.
+WORST_ROWS, WORST_DIRECTIONS = 1_000, 1_000
 
 
-def separated(fit: WhitenedFit) -> Finding:
+@dataclass(frozen=True)
+class Finding:
+    """One assumption of the paper, and whether the data meet it.
+
+    Attributes
+    ----------
+    name : str
+    verdict : {"holds", "unclear", "violated"}
+    value : float
+        The number behind it.
+    threshold : float
+        What it is compared with.
+    words : str
+        What that means, in a sentence or two.
+    at_least : bool
+        Whether the value should be at least the threshold; else at most.
+    """
+
+    name: str
+    verdict: Verdict
+    value: float
+    threshold: float
+    words: str
+    at_least: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class WhitenedFit:
+    """A sample of k rows in whitened coordinates, and a mixture of m regimes in the same."""
+
+    X: Floats  # (k, p), whitened features, after a constant column if there is an intercept
+    y: Floats  # (k,), in units of its own spread, centred if there is an intercept
+    weights: Floats  # (k,), how many rows of the table are equal to each
+    labels: NDArray[np.int64]  # (k,), -1 for outliers
+    coef: Floats  # (m, p)
+    scale: Floats  # (m,)
+    shares: Floats  # (m,), τ*_(j), among all rows of the table
+    outlier_share: float
+    intercept: bool  # whether the first column is constant
+    n_rows: int  # of the whole table
+    complete: bool  # whether the sample is all of it
+
+    @property
+    def features(self) -> Floats:
+        """Whitened features without the constant column."""
+        return self.X[:, int(self.intercept) :]
+
+    @property
+    def slopes(self) -> Floats:
+        """Coefficients without the intercept."""
+        return self.coef[:, int(self.intercept) :]
+
+    @property
+    def distance(self) -> Floats:
+        """Distance of each regime to the nearest other; alone, its own length; never zero."""
+        nearest, length = nearest_distances(self.coef), np.linalg.norm(self.coef, axis=1)
+        distance = np.where(np.isfinite(nearest), nearest, length)
+        return np.maximum(distance, np.finfo(np.float64).tiny)
+
+
+def whitened_fit(mixture: Mixture, X: Any, y: Any) -> WhitenedFit:
+    """Label all rows, draw some, whiten those and translate the mixture into their coordinates."""
+    labels = mixture.assign(X, y)
+    problem = Problem.from_arrays(X, y, fit_intercept=mixture.fit_intercept)
+    engine = MemoryEngine(problem)
+    limit = min(MOST_ROWS, max(1000, MOST_NUMBERS // problem.n_columns))
+    picked = engine.draw(limit, mixture.seed).distinct(limit).numbers
+    sample = engine.sample(limit, mixture.seed)
+    intercept = problem.fit_intercept
+    whitening = whiten(sample, intercept=intercept)
+    features = whitening.apply(sample.Z)
+    design = np.column_stack([np.ones((len(picked), int(intercept))), features])
+    if not design.shape[1]:  # nothing varies and there is no intercept
+        design = np.zeros((len(picked), 1))
+    filled = np.bincount(labels + 1, minlength=len(mixture.coef) + 1)
+    some = slice(0, max(TRANSLATION_ROWS, 2 * design.shape[1]))
+    theta = problem.from_user(mixture.coef, mixture.intercept)
+    wanted = sample.Z[some] @ theta.T
+    return WhitenedFit(
+        X=design,
+        y=sample.y,
+        weights=sample.weights,
+        labels=labels[picked],
+        coef=np.asarray(np.linalg.lstsq(design[some], wanted, rcond=None)[0].T, dtype=np.float64),
+        scale=mixture.scale / problem.target_scale,
+        shares=filled[1:] / labels.size,
+        outlier_share=float(filled[0] / labels.size),
+        intercept=intercept,
+        n_rows=problem.n_rows,
+        complete=len(picked) < limit or limit >= problem.n_rows,
+    )
+
+
+def findings(mixture: Mixture, fit: WhitenedFit) -> tuple[tuple[Finding, ...], Floats]:
+    """Judge every assumption; return also what a round left of the error of each regime."""
+    kind = mixture.spectrum.kind if mixture.spectrum is not None else "bounded"
+    subspace = _subspace_of(fit, kind)
+    left, foreign = _observe_rounds(fit)
+    judged = (
+        _supported(mixture),
+        _separated(fit),
+        _quiet(fit),
+        _little_corruption(fit),
+        _enough_rows(fit),
+        _light_tails(fit),
+        _same_features(fit),
+        _clear_gap(subspace),
+        _close_subspace(fit, subspace),
+        _contracts(left),
+        _guaranteed(fit, foreign),
+    )
+    return judged, left
+
+
+def _at_most(name: str, value: float, good: float, bad: float, words: str) -> Finding:
+    """Judge a number that should be small: up to ``good`` it holds, from ``bad`` it does not."""
+    verdict: Verdict = "holds" if value <= good else "unclear"
+    if value >= bad or np.isnan(value):
+        verdict = "violated"
+    return Finding(name, verdict, value, good, words)
+
+
+def _at_least(name: str, value: float, good: float, bad: float, words: str) -> Finding:
+    """Judge a number that should be large."""
+    verdict = _at_most(name, -value, -good, -bad, words).verdict
+    return Finding(name, verdict, value, good, words, at_least=True)
+
+
+def _supported(mixture: Mixture) -> Finding:
+    """Judge whether there is any regime at all."""
+    name, value = "regimes", float(mixture.evidence)
+    counted = mixture.settings.search == "net"
+    chosen = mixture.settings.n_components is None and not counted
+    limit = REGIME_GAIN if chosen else 0.0
+    if mixture.found_nothing:
+        words = (
+            "The rows support no linear regime; the model is one robust fit to all of them, and "
+            "the rest of this table says little."
+        )
+        return Finding(name, "violated", value, limit, words, at_least=True)
+    words = f"The regimes score {value:.0f} nats more than constants do."
+    if counted:
+        words = "Algorithm 2 accepted its regimes by counting rows; it knows no score."
+    return Finding(name, "holds", value, limit, words, at_least=True)
+
+
+def _separated(fit: WhitenedFit) -> Finding:
     """Judge whether the regimes are apart (Definition 1)."""
     q = local_separation(fit.coef)
     j = int(np.argmin(q))
+    words = (
+        f"Regime {j} has its nearest neighbour at {q[j]:.2g} of its own length. Theorem 11 "
+        "tries on the order of (1/(share × separation))^m starts; convergence itself needs "
+        "no more than a start that is clearly closer to one regime than to the others."
+    )
     if len(q) == 1:
         words = "There is one regime, and nothing to confuse it with."
-    else:
-        words = (
-            f"Regime {j} has its nearest neighbour at {q[j]:.2g} of its own length. Theorem 11 "
-            "tries on the order of (1/(share × separation))^m starts; convergence itself needs "
-            "no more than a start that is clearly closer to one regime than to the others."
-        )
-    verdict = large_is_good(float(q[j]), SEPARATED, CLOSE)
-    return Finding("separation", verdict, float(q[j]), SEPARATED, words, at_least=True)
+    return _at_least("separation", float(q[j]), SEPARATED, CLOSE, words)
 
 
-def quiet(fit: WhitenedFit) -> Finding:
+def _quiet(fit: WhitenedFit) -> Finding:
     """Judge whether there is little noise beside the distance of the regimes; MLR-C has none."""
-    noise = fit.scale / fit.room
+    noise = fit.scale / fit.distance
     j = int(np.argmax(noise))
     value = float(noise[j])
     if len(noise) == 1:
         words = (
-            f"The noise is {noise[j]:.2g} of what the regime explains. With one regime there is "
+            f"The noise is {value:.2g} of what the regime explains. With one regime there is "
             "none to confuse it with: coefficients are found up to their standard errors."
         )
-        verdict = small_is_good(value, ALONE, np.inf)
-        return Finding("noise", verdict, value, ALONE, words)
+        return _at_most("noise", value, ALONE, np.inf, words)
     words = (
-        f"The noise of regime {j} is {noise[j]:.2g} of the distance to the nearest regime. The "
+        f"The noise of regime {j} is {value:.2g} of the distance to the nearest regime. The "
         "paper has no noise; with some, coefficients are found up to their standard errors, and "
         "rows near the crossing of two regimes cannot be told apart."
     )
-    return Finding("noise", small_is_good(value, QUIET, LOUD), value, QUIET, words)
-
-
-def little_corruption(fit: WhitenedFit) -> Finding:
-    """Judge whether corrupted rows are few beside the smallest regime (γ*)."""
-    ratio = corruption_ratio(fit)
-    words = (
-        f"There are {ratio:.2g} outliers for each row of the smallest regime. The paper needs a "
-        "small constant, which it does not give; at 1 an adversary could hide that regime."
-    )
-    if ratio == 0:
-        words = "No row is an outlier: convergence is then faster than linear (Theorem 7)."
-    verdict = small_is_good(ratio, LITTLE_CORRUPTION, MUCH_CORRUPTION)
-    return Finding("corruption", verdict, ratio, LITTLE_CORRUPTION, words)
+    return _at_most("noise", value, QUIET, LOUD, words)
 
 
 def corruption_ratio(fit: WhitenedFit) -> float:
@@ -113,7 +256,19 @@ def corruption_ratio(fit: WhitenedFit) -> float:
     return fit.outlier_share / smallest if smallest > 0 else np.inf
 
 
-def enough_rows(fit: WhitenedFit) -> Finding:
+def _little_corruption(fit: WhitenedFit) -> Finding:
+    """Judge whether outliers are few beside the smallest regime (γ*)."""
+    ratio = corruption_ratio(fit)
+    words = (
+        f"There are {ratio:.2g} outliers for each row of the smallest regime. The paper needs a "
+        "small constant, which it does not give; at 1 an adversary could hide that regime."
+    )
+    if ratio == 0:
+        words = "No row is an outlier: convergence is then faster than linear (Theorem 7)."
+    return _at_most("corruption", ratio, LITTLE_CORRUPTION, MUCH_CORRUPTION, words)
+
+
+def _enough_rows(fit: WhitenedFit) -> Finding:
     """Judge n against d·max(1, log log d)/τ_min (Theorems 7 and 11)."""
     smallest, p = float(fit.shares.min()), fit.X.shape[1]
     ratio = fit.n_rows / required_rows(p, smallest) if smallest > 0 else 0.0
@@ -122,23 +277,20 @@ def enough_rows(fit: WhitenedFit) -> Finding:
         f"{'s' * (p != 1)}; the paper asks for a constant times "
         f"{required_rows(p, 1.0):.3g} and does not give the constant."
     )
-    verdict = large_is_good(ratio, ENOUGH_ROWS, TOO_FEW_ROWS)
-    return Finding("rows", verdict, ratio, ENOUGH_ROWS, words, at_least=True)
+    return _at_least("rows", ratio, ENOUGH_ROWS, TOO_FEW_ROWS, words)
 
 
-def light_tails(fit: WhitenedFit) -> Finding:
+def _light_tails(fit: WhitenedFit) -> Finding:
     """Judge the tails of the features, which Lemmas 5 and 6 want like those of a normal law."""
-    features = fit.features
-    if not features.shape[1]:
+    if not fit.features.shape[1]:
         return Finding("feature tails", "holds", 0.0, LIGHT_TAIL, "No feature varies.")
-    value = _fourth_moment(features)
+    value = _fourth_moment(fit.features)
     words = (
         f"Along some direction the whitened features have a fourth moment of {value:.3g}, where a "
         "normal law has 3. Heavy tails give single rows a weight that the paper's Gaussian "
         "features never have; rare 0/1 columns count as heavy too."
     )
-    verdict = small_is_good(value, LIGHT_TAIL, HEAVY_TAIL)
-    return Finding("feature tails", verdict, value, LIGHT_TAIL, words)
+    return _at_most("feature tails", value, LIGHT_TAIL, HEAVY_TAIL, words)
 
 
 def _fourth_moment(features: Floats) -> float:
@@ -151,7 +303,7 @@ def _fourth_moment(features: Floats) -> float:
     first, second = features[:half], features[half:]
     d = features.shape[1]
     directions = [np.eye(d)]
-    if d <= MOST_FEATURES and half:
+    if d <= MOST_MOMENT_FEATURES and half:
         directions.append(FourthMoments(first[:MOMENT_ROWS]).heaviest_directions())
     elif half:
         directions.append(first[np.argsort(-np.einsum("ij,ij->i", first, first))[:LONG_ROWS]].T)
@@ -161,32 +313,30 @@ def _fourth_moment(features: Floats) -> float:
     return float(((squares**2).mean(axis=0)[varies] / mean[varies] ** 2).max(initial=0.0))
 
 
-def same_features(fit: WhitenedFit) -> Finding:
+def _same_features(fit: WhitenedFit) -> Finding:
     """Judge σ of Corollary 8: covariances of all regimes lie between I and σI, up to a factor."""
-    lowest, highest, least, most = np.inf, 0.0, np.inf, 0.0
+    name, extremes, by_chance = "same features", [], []
     for j in range(len(fit.coef)):
         rows = fit.features[fit.labels == j]
         n, d = rows.shape
         if n > 2 * d > 0:
-            values = np.linalg.eigvalsh(rows.T @ rows / n)
-            lowest, highest = min(lowest, float(values[0])), max(highest, float(values[-1]))
+            extremes += np.linalg.eigvalsh(rows.T @ rows / n)[[0, -1]].tolist()
             # What chance does to equal covariances (Marchenko and Pastur).
-            least = min(least, (1 - np.sqrt(d / n)) ** 2)
-            most = max(most, (1 + np.sqrt(d / n)) ** 2)
-    if highest == 0:
+            by_chance += [(1 - np.sqrt(d / n)) ** 2, (1 + np.sqrt(d / n)) ** 2]
+    if not extremes or max(extremes) <= 0:
         words = "No regime has rows enough, or no feature varies, to compare covariances."
-        return Finding("same features", "unclear", np.nan, SAME_SPREAD, words)
-    sigma, chance = highest / max(lowest, np.finfo(np.float64).tiny), most / least
+        return Finding(name, "unclear", np.nan, SAME_SPREAD, words)
+    sigma = max(extremes) / max(min(extremes), np.finfo(np.float64).tiny)
+    chance = max(by_chance) / min(by_chance)
     words = (
         f"Over regimes and directions the variance of the features differs by a factor of "
         f"{sigma:.2g} (by chance alone up to {chance:.2g}). Corollary 8 shrinks the region of "
         "convergence by as much."
     )
-    verdict = small_is_good(sigma, SAME_SPREAD * chance, OTHER_SPREAD * chance)
-    return Finding("same features", verdict, sigma, SAME_SPREAD * chance, words)
+    return _at_most(name, sigma, SAME_SPREAD * chance, OTHER_SPREAD * chance, words)
 
 
-def subspace_of(fit: WhitenedFit, kind: SubspaceKind) -> Subspace | None:
+def _subspace_of(fit: WhitenedFit, kind: SubspaceKind) -> Subspace | None:
     """Find the subspace of Algorithm 2 again, on these rows; None if nothing is projected away."""
     size = len(fit.coef)
     if fit.features.shape[1] <= size:
@@ -195,7 +345,7 @@ def subspace_of(fit: WhitenedFit, kind: SubspaceKind) -> Subspace | None:
     return find_subspace(fit.features, fit.y, fit.weights, size, kind, rng)
 
 
-def clear_gap(subspace: Subspace | None) -> Finding:
+def _clear_gap(subspace: Subspace | None) -> Finding:
     """Judge whether the spectrum falls where it is cut."""
     name = "subspace gap"
     if subspace is None:
@@ -213,18 +363,107 @@ def clear_gap(subspace: Subspace | None) -> Finding:
     return Finding(name, verdict, subspace.gap, CLEAR_GAP, words, at_least=True)
 
 
-def close_subspace(fit: WhitenedFit, subspace: Subspace | None) -> Finding:
+def _close_subspace(fit: WhitenedFit, subspace: Subspace | None) -> Finding:
     """Judge how far the subspace misses a regime (Definition 9)."""
     name = "subspace"
     if subspace is None:
         return Finding(name, "holds", 0.0, NEAR_SUBSPACE, "The subspace is the whole space.")
     basis, slopes = subspace.basis, fit.slopes
-    missed = np.linalg.norm(slopes - slopes @ basis @ basis.T, axis=1)
-    shares = missed / fit.room
+    shares = np.linalg.norm(slopes - slopes @ basis @ basis.T, axis=1) / fit.distance
     j = int(np.argmax(shares))
     words = (
         f"The subspace misses regime {j} by {shares[j]:.2g} of the distance to its neighbour. "
         "Theorem 4 needs a start within 0.5, and the net takes half of that."
     )
-    verdict = small_is_good(float(shares[j]), NEAR_SUBSPACE, FAR_SUBSPACE)
-    return Finding(name, verdict, float(shares[j]), NEAR_SUBSPACE, words)
+    return _at_most(name, float(shares[j]), NEAR_SUBSPACE, FAR_SUBSPACE, words)
+
+
+def _observe_rounds(fit: WhitenedFit) -> tuple[Floats, int]:
+    """Make one round of ILTS towards each regime from displaced starts, on a bounded sample.
+
+    Returns
+    -------
+    left : ndarray of shape (m,)
+        Distance after over distance before, the worst of a few starts; nan where rows are too few.
+    foreign : int
+        V of Definition 3 at the worst start of the smallest regime.
+    """
+    rng = np.random.default_rng(0)
+    X, y, labels = fit.X[:ROUND_ROWS], fit.y[:ROUND_ROWS], fit.labels[:ROUND_ROWS]
+    left = np.full(len(fit.coef), np.nan)
+    foreign = np.zeros(len(fit.coef), dtype=np.int64)
+    for j, goal in enumerate(fit.coef):
+        kept = int(KEPT_SHARE * np.count_nonzero(labels == j))
+        if kept < X.shape[1]:
+            continue
+        away = DISPLACEMENT * fit.distance[j]
+        steps = rng.standard_normal((DRAWS, X.shape[1]))
+        steps *= away / np.linalg.norm(steps, axis=1, keepdims=True)
+        left[j] = 0.0
+        for start in goal + steps:
+            chosen = np.argsort(np.abs(y - X @ start), kind="stable")[:kept]
+            # The rows are white already: normal equations lose nothing.
+            rows = X[chosen]
+            after = np.linalg.pinv(rows.T @ rows, hermitian=True) @ (rows.T @ y[chosen])
+            left[j] = max(left[j], float(np.linalg.norm(after - goal)) / away)
+            foreign[j] = max(foreign[j], _foreign_rows(fit, j, start, kept))
+    return left, int(foreign[int(np.argmin(fit.shares))])
+
+
+def _foreign_rows(fit: WhitenedFit, j: int, start: Floats, kept: int) -> int:
+    """Count V of Definition 3 at the directions of a start, on the rows of the rounds."""
+    X, labels = fit.X[:ROUND_ROWS], fit.labels[:ROUND_ROWS]
+    others = [i for i in range(len(fit.coef)) if i != j and (labels == i).any()]
+    if not others:
+        return 0
+    own = X[labels == j]
+    return affine_error_at(
+        own,
+        [X[labels == i] for i in others],
+        fit.coef[j] - start,
+        fit.coef[others] - start,
+        slack=len(own) - kept,
+    )
+
+
+def _contracts(left: Floats) -> Finding:
+    """Judge whether one real round comes closer to every regime."""
+    name = "contraction, seen"
+    if np.isnan(left).any():
+        words = "A regime has too few rows to try a round on."
+        return Finding(name, "unclear", np.nan, SHRINKS, words)
+    worst = float(left.max())
+    away = "the way to the next regime" if left.size > 1 else "its own length away"
+    words = (
+        f"From {DISPLACEMENT:g} of {away}, one round left at most {worst:.2g} of the error (noise "
+        "included). This is what happens, not what is guaranteed."
+    )
+    return _at_most(name, worst, SHRINKS, GROWS, words)
+
+
+def _guaranteed(fit: WhitenedFit, foreign: int) -> Finding:
+    """Judge whether the factor of Theorem 4 is below one for the smallest regime."""
+    X, labels = fit.X[:WORST_ROWS], fit.labels[:WORST_ROWS]
+    j = int(np.argmin(fit.shares))
+    kept = int(KEPT_SHARE * np.count_nonzero(labels == j))
+    looked_at = min(len(fit.X), ROUND_ROWS)
+    wrong = round(foreign * len(X) / looked_at) + int(np.count_nonzero(labels < 0))
+    regularity = Regularity(X, most_directions=WORST_DIRECTIONS)
+    plus, minus = regularity.attained_plus(min(wrong, len(X))), regularity.attained_minus(kept)
+    factor = 2 * plus / minus if minus > 0 else np.inf
+    verdict: Verdict = "violated" if factor >= 1 else "unclear"
+    if factor < 1:
+        certain = regularity.minus(kept).lower
+        upper = 2 * regularity.plus(wrong).upper / certain if certain > 0 else np.inf
+        verdict = "holds" if upper < 1 else "unclear"
+    found = f"The factor of Theorem 4 for regime {j} is at least {factor:.2g} at such a start."
+    if np.isinf(factor):
+        found = (
+            f"Theorem 4 gives no factor for regime {j}: as few rows as a round keeps may leave "
+            "coefficients open."
+        )
+    words = (
+        f"{found} It is a worst case over all subsets of rows and is seldom below 1 on real "
+        "tables: a sufficient condition, not a necessary one. Look at what is seen."
+    )
+    return Finding("contraction, proven", verdict, factor, 1.0, words)

@@ -10,13 +10,15 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from regimix.errors import DataError, ParameterError
-from regimix.model.em import REGIME_GAIN
 from regimix.result.mixture import Mixture
-from regimix.theory import assumptions
-from regimix.theory.findings import Finding
-from regimix.theory.rounds import Rounds, contracts, guaranteed, observe_rounds
-from regimix.theory.separation import local_separation
-from regimix.theory.whitened import WhitenedFit, whitened_fit
+from regimix.theory.assumptions import (
+    Finding,
+    WhitenedFit,
+    corruption_ratio,
+    findings,
+    whitened_fit,
+)
+from regimix.theory.definitions import local_separation
 
 __all__ = ["Audit", "Finding", "RegimeAudit", "audit"]
 
@@ -190,59 +192,23 @@ def _fit_of(mixture: Mixture, X: Any, y: Any) -> WhitenedFit:
 
 def _judged(mixture: Mixture, fit: WhitenedFit) -> Audit:
     """Put all findings together."""
-    rounds = observe_rounds(fit)
-    kind = mixture.spectrum.kind if mixture.spectrum is not None else "bounded"
-    subspace = assumptions.subspace_of(fit, kind)
-    return Audit(
-        findings=(
-            _supported(mixture),
-            assumptions.separated(fit),
-            assumptions.quiet(fit),
-            assumptions.little_corruption(fit),
-            assumptions.enough_rows(fit),
-            assumptions.light_tails(fit),
-            assumptions.same_features(fit),
-            assumptions.clear_gap(subspace),
-            assumptions.close_subspace(fit, subspace),
-            contracts(rounds),
-            guaranteed(fit, rounds),
-        ),
-        regimes=_regimes(fit, rounds),
-        corruption_ratio=assumptions.corruption_ratio(fit),
-        n_rows=fit.n_rows,
-        n_coefficients=fit.X.shape[1],
-        sample_rows=len(fit.X) if not fit.complete else fit.n_rows,
-    )
-
-
-def _supported(mixture: Mixture) -> Finding:
-    """Judge whether there is any regime at all."""
-    name, value = "regimes", float(mixture.evidence)
-    found = mixture.settings.n_components is None and mixture.settings.search != "net"
-    limit = REGIME_GAIN if found else 0.0
-    if mixture.found_nothing:
-        words = (
-            "The rows support no linear regime; the model is one robust fit to all of them, and "
-            "the rest of this table says little."
-        )
-        return Finding(name, "violated", value, limit, words, at_least=True)
-    if mixture.settings.search == "net":
-        words = "Algorithm 2 accepted its regimes by counting rows; it knows no score."
-    else:
-        words = f"The regimes score {value:.0f} nats more than constants do."
-    return Finding(name, "holds", value, limit, words, at_least=True)
-
-
-def _regimes(fit: WhitenedFit, rounds: Rounds) -> tuple[RegimeAudit, ...]:
+    judged, left = findings(mixture, fit)
     columns = zip(
         fit.shares,
         fit.shares * fit.n_rows / fit.X.shape[1],
         local_separation(fit.coef),
-        fit.scale / fit.room,
-        rounds.ratio,
+        fit.scale / fit.distance,
+        left,
         strict=True,
     )
-    return tuple(RegimeAudit(*(float(value) for value in row)) for row in columns)
+    return Audit(
+        findings=judged,
+        regimes=tuple(RegimeAudit(*(float(value) for value in row)) for row in columns),
+        corruption_ratio=corruption_ratio(fit),
+        n_rows=fit.n_rows,
+        n_coefficients=fit.X.shape[1],
+        sample_rows=len(fit.X) if not fit.complete else fit.n_rows,
+    )
 
 
 def _number(value: float) -> str:

@@ -1,4 +1,4 @@
-"""What the functions of this room accept, checked in one place."""
+"""Checks of what the functions of this folder are given."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from regimix.errors import DataError, ParameterError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["count", "fraction", "labelling", "matrix", "positive", "vector"]
+__all__ = ["count", "fraction", "matrix", "positive", "vector"]
 
 # From the floor and ceiling of products such as 0.29 * 100 that mean a whole number.
 ROUNDING = 1e-9
@@ -45,18 +45,6 @@ def vector(name: str, value: ArrayLike, size: int) -> NDArray[np.float64]:
     if values.shape != (size,) or not np.isfinite(values).all():
         raise DataError(f"{name} must be {size} finite numbers; got shape {values.shape}.")
     return values
-
-
-def labelling(value: ArrayLike, n_rows: int, n_components: int) -> NDArray[np.int64]:
-    """Check labels: a component from 0 for every row, -1 for a corrupted one."""
-    labels = np.asarray(value)
-    whole = labels.dtype.kind in "iu" and labels.shape == (n_rows,)
-    if not whole or (labels.size and not -1 <= labels.min() <= labels.max() < n_components):
-        raise DataError(
-            f"labels must be {n_rows} whole numbers, components from 0 to {n_components - 1} and "
-            f"-1 for corrupted rows; got shape {labels.shape} of {labels.dtype}."
-        )
-    return labels.astype(np.int64)
 
 
 def count(name: str, value: Any, lowest: int, highest: int | None = None) -> int:

@@ -12,8 +12,8 @@ The other side is proven. For ψ+(k) from above, the least of
 - λ_max(XᵀX): rows left out would only add;
 - the sum of the k largest ‖x_i‖²: the trace of X_SᵀX_S bounds its largest eigenvalue;
 - the largest ‖x_i‖² + the k − 1 largest |x_i·x_l|: Gershgorin's discs of X_SX_Sᵀ (for few rows);
-- fourth moments (``theory.moments``; best for many features);
-- the unit sphere cut into cells (``theory.sphere``; up to six features): √(sum of the k largest
+- fourth moments (``theory.directions``; best for many features);
+- the unit sphere cut into cells (``theory.directions``; up to six features): √(sum of the k largest
   squares) is a norm of v, so over a chord ε it changes by at most ε√ψ+(k).
 
 For ψ−(k) from below, the largest of
@@ -29,7 +29,9 @@ For more than six features and k well below n, only zero is left: no efficient c
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, combinations
 from math import comb
 from typing import TYPE_CHECKING
 
@@ -37,19 +39,31 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from regimix.theory import moments, sphere
+from regimix.errors import ParameterError
 from regimix.theory.checks import count, matrix
-from regimix.theory.interval import Interval
-from regimix.theory.moments import FourthMoments
-from regimix.theory.subsets import FeatureRegularity, exact_feature_regularity
+from regimix.theory.directions import (
+    MOST_CELL_FEATURES,
+    MOST_MOMENT_FEATURES,
+    Extreme,
+    FourthMoments,
+    maximise,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["Regularity", "feature_regularity"]
+__all__ = [
+    "FeatureRegularity",
+    "Interval",
+    "Regularity",
+    "exact_feature_regularity",
+    "feature_regularity",
+]
 
 Floats = NDArray[np.float64]
 
+# Subsets that are looked at one by one: seconds.
+MOST_SUBSETS = 500_000
 # So few subsets are looked at even when bounds would do.
 FEW_SUBSETS = 2_000
 # Rows whose pairwise products are computed for Gershgorin's discs.
@@ -66,13 +80,100 @@ ROUNDING = 1e-10
 WRONG = 1e-7
 
 
+@dataclass(frozen=True)
+class Interval:
+    """Certified bounds: the quantity is at least ``lower`` and at most ``upper``.
+
+    Attributes
+    ----------
+    lower, upper : float
+        Equal where the quantity is known exactly.
+    """
+
+    lower: float
+    upper: float
+
+    @property
+    def exact(self) -> bool:
+        """Whether the two bounds agree."""
+        return self.lower == self.upper
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
+
+    def __str__(self) -> str:
+        low, high = f"{self.lower:.4g}", f"{self.upper:.4g}"
+        return low if low == high else f"{low} to {high}"
+
+
+@dataclass(frozen=True)
+class FeatureRegularity:
+    """ψ+(k) and ψ−(k) of Definition 2 for one k.
+
+    Attributes
+    ----------
+    k : int
+        Rows of the subsets.
+    plus : Interval
+        ψ+(k), the largest eigenvalue of X_SᵀX_S over subsets S of k rows.
+    minus : Interval
+        ψ−(k), the smallest eigenvalue of X_SᵀX_S over subsets S of k rows.
+    """
+
+    k: int
+    plus: Interval
+    minus: Interval
+
+
+def exact_feature_regularity(X: ArrayLike, k: int) -> FeatureRegularity:
+    """Compute ψ+(k) and ψ−(k) (Definition 2, ``def:feature``) by looking at every subset.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+    k : int
+        Rows of a subset, from 0 to n.
+
+    Returns
+    -------
+    FeatureRegularity
+        Intervals of one point each.
+
+    Raises
+    ------
+    ParameterError
+        Where there are too many subsets; ``feature_regularity`` gives bounds then.
+    """
+    rows = matrix("X", X)
+    n, k = len(rows), count("k", k, 0, len(rows))
+    if comb(n, k) > MOST_SUBSETS:
+        raise ParameterError(
+            f"{n} rows have {comb(n, k):.3g} subsets of {k}; at most {MOST_SUBSETS:,} are looked "
+            "at. Use feature_regularity for certified bounds, or fewer rows."
+        )
+    if k == 0:
+        return FeatureRegularity(0, Interval(0.0, 0.0), Interval(0.0, 0.0))
+    products = np.einsum("ia,ib->iab", rows, rows)
+    subsets = np.fromiter(chain.from_iterable(combinations(range(n), k)), dtype=np.intp)
+    lowest, highest = np.inf, 0.0
+    for part in np.array_split(subsets.reshape(-1, k), 1 + len(subsets) // 100_000):
+        grams = np.zeros((len(part), *products.shape[1:]))
+        for column in part.T:
+            grams += products[column]
+        values = np.linalg.eigvalsh(grams)
+        lowest = min(lowest, float(values[:, 0].min()))
+        highest = max(highest, float(values[:, -1].max()))
+    lowest = max(lowest, 0.0) if k >= rows.shape[1] else 0.0
+    return FeatureRegularity(k, Interval(highest, highest), Interval(lowest, lowest))
+
+
 def feature_regularity(
     X: ArrayLike, k: int, *, most_directions: int = 20_000, random_state: int = 0
 ) -> FeatureRegularity:
     """Bound ψ+(k) and ψ−(k) (Definition 2, ``def:feature``) from both sides, with certificates.
 
     ``plus.lower`` and ``minus.upper`` are attained by a subset of rows; ``plus.upper`` and
-    ``minus.lower`` are proven, as the head of ``theory/regularity.py`` says. Exact for one feature,
+    ``minus.lower`` are proven, see the head of ``theory/regularity.py``. Exact for one feature,
     for k = n and for tables with few subsets; within a few per cent up to three or four features;
     for many features ``minus.lower`` is often zero.
 
@@ -151,7 +252,7 @@ class Regularity:
             self._discs(k),
             self._moments.largest_sum(k) if self._moments else np.inf,
         )
-        if self.X.shape[1] <= sphere.MOST_DIMENSIONS:
+        if self.X.shape[1] <= MOST_CELL_FEATURES:
             cells = self._search_cells(k, np.sqrt(upper), largest=True)
             found, upper = max(found, cells.value**2), min(upper, cells.ceiling**2)
         # More than rounding between them would be a wrong certificate.
@@ -166,7 +267,7 @@ class Regularity:
             float(self._eigenvalues[0]) - self.plus(n - k).upper,
             self._moments.smallest_sum(k) if self._moments else 0.0,
         )
-        if d <= sphere.MOST_DIMENSIONS:
+        if d <= MOST_CELL_FEATURES:
             cells = self._search_cells(k, np.sqrt(self.plus(k).upper), largest=False)
             found = min(found, cells.value**2)
             lower = max(lower, max(0.0, -cells.ceiling) ** 2)
@@ -175,7 +276,7 @@ class Regularity:
         assert found >= lower - WRONG * largest
         return Interval(min(found, max(0.0, lower - rounding)), max(0.0, found))
 
-    def _search_cells(self, k: int, slope: float, *, largest: bool) -> sphere.Extreme:
+    def _search_cells(self, k: int, slope: float, *, largest: bool) -> Extreme:
         """Maximise the root of the largest sum, or minus that of the smallest, over directions."""
 
         def evaluate(directions: Floats, chords: Floats) -> tuple[Floats, Floats]:
@@ -183,9 +284,7 @@ class Regularity:
             signed = roots if largest else -roots
             return signed, signed + chords * slope
 
-        return sphere.maximise(
-            evaluate, self.X.shape[1], tolerance=TOLERANCE * slope, most=self._most
-        )
+        return maximise(evaluate, self.X.shape[1], tolerance=TOLERANCE * slope, most=self._most)
 
     def _alternate(self, k: int, *, largest: bool) -> list[float]:
         """Alternate between the k extreme rows along a direction and their extreme eigenvector."""
@@ -246,7 +345,7 @@ class Regularity:
 
     @cached_property
     def _moments(self) -> FourthMoments | None:
-        return FourthMoments(self.X) if self.X.shape[1] <= moments.MOST_FEATURES else None
+        return FourthMoments(self.X) if self.X.shape[1] <= MOST_MOMENT_FEATURES else None
 
 
 def _extreme_sums(X: Floats, directions: Floats, k: int, *, largest: bool) -> Floats:

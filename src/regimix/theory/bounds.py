@@ -1,0 +1,284 @@
+"""The paper's bounds as functions, with the constants that it does not give as arguments.
+
+Gaussian features: Lemmas 5, 6, 16, Theorem 7 and Corollary 8. The global algorithm: Theorem 11.
+``regularity_limit`` is what ψ± of Lemma 5 tend to, with no constant at all.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import ndtri
+
+from regimix.errors import ParameterError
+from regimix.synth import nearest_distances
+from regimix.theory.checks import count, fraction, matrix, positive
+from regimix.theory.definitions import separation
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = [
+    "affine_shape",
+    "basin_granularity",
+    "contraction_shape",
+    "local_radius",
+    "net_size_bound",
+    "regularity_limit",
+    "regularity_rows",
+    "regularity_shape",
+    "required_rows",
+    "start_count",
+    "starts_for_confidence",
+]
+
+
+def regularity_limit(share: float) -> tuple[float, float]:
+    """Compute the limits of ψ+(k)/k and ψ−(k)/k for x ~ N(0, I), k = share·n and n/d → ∞.
+
+    Along any one direction the squares are those of normal numbers z, and with enough rows all
+    directions are alike: the limits are the means of z² over its largest and its smallest values,
+
+    (2qφ(q) + share)/share at q = Φ⁻¹(1 − share/2), and (share − 2qφ(q))/share at
+    q = Φ⁻¹((1 + share)/2).
+
+    For small shares they behave like 2 log(1/share) and π share²/6. The second is why Lemma 5,
+    which states C_2·share, cannot hold with one C_2 for all shares.
+
+    Parameters
+    ----------
+    share : float
+        c_k = k/n, above 0 and at most 1.
+
+    Returns
+    -------
+    plus, minus : float
+    """
+    c = fraction("share", share)
+    if c == 1:
+        return 1.0, 1.0
+
+    def part(q: float) -> float:
+        """Compute 2qφ(q)/share."""
+        return 2 * q * math.exp(-0.5 * q * q) / math.sqrt(2 * math.pi) / c
+
+    # The difference loses digits for small shares; its series has them.
+    minus = 1 - part(ndtri((1 + c) / 2)) if c > 1e-3 else math.pi * c**2 / 6
+    return float(1 + part(-ndtri(c / 2))), float(minus)
+
+
+def regularity_shape(
+    share: float, c_plus: float = 1.0, c_minus: float = 1.0, *, covariance_bound: float = 1.0
+) -> tuple[float, float]:
+    """Compute the bounds of Lemma 5 (``lem:support-1``) and Lemma 16 (``lem:support-1-extend``).
+
+    ψ+(k)/k ≤ σ(1 + 3e√(6 log(2/c_k)) + C_1/c_k) and ψ−(k)/k ≥ C_2 c_k.
+
+    Parameters
+    ----------
+    share : float
+        c_k = k/n.
+    c_plus, c_minus : float
+        C_1 and C_2.
+    covariance_bound : float
+        σ of Lemma 16, one in Lemma 5. (Lemma 16 leaves its c_{c_k,1} open; that of Lemma 5 is
+        taken.)
+
+    Returns
+    -------
+    plus, minus : float
+    """
+    c = fraction("share", share)
+    sigma = positive("covariance_bound", covariance_bound, lowest=1.0)
+    plus = 1 + 3 * math.e * math.sqrt(6 * math.log(2 / c)) + c_plus / c
+    return sigma * plus, c_minus * c
+
+
+def regularity_rows(n_features: int, share: float, *, covariance_bound: float = 1.0) -> float:
+    """Compute the rows that Lemma 5 (16) asks for, without its constant: d log(σ/c_k)/c_k.
+
+    Parameters
+    ----------
+    n_features : int
+        d.
+    share : float
+        c_k = k/n; at one the lemma as printed asks for no row.
+    covariance_bound : float
+        σ.
+    """
+    c = fraction("share", share)
+    sigma = positive("covariance_bound", covariance_bound, lowest=1.0)
+    return count("n_features", n_features, 1) * math.log(sigma / c) / c
+
+
+def required_rows(n_features: int, smallest_share: float) -> float:
+    """Compute the rows that Theorems 7 and 11 ask for, without their constant.
+
+    d·max(1, log log d)/τ*_min. The paper prints d log log d/τ*_min, which is not positive below
+    d = 3 and smaller than d below 16; a component needs at least d rows.
+
+    Parameters
+    ----------
+    n_features : int
+        d.
+    smallest_share : float
+        τ*_min.
+    """
+    d = count("n_features", n_features, 1)
+    slow = math.log(math.log(d)) if d > 1 else 0.0
+    return d * max(1.0, slow) / fraction("smallest_share", smallest_share)
+
+
+def affine_shape(delta: float, n: int, constant: float = 1.0) -> float:
+    """Compute the bound of Lemma 6 (``lem:help``) on V(Δ): c·max(Δn, log n).
+
+    Parameters
+    ----------
+    delta : float
+        Δ, from 0 (exclusive) to 1.
+    n : int
+        All rows.
+    constant : float
+        c.
+    """
+    rows = count("n", n, 1)
+    return constant * max(positive("delta", delta) * rows, math.log(rows))
+
+
+def contraction_shape(
+    delta: float, n: int, *, keep: float, n_corrupted: int = 0, constant: float = 1.0
+) -> float:
+    """Compute κ_t of Theorem 7 (``thm:local``): c_0/(τn)·(max(Δn, log n) + γ*τ*_min n).
+
+    Parameters
+    ----------
+    delta : float
+        Δ = 2‖θ_t − θ_j‖ / (Q_j ‖θ_j‖).
+    n : int
+        All rows.
+    keep : float
+        τ.
+    n_corrupted : int
+        γ*τ*_min n.
+    constant : float
+        c_0.
+    """
+    foreign = affine_shape(delta, n)
+    return constant * (foreign + n_corrupted) / (fraction("keep", keep) * n)
+
+
+def local_radius(
+    coef: ArrayLike,
+    component: int,
+    *,
+    constant: float = 0.5,
+    keep: float = 1.0,
+    covariance_bound: float = 1.0,
+) -> float:
+    """Compute the radius of the local region of Theorem 7 (``thm:local``), Corollary 8 (``cor:1``).
+
+    c_j·min‖θ_j − θ_l‖, and c_j·(τ/σ)·min‖θ_j − θ_l‖ where covariances lie between I and σI.
+
+    Parameters
+    ----------
+    coef : array-like of shape (m, d)
+        The components.
+    component : int
+        j.
+    constant : float
+        c_j, which the paper does not give; one half is where Theorem 4 ends.
+    keep : float
+        τ of the corollary; the theorem has it in its constant.
+    covariance_bound : float
+        σ.
+    """
+    rows = matrix("coef", coef)
+    nearest = float(nearest_distances(rows)[count("component", component, 0, len(rows) - 1)])
+    sigma = positive("covariance_bound", covariance_bound, lowest=1.0)
+    return positive("constant", constant) * fraction("keep", keep) / sigma * nearest
+
+
+def net_size_bound(dimensions: int, radius: float, granularity: float) -> float:
+    """Bound the points of an ε-net by (3R/ε)^m̃, as the proof of Theorem 11 (``thm:global``) does.
+
+    Parameters
+    ----------
+    dimensions : int
+        m̃, of the subspace.
+    radius, granularity : float
+        R, the largest norm of a component, and ε; one point does where ε ≥ R.
+    """
+    size = count("dimensions", dimensions, 1)
+    share = positive("granularity", granularity) / positive("radius", radius)
+    return _power(3 / share, size) if share < 1 else 1.0
+
+
+def basin_granularity(coef: ArrayLike, *, keep: float, constant: float = 1.0) -> float:
+    """Compute the granularity of the net of Theorem 11: half the radius of the smallest basin.
+
+    Half of ``constant``·τ·min‖θ_j − θ_l‖. The other half is left for the subspace, which must then
+    miss no component by more (the theorem states ε = c·min τ_j/2 for that, a number without the
+    distances; see the findings in the documentation).
+
+    Parameters
+    ----------
+    coef : array-like of shape (m, d)
+        The components.
+    keep : float
+        τ.
+    constant : float
+        c_2·c_{cτ,2}/c_{cτ,1} of the proof, which is not known; fit it to observed basins.
+    """
+    nearest = float(nearest_distances(matrix("coef", coef)).min())
+    return positive("constant", constant) * fraction("keep", keep) * nearest / 2
+
+
+def start_count(
+    coef: ArrayLike, *, keep: float, constant: float = 1.0, dimensions: int | None = None
+) -> float:
+    """Bound the starts that Theorem 11 (``thm:global``) tries: (6 / (c τ Q))^m̃.
+
+    The net of ``basin_granularity`` over the ball that holds all components, by ``net_size_bound``:
+    its (1/(τQ))^O(m) with the constants spelt out.
+
+    Parameters
+    ----------
+    coef, keep, constant
+        As for ``basin_granularity``.
+    dimensions : int, optional
+        m̃ of the subspace; default: the number of components, or of features if that is less.
+    """
+    rows = matrix("coef", coef)
+    size = min(rows.shape) if dimensions is None else count("dimensions", dimensions, 1)
+    apart = separation(rows) * fraction("keep", keep) * positive("constant", constant)
+    if apart == 0:
+        return np.inf
+    return _power(6 / apart, size) if apart < 2 else 1.0
+
+
+def starts_for_confidence(success: float, confidence: float = 0.99) -> float:
+    """Compute how many random starts reach a component at least once, with given confidence.
+
+    Parameters
+    ----------
+    success : float
+        Chance that one start reaches the component; 0 needs infinitely many.
+    confidence : float
+        Below one.
+    """
+    if not (0 <= success <= 1 and 0 < confidence < 1):
+        raise ParameterError(
+            "success must be from 0 to 1 and confidence between 0 and 1; got "
+            f"success={success!r}, confidence={confidence!r}."
+        )
+    if success in (0, 1):
+        return 1.0 if success else np.inf
+    return float(max(1, math.ceil(math.log1p(-confidence) / math.log1p(-success) - 1e-9)))
+
+
+def _power(base: float, exponent: int) -> float:
+    """Raise to a power that may be too large to write."""
+    logarithm = exponent * math.log(base)
+    return math.exp(logarithm) if logarithm < math.log(np.finfo(np.float64).max) else np.inf

@@ -1,0 +1,185 @@
+"""The paper's definitions of components: separation, affine error and subspaces.
+
+Definition 1 (``def:separation``), Definition 3 (``def:affine``) for given directions and
+Definition 9 (``def:subspace``), each exact. Definition 2 is in ``theory.regularity``, Definition 10
+(ε-recovery) in ``regimix.metrics``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import orth
+
+from regimix import synth
+from regimix.errors import DataError, ParameterError
+from regimix.theory.checks import ROUNDING, count, fraction, matrix, vector
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = [
+    "affine_error_at",
+    "largest_count",
+    "local_separation",
+    "own_slack",
+    "row_groups",
+    "separation",
+    "subspace_distance",
+]
+
+Floats = NDArray[np.float64]
+
+# Directions with less than this share of the largest singular value are not spanned.
+RANK_TOLERANCE = 1e-10
+
+
+def separation(coef: ArrayLike) -> float:
+    """Compute Q, the largest that Definition 1 (i) (``def:separation``) allows.
+
+    The smallest distance between two components over the largest norm of one.
+
+    Parameters
+    ----------
+    coef : array-like of shape (m, d)
+        The components, one per row.
+
+    Returns
+    -------
+    float
+        At most 2; infinite for one component, zero where two coincide.
+    """
+    return synth.separation_of(matrix("coef", coef))
+
+
+def local_separation(coef: ArrayLike) -> Floats:
+    """Compute Q_j of each component (Definition 1 (ii), ``def:separation``).
+
+    The distance to the nearest other component over the component's own norm; Q ≤ Q_j.
+
+    Parameters
+    ----------
+    coef : array-like of shape (m, d)
+        The components, one per row.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        Infinite for one component, and for a component of norm zero apart from all others.
+    """
+    return synth.local_separation_of(matrix("coef", coef))
+
+
+def own_slack(n_own: int, n_rows: int, keep: float) -> int:
+    """Compute ⌈(τ*_(j) − τ)n⌉, the own rows that are left out even if no foreign row is kept.
+
+    Parameters
+    ----------
+    n_own : int
+        Clean rows of the component, τ*_(j)n.
+    n_rows : int
+        All rows.
+    keep : float
+        τ, at most the clean share of the component.
+    """
+    kept = math.floor(fraction("keep", keep) * n_rows * (1 + ROUNDING))
+    if kept > n_own:
+        raise ParameterError(
+            f"keep={keep!r} of {n_rows} rows keeps {kept}, but the component has only {n_own} "
+            f"clean ones; the theory needs keep at most {n_own / n_rows:.4g}."
+        )
+    return n_own - kept
+
+
+def affine_error_at(
+    own: ArrayLike,
+    others: ArrayLike | Sequence[ArrayLike],
+    own_direction: ArrayLike,
+    other_directions: ArrayLike,
+    *,
+    slack: int = 0,
+) -> int:
+    """Compute V of Definition 3 (``def:affine``) for given directions v₁ and v₂, exactly.
+
+    Definition 3 states one v₂ for all other rows; the proof of Theorem 4 needs one for each other
+    component, θ_l − θ_t. Pass ``others`` as one matrix for the first reading, as a sequence of
+    matrices for the second; for two components they agree.
+
+    Parameters
+    ----------
+    own : array-like of shape (n_j, d)
+        X_(j), the clean rows of component j.
+    others : array-like of shape (n_o, d), or a sequence of such
+        X_(−j): the clean rows of all other components in one matrix, or one matrix for each.
+    own_direction : array-like of shape (d,)
+        v₁ with its length, for example θ_j − θ_t.
+    other_directions : array-like of shape (d,), or (len(others), d) for a sequence
+        v₂ with its length.
+    slack : int
+        ⌈(τ*_(j) − τ_j)n⌉, see ``own_slack``.
+
+    Returns
+    -------
+    int
+        The largest V such that the (V + slack)-th largest own value is at least the V-th smallest
+        other one; 0 if there is none.
+    """
+    rows, groups = row_groups(own, others)
+    d = rows.shape[1]
+    v1 = vector("own_direction", own_direction, d)
+    v2 = matrix("other_directions", np.atleast_2d(np.asarray(other_directions)), d)
+    if len(v2) != len(groups):
+        raise DataError(
+            f"other_directions has {len(v2)} direction(s) for {len(groups)} group(s) of other "
+            "rows; pass one for each."
+        )
+    values = [np.abs(group @ v) for group, v in zip(groups, v2, strict=True)]
+    return largest_count(
+        np.sort(np.abs(rows @ v1))[::-1], np.sort(np.concatenate(values)), count("slack", slack, 0)
+    )
+
+
+def row_groups(own: ArrayLike, others: Any) -> tuple[Floats, list[Floats]]:
+    """Check own rows and groups of other rows."""
+    rows = matrix("own", own)
+    single = isinstance(others, np.ndarray) or (len(others) > 0 and np.ndim(others[0]) < 2)
+    groups = [others] if single else list(others)
+    return rows, [matrix("others", group, rows.shape[1]) for group in groups]
+
+
+def largest_count(own: Floats, others: Floats, slack: int) -> int:
+    """Find the largest V of Definition 3, from falling own values and rising other ones."""
+    most = max(0, min(len(own) - slack, len(others)))
+    # Own values fall and other values rise with V, so what holds for V holds for all before.
+    return int(np.count_nonzero(own[slack : slack + most] >= others[:most]))
+
+
+def subspace_distance(basis: ArrayLike, coef: ArrayLike) -> float:
+    """Compute the smallest ε for which a subspace is ε-close (Definition 9, ``def:subspace``).
+
+    ‖(I − ÛÛᵀ)U_m‖, the sine of the largest angle between the span of the components and the
+    subspace.
+
+    Parameters
+    ----------
+    basis : array-like of shape (d, r)
+        Columns that span the subspace Û; need not be orthonormal.
+    coef : array-like of shape (m, d)
+        The components, one per row; they span U_m.
+
+    Returns
+    -------
+    float
+        Between 0 (all components lie in the subspace) and 1.
+    """
+    columns = matrix("basis", basis)
+    found = orth(columns, RANK_TOLERANCE)
+    wanted = orth(matrix("coef", coef, len(columns)).T, RANK_TOLERANCE)
+    if wanted.shape[1] == 0:
+        return 0.0
+    outside = wanted - found @ (found.T @ wanted)
+    return min(1.0, float(np.linalg.norm(outside, 2)))
