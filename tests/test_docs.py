@@ -54,7 +54,6 @@ ROOMS = [
     "theory",
     "plots",
     "tables",
-    "store",
     "report",
     "lab",
     "cli",
