@@ -11,12 +11,11 @@ What a source may be, what happens to each kind of column and what is written ar
 ``docs/files.rst``. Needs the extra ``cli``; PostgreSQL needs ``sql``.
 """
 
-from regimix.tables.data import DataSet
-from regimix.tables.labelled import WrittenFile, write_label_parts
+from regimix.tables.parquet import ParquetTable, scan_like, scan_parquet
 from regimix.tables.read import from_frame, read, read_like
-from regimix.tables.recipe import Column, Recipe
-from regimix.tables.scan import ParquetTable, scan_like, scan_parquet
+from regimix.tables.recipe import Column, DataSet, Recipe
 from regimix.tables.write import label_columns, write_labels, write_table
+from regimix.tables.write_parts import WrittenFile, write_label_parts
 
 __all__ = [
     "Column",

@@ -17,8 +17,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 import polars as pl
 
-from regimix.errors import DataError
-from regimix.tables.extra import need_psycopg
+from regimix.errors import DataError, MissingExtraError
 from regimix.tables.files import Loaded
 
 __all__ = ["is_address", "load_query"]
@@ -135,9 +134,12 @@ def _ask_sqlite(rest: str, query: str) -> tuple[str, _Result]:
 
 
 def _ask_postgresql(rest: str, query: str, variable: str | None) -> tuple[str, _Result]:
-    need_psycopg()
-    import psycopg
-
+    try:
+        import psycopg
+    except ImportError as error:
+        raise MissingExtraError(
+            "PostgreSQL databases need psycopg, which is not installed: pip install 'regimix[sql]'"
+        ) from error
     address, secrets = _without_secrets(rest)
     source = f"the database {address}"
     if variable is not None:

@@ -15,13 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regimix import MixedLinearRegression, TrimmedRegressor, scan_parquet, tables
-from regimix.engines import parquetfile
-from regimix.engines.parquet import Span
-from regimix.engines.parquetfile import _remote_mark
+from regimix.engines import parquet as engine_parquet
+from regimix.engines.parquet import Span, _remote_mark
 from regimix.errors import DataError, DataKindError, MissingExtraError, ParameterError
-from regimix.tables import scan
-from regimix.tables.footers import Footer, cut_into_parts
-from regimix.tables.kinds import _held
+from regimix.tables import parquet
+from regimix.tables.parquet import Footer, _held, cut_into_parts
 from tests.tables.parquets import mixed_frame, write_files
 
 FRAME = mixed_frame()
@@ -35,8 +33,8 @@ def rows(tmp_path):
 @pytest.fixture
 def small_parts(monkeypatch):
     """Cut even small tables into many parts, and these into many pieces."""
-    monkeypatch.setattr(scan, "SMALLEST_PART", 50_000)
-    monkeypatch.setattr(scan, "PIECE_BYTES", 20_000)
+    monkeypatch.setattr(parquet, "SMALLEST_PART", 50_000)
+    monkeypatch.setattr(parquet, "PIECE_BYTES", 20_000)
 
 
 def read_all(table):
@@ -85,7 +83,7 @@ def test_a_row_group_larger_than_a_piece_is_read_in_pieces(tmp_path):
     FRAME.write_parquet(tmp_path / "one.parquet", row_group_size=10**6)
     (reader,) = scan_parquet(tmp_path / "one.parquet", "y").readers
     sizes = [piece.n_rows for piece in reader()]
-    most = scan.PIECE_BYTES // (8 * 7)
+    most = parquet.PIECE_BYTES // (8 * 7)
     assert max(sizes) == most
     assert len(sizes) > 10
     assert set(sizes[:-1]) == {most}
@@ -311,7 +309,7 @@ def test_a_file_is_read_in_bounded_requests(tmp_path, monkeypatch, kind):
     columns = {name: rng.normal(size=n_rows) for name in ("x0", "x1", "x2", "y")}
     path = tmp_path / "one.parquet"
     pl.DataFrame(columns).write_parquet(path, row_group_size=n_rows, compression="uncompressed")
-    monkeypatch.setattr(parquetfile, "REMOTE_BUFFER_BYTES", 100_000)
+    monkeypatch.setattr(engine_parquet, "REMOTE_BUFFER_BYTES", 100_000)
     source = str(path)
     if kind == "address":
         source = "memory://bounded.parquet"
@@ -380,7 +378,7 @@ FILES = st.lists(st.lists(st.integers(1, 9), max_size=6), min_size=1, max_size=8
     ],
 )
 def test_parts_grow_with_the_table(table, part, count):
-    assert scan.part_bytes(table) == part
+    assert parquet.part_bytes(table) == part
     assert -(-table // part) == count
 
 
@@ -436,7 +434,7 @@ def test_columns_in_names_of_folders_are_not_left_out_in_silence(tmp_path):
     ],
 )
 def test_sizes_are_read_as_people_write_them(text, size):
-    assert scan.read_size(text) == size
+    assert parquet.read_size(text) == size
 
 
 def test_a_table_is_told_in_a_line(tmp_path):
