@@ -9,6 +9,7 @@ import fsspec
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from fsspec.implementations.memory import MemoryFile
 from hypothesis import given
@@ -185,6 +186,7 @@ def test_a_table_brings_its_own_response(rows):
         ({"weights": "id"}, DataKindError, "'id' cannot be the weights"),
         ({"missing": "ignore"}, ParameterError, "missing must be 'drop' or 'error'"),
         ({"memory": "much"}, ParameterError, "memory must be a number of bytes such as 2e9"),
+        ({"memory": "1.2.3GB"}, ParameterError, "memory must be a number of bytes such as 2e9"),
         ({"memory": 10}, ParameterError, "memory must be at least 8MB"),
         ({"drop": ["x0", "x1", "x2", "x3", "whole", "flag"]}, DataError, "can be a feature; 'id'"),
     ],
@@ -451,6 +453,50 @@ def test_a_model_is_no_recipe(tmp_path):
     folder = write_files(tmp_path / "rows", FRAME[:90], n_files=1)
     with pytest.raises(ParameterError, match=r"type object.*table\.recipe, or"):
         tables.scan_like(folder, object())
+
+
+def write_columns(path, columns, names, **options):
+    pq.write_table(
+        pa.Table.from_arrays([pa.array(c) for c in columns], names=names), path, **options
+    )
+    return path
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    path = write_columns(tmp_path / "t.parquet", [[1.0, 2.0]] * 3, ["x", "x", "y"])
+    with pytest.raises(DataError, match=r"t\.parquet' has more than one column named 'x'"):
+        scan_parquet(path, "y")
+
+
+def test_columns_without_name_or_values_are_left_out(tmp_path):
+    blank = pa.array([None, None], pa.float64())
+    path = write_columns(
+        tmp_path / "t.parquet", [[1, 2], blank, [3.0, 4.0], [5.0, 6.0]], ["", "blank", "x", "y"]
+    )
+    table = scan_parquet(path, "y")
+    assert table.names == ("x",)
+    assert "Column 'blank' is left out: it has no values." in table.notes
+    assert any("Column '' is left out: it has no name" in note for note in table.notes)
+    with pytest.raises(DataKindError, match="'blank' cannot be a feature: it has no values"):
+        scan_parquet(path, "y", ["blank"])
+
+
+def test_without_statistics_a_column_is_used(tmp_path):
+    columns = [[1.0, 1.0], [3.0, 4.0]]
+    path = write_columns(tmp_path / "t.parquet", columns, ["x", "y"], write_statistics=False)
+    assert scan_parquet(path, "y").names == ("x",)
+    path = write_columns(tmp_path / "t.parquet", columns, ["x", "y"])
+    with pytest.raises(DataError, match="'x' is the same in all rows"):
+        scan_parquet(path, "y")
+
+
+def test_pieces_of_a_file_take_no_name_of_another_one():
+    footers = [
+        Footer("/a", "a", "a.parquet", {}, (5, 5), {}),
+        Footer("/b", "b", "a.0.parquet", {}, (1,), {}),
+    ]
+    spans = [span for part in cut_into_parts(footers, 5) for span in part]
+    assert [span.output for span in spans] == ["a.0_.parquet", "a.1.parquet", "a.0.parquet"]
 
 
 def test_types_are_named_as_people_know_them():

@@ -52,7 +52,7 @@ def need_pyarrow() -> None:
 
 @dataclass(frozen=True)
 class FileMark:
-    """What tells a file from what it may be changed to; empty where that is not known.
+    """What a file is recognised by, to notice that it was changed; empty where it is not known.
 
     Attributes
     ----------
@@ -110,13 +110,13 @@ def _remote_mark(info: dict[str, Any], stream: Any) -> FileMark:
     version = next((str(info[name]) for name in VERSIONS if info.get(name)), "")
     if version.startswith("W/"):  # "weak": may differ where bytes do not
         version = ""
-    # Listings and files may tell times to different digits; a version needs no time.
+    # Listings and files may give times to different digits; a version needs no time.
     time = "" if version else next((str(info[name]) for name in TIMES if info.get(name)), "")
     return FileMark(_fingerprint(stream), version, time)
 
 
 def _fingerprint(stream: Any) -> str:
-    """Tell a footer from others."""
+    """Return the size of a file and a checksum of its footer."""
     stream.seek(0, os.SEEK_END)
     size = stream.tell()
     stream.seek(size - TAIL)
@@ -149,7 +149,7 @@ class Span:
     output : str
         What a file of as many rows is called that is written beside it.
     mark : FileMark
-        What tells the file from what it may be changed to.
+        What the file is recognised by.
     """
 
     path: str

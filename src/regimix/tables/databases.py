@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,7 @@ def load_query(address: str, query: str | None, password_variable: str | None = 
 
 
 def _frame(result: _Result) -> pl.DataFrame:
-    twice = [name for i, name in enumerate(result.names) if name in result.names[:i]]
+    twice = [name for name, count in Counter(result.names).items() if count > 1]
     if twice:
         raise DataError(
             f"the query returns more than one column named {twice[0]!r}; give each its own name "

@@ -174,17 +174,7 @@ def _days(series: pl.Series) -> Floats:
 
 @dataclass(frozen=True)
 class Terms:
-    """On which terms rows are taken.
-
-    Attributes
-    ----------
-    missing : {"drop", "error"}
-    unknown : {"note", "error"}
-        What to do about levels that the recipe does not know.
-    target : {"required", "optional"}
-    rows, seed : int or None, int
-        Sample.
-    """
+    """On which terms rows are taken; the parameters of ``read`` and ``read_like``."""
 
     missing: Literal["drop", "error"] = "drop"
     unknown: Literal["note", "error"] = "note"
@@ -218,33 +208,26 @@ def to_dataset(loaded: Loaded, recipe: Recipe, terms: Terms, notes: list[str]) -
     frame, source = loaded.frame, loaded.source
     if frame.height == 0:
         raise DataError(f"{source} has no rows.")
-    # Looked up many times; a frame makes a new list of them each time.
-    names = dict.fromkeys(frame.columns)
-    for column in recipe.columns:
-        check_column(names, column.name, source, "a feature")
-    encoder = _Encoder(frame, terms, notes)
+    encoder = _Encoder(loaded, terms, notes)
     X = encoder.features(recipe)
-    y = encoder.target(recipe.target, source)
+    y = encoder.target(recipe.target)
     weights = encoder.weights(recipe.weights)
-    kept = encoder.usable(recipe, X, y, weights, source)
-    if terms.target == "optional" and y is not None and not np.isfinite(y[kept]).all():
-        absent = int(np.count_nonzero(~np.isfinite(y[kept])))
+    usable = encoder.usable()
+    absent = 0 if y is None else int(np.count_nonzero(~np.isfinite(y[usable])))
+    if absent:
         notes.append(
-            f"The target {recipe.target!r} is missing in {absent} of {kept.size} rows: they are "
+            f"The target {recipe.target!r} is missing in {absent} of {usable.size} rows: they are "
             "predicted without it."
         )
-    kept = _sampled(kept, terms, notes)
-    whole = kept.size == frame.height
+    kept = _sampled(usable, terms, notes)
+    some = slice(None) if kept.size == frame.height else kept
     return DataSet(
-        X=X if whole else X[kept],
-        y=y if y is None or whole else y[kept],
-        weights=weights if weights is None or whole else weights[kept],
-        feature_names=recipe.feature_names,
-        target_name=recipe.target,
+        X=X[some],
+        y=None if y is None else y[some],
+        weights=None if weights is None else weights[some],
         keys=_keys(frame, recipe.key, kept, notes),
-        key_name=recipe.key or "row",
         n_read=frame.height,
-        n_dropped=encoder.n_dropped,
+        n_dropped=frame.height - usable.size,
         notes=(*loaded.notes, *notes),
         recipe=recipe,
         source=source,
@@ -254,32 +237,44 @@ def to_dataset(loaded: Loaded, recipe: Recipe, terms: Terms, notes: list[str]) -
 class _Encoder:
     """Turns columns of a frame into numbers, with notes on cells that are none."""
 
-    def __init__(self, frame: pl.DataFrame, terms: Terms, notes: list[str]) -> None:
-        self.frame, self.terms, self.notes = frame, terms, notes
-        self.n_dropped = 0
+    def __init__(self, loaded: Loaded, terms: Terms, notes: list[str]) -> None:
+        self.frame, self.source, self.terms, self.notes = loaded.frame, loaded.source, terms, notes
+        # A frame makes a new list of its columns each time.
+        self.names = dict.fromkeys(self.frame.columns)
+        # Numbers without which a row cannot be used, by column.
+        self.needed: dict[str, Floats] = {}
 
     def features(self, recipe: Recipe) -> Floats:
+        for column in recipe.columns:
+            check_column(self.names, column.name, self.source, "a feature")
         X = np.empty((self.frame.height, len(recipe.feature_names)))
         place = 0
         for column in recipe.columns:
+            # A cell of text that is missing is missing in all the features that the column becomes.
+            self.needed[column.name] = X[:, place]
             for values in self._read(column):
                 X[:, place] = values
                 place += 1
         return X
 
-    def target(self, name: str, source: str) -> Floats | None:
-        if name not in self.frame.columns and self.terms.target == "optional":
+    def target(self, name: str) -> Floats | None:
+        optional = self.terms.target == "optional"
+        if name not in self.names and optional:
             return None
-        check_column(self.frame.columns, name, source, "the target")
-        return self._read(Column(name))[0]
+        check_column(self.names, name, self.source, "the target")
+        (y,) = self._read(Column(name))
+        if not optional:
+            self.needed[name] = y
+        return y
 
     def weights(self, name: str | None) -> Floats | None:
         if name is None:
             return None
-        if name not in self.frame.columns:
+        if name not in self.names:
             self.notes.append(f"There is no column {name!r} of weights: all rows count the same.")
             return None
-        return self._read(Column(name))[0]
+        (self.needed[name],) = self._read(Column(name))
+        return self.needed[name]
 
     def _read(self, column: Column) -> list[Floats]:
         series = self.frame[column.name]
@@ -311,38 +306,22 @@ class _Encoder:
             raise DataError(f"{what}; known are {known}. Correct them, or drop those rows.")
         self.notes.append(f"C{what[1:]}: it is treated like {column.levels[0]!r}.")
 
-    def usable(
-        self, recipe: Recipe, X: Floats, y: Floats | None, weights: Floats | None, source: str
-    ) -> Rows:
+    def usable(self) -> Rows:
         """Return the rows in which nothing that is needed is missing."""
-        needed = {}
-        place = 0
-        for column in recipe.columns:
-            # A missing cell of text is missing in all the features it becomes: one of them is
-            # enough.
-            needed[column.name] = X[:, place]
-            place += len(column.feature_names)
-        if y is not None and self.terms.target == "required":
-            needed[recipe.target] = y
-        if weights is not None:
-            needed[str(recipe.weights)] = weights
         lacking = {}
-        usable = np.ones(len(X), dtype=bool)
-        for name, values in needed.items():
+        usable = np.ones(self.frame.height, dtype=bool)
+        for name, values in self.needed.items():
             there = np.isfinite(values)
             if not there.all():
                 lacking[name] = int(np.count_nonzero(~there))
                 usable &= there
-        self.n_dropped = int(np.count_nonzero(~usable))
-        if self.n_dropped:
-            self._note_missing(lacking, usable, source)
+        if lacking:
+            self._note_missing(lacking, usable)
         return np.flatnonzero(usable)
 
-    def _note_missing(
-        self, lacking: dict[str, int], usable: NDArray[np.bool_], source: str
-    ) -> None:
+    def _note_missing(self, lacking: dict[str, int], usable: NDArray[np.bool_]) -> None:
         """Say where values are missing: in a note, or as an error if no row is left."""
-        total, dropped = usable.size, self.n_dropped
+        total, dropped = usable.size, int(np.count_nonzero(~usable))
         worst = sorted(lacking, key=lambda name: -lacking[name])
         where = ", ".join(f"{lacking[name]} in {name!r}" for name in worst[:MOST_NAMED])
         if len(worst) > MOST_NAMED:
@@ -350,14 +329,14 @@ class _Encoder:
         if self.terms.missing == "error":
             first = int(np.flatnonzero(~usable)[0]) + 1
             raise DataError(
-                f"{dropped} of the {total} rows of {source} have a missing or infinite value "
+                f"{dropped} of the {total} rows of {self.source} have a missing or infinite value "
                 f"({where}); the first is row {first}. Fill them in, leave those columns out, or "
                 "have such rows dropped."
             )
         if dropped == total:
             raise DataError(
-                f"each of the {total} rows of {source} has a missing or infinite value ({where}); "
-                "leave out the columns with most of them."
+                f"each of the {total} rows of {self.source} has a missing or infinite value "
+                f"({where}); leave out the columns with most of them."
             )
         advice = f"; leave out {worst[0]!r} to keep more of them" if 2 * dropped > total else ""
         self.notes.append(

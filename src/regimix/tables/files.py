@@ -9,11 +9,12 @@ import io
 import re
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -22,7 +23,6 @@ from regimix.tables.paths import FORMATS, find_paths, format_of_name
 
 __all__ = ["Loaded", "load_file"]
 
-STANDARD_INPUT = "-"
 # How files begin, where that is certain.
 MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow"}
 GZIP = b"\x1f\x8b"
@@ -35,7 +35,7 @@ CONTROL_SHARE = 0.02
 # Cells that stand for "not known", in any column; blank cells do so anyway.
 MISSING = ["NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A"]
 SEPARATORS = ",;\t|"
-# So much of a file tells its separator and its decimal mark; a header of 50,000 columns fits.
+# So much of a file shows its separator and decimal mark; a header of 50,000 columns fits.
 HEAD_BYTES = 1 << 20
 # The types of columns are guessed from so many rows; if a later row disagrees, from all of them,
 # which takes about four times as long.
@@ -71,10 +71,10 @@ def load_file(
         raise ParameterError(
             f"file_format must be one of {', '.join(FORMATS)}; got {file_format!r}."
         )
-    if str(source) == STANDARD_INPUT:
-        return _read_bytes("standard input", sys.stdin.buffer.read(), file_format, encoding)
+    if str(source) == "-":
+        return _read("standard input", sys.stdin.buffer.read(), file_format, encoding)
     paths = find_paths(Path(source), file_format)
-    parts = [_read_path(path, file_format, encoding) for path in paths]
+    parts = [_read(str(path), path, file_format, encoding) for path in paths]
     if len(parts) == 1:
         return parts[0]
     with _refusing(str(source), "one table"):
@@ -82,40 +82,23 @@ def load_file(
     return Loaded(frame, str(source), tuple(dict.fromkeys(n for part in parts for n in part.notes)))
 
 
-# --- one file -----------------------------------------------------------------------------------
+# --- one file -------------------------------------------------------------------------------------
 
 
-def _read_path(path: Path, file_format: str | None, encoding: str) -> Loaded:
+def _read(name: str, body: bytes | Path, file_format: str | None, encoding: str) -> Loaded:
+    """Read a file, or what came from elsewhere; without a format its name or content decides."""
     try:
-        start = _beginning(path)
+        start = _beginning(body)
     except OSError as error:
-        raise DataError(f"{str(path)!r} cannot be opened: {error.strerror}.") from error
+        raise DataError(f"{name!r} cannot be opened: {error.strerror}.") from error
     if not start:
-        raise DataError(f"{str(path)!r} is empty; pass a file with a header and rows.")
-    chosen = file_format or format_of_name(path) or _format_of_content(start)
-    if chosen is None:
-        # Text, compressed or not: its first character tells more.
-        return _read_bytes(str(path), path.read_bytes(), None, encoding)
-    return _parse(str(path), path, chosen, encoding)
-
-
-def _read_bytes(name: str, data: bytes, file_format: str | None, encoding: str) -> Loaded:
-    if not data:
-        raise DataError(f"{name} is empty; pass a header and rows.")
-    chosen = file_format or _format_of_content(data[:8])
-    if chosen is None:
-        text = _Text.of(name, data, encoding)
-        chosen = "jsonl" if text.head.startswith("{") else "csv"
-    return _parse(name, data, chosen, encoding)
-
-
-def _format_of_content(start: bytes) -> str | None:
-    return next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), None)
-
-
-def _parse(name: str, body: bytes | Path, file_format: str, encoding: str) -> Loaded:
+        raise DataError(f"{name} is empty; pass a file with a header and rows.")
+    if file_format is None and isinstance(body, Path):
+        file_format = format_of_name(body)
+    if file_format is None:
+        file_format = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), None)
     if file_format in BINARY:
-        if _beginning(body).startswith(GZIP):
+        if start.startswith(GZIP):
             raise DataError(
                 f"{name} is compressed with gzip; {file_format} files are compressed inside. "
                 "Unpack it first."
@@ -123,7 +106,7 @@ def _parse(name: str, body: bytes | Path, file_format: str, encoding: str) -> Lo
         with _refusing(name, file_format):
             return Loaded(BINARY[file_format](body), name)
     text = _Text.of(name, body, encoding)
-    if file_format == "jsonl":
+    if file_format == "jsonl" or (file_format is None and text.head.startswith("{")):
         return Loaded(_read_json_lines(text), name)
     frame, notes = _read_csv(text, "\t" if file_format == "tsv" else None)
     return Loaded(frame, name, tuple(notes))
@@ -188,24 +171,26 @@ class _Text:
     @classmethod
     def of(cls, name: str, body: bytes | Path, encoding: str = "utf-8") -> _Text:
         """Unpack, decode and look at the beginning."""
-        _check_encoding(encoding)
+        try:
+            is_utf8 = codecs.lookup(encoding).name == "utf-8"
+        except LookupError as error:
+            raise ParameterError(
+                f"encoding must be one that Python knows, such as 'utf-8' or 'latin-1'; got "
+                f"{encoding!r}."
+            ) from error
         start = _beginning(body)
         if start.startswith(GZIP):
             body = _unpacked(name, body)
             start = body[:HEAD_BYTES]
         _refuse_archive(name, start)
         if start.startswith(UTF16):
-            encoding = "utf-16"
-        if start.startswith(codecs.BOM_UTF8) or not _is_utf8(encoding):
+            encoding, is_utf8 = "utf-16", False
+        if start.startswith(codecs.BOM_UTF8) or not is_utf8:
             body = _recoded(name, _whole(body), encoding)
             start = body[:HEAD_BYTES]
         if not start.strip():
             raise DataError(f"{name} is empty; pass a file with a header and rows.")
         return cls(name, body, _head(name, start))
-
-    def complain(self) -> None:
-        """Refuse bytes that are not UTF-8, saying where; called when something went wrong."""
-        _recoded(self.name, _whole(self.body), "utf-8")
 
     def lines(self) -> io.TextIOWrapper:
         """Open it from the start, as csv likes it."""
@@ -219,47 +204,60 @@ def _read_csv(text: _Text, separator: str | None = None) -> tuple[pl.DataFrame, 
     separator = separator or _separator(text.head)
     names = [name.strip() for name in _first_row(text.head, separator)]
     header = not names or not all(map(_is_number, names))
-    if header:
-        _refuse_doubles(text.name, names)
-    else:
+    twice = [name for name, count in Counter(names).items() if name and count > 1]
+    if header and twice:
+        raise DataError(
+            f"{text.name} has more than one column named {twice[0]!r}; rename or drop all but one."
+        )
+    if not header:
         names = [f"column_{i + 1}" for i in range(len(names))]
         notes.append(
             f"The first line of {text.name} holds only numbers: it is read as a row, and the "
             "columns are called column_1, column_2, ..."
         )
-    options: dict[str, Any] = {"separator": separator, "has_header": header}
-    if separator == ";" and DECIMAL_COMMA.search(text.head) and not DECIMAL_POINT.search(text.head):
-        options["decimal_comma"] = True
+    commas = separator == ";" and DECIMAL_COMMA.search(text.head) is not None
+    commas = commas and not DECIMAL_POINT.search(text.head)
+    if commas:
         notes.append(f"Numbers in {text.name} have a decimal comma.")
-    frame = _parsed_csv(text, options)
+    parse = partial(
+        pl.read_csv,
+        separator=separator,
+        has_header=header,
+        decimal_comma=commas,
+        null_values=MISSING,
+        try_parse_dates=True,
+        glob=False,
+    )
+    frame = _guessing(text, "separated values (CSV)", parse, separator)
     if len(names) == frame.width:
         frame.columns = names
     return frame, notes
 
 
-def _parsed_csv(text: _Text, options: dict[str, Any]) -> pl.DataFrame:
-    """Parse with types guessed from the first rows, or else from all of them."""
-    options |= {"null_values": MISSING, "try_parse_dates": True, "glob": False}
-    try:
-        return pl.read_csv(text.body, infer_schema_length=GUESS_ROWS, **options)
-    except (pl.exceptions.PolarsError, UnicodeDecodeError):
-        text.complain()
-    _refuse_ragged(text, options["separator"])
-    with _refusing(text.name, "separated values (CSV)"):
-        return pl.read_csv(text.body, infer_schema_length=None, **options)
-
-
 def _read_json_lines(text: _Text) -> pl.DataFrame:
     """Read one JSON object a line."""
+    return _guessing(text, "JSON lines (one object a line)", pl.read_ndjson)
+
+
+def _guessing(
+    text: _Text,
+    kind: str,
+    parse: Callable[..., pl.DataFrame],
+    separator: str = "",
+) -> pl.DataFrame:
+    """Parse with types guessed from the first rows, or else from all of them."""
     try:
-        return pl.read_ndjson(text.body, infer_schema_length=GUESS_ROWS)
+        return parse(text.body, infer_schema_length=GUESS_ROWS)
     except (pl.exceptions.PolarsError, UnicodeDecodeError):
-        text.complain()
-    with _refusing(text.name, "JSON lines (one object a line)"):
-        return pl.read_ndjson(text.body, infer_schema_length=None)
+        # Refuses bytes that are not UTF-8, and says where they are.
+        _recoded(text.name, _whole(text.body), "utf-8")
+    if separator:
+        _refuse_ragged(text, separator)
+    with _refusing(text.name, kind):
+        return parse(text.body, infer_schema_length=None)
 
 
-# --- bytes to UTF-8 -----------------------------------------------------------------------------
+# --- bytes to UTF-8 -------------------------------------------------------------------------------
 
 
 def _beginning(body: bytes | Path) -> bytes:
@@ -281,20 +279,6 @@ def _unpacked(name: str, body: bytes | Path) -> bytes:
         raise DataError(
             f"{name} is compressed with gzip, but damaged or cut off ({error}); fetch it again."
         ) from error
-
-
-def _check_encoding(encoding: str) -> None:
-    try:
-        codecs.lookup(encoding)
-    except LookupError as error:
-        raise ParameterError(
-            f"encoding must be one that Python knows, such as 'utf-8' or 'latin-1'; got "
-            f"{encoding!r}."
-        ) from error
-
-
-def _is_utf8(encoding: str) -> bool:
-    return codecs.lookup(encoding).name == "utf-8"
 
 
 def _recoded(name: str, data: bytes, encoding: str) -> bytes:
@@ -344,7 +328,7 @@ def _head(name: str, start: bytes) -> str:
     return _recoded(name, whole, "utf-8").decode()
 
 
-# --- what a table in text looks like ------------------------------------------------------------
+# --- what a table in text looks like --------------------------------------------------------------
 
 
 def _separator(head: str) -> str:
@@ -365,14 +349,6 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _refuse_doubles(source: str, names: list[str]) -> None:
-    twice = [name for i, name in enumerate(names) if name in names[:i] and name]
-    if twice:
-        raise DataError(
-            f"{source} has more than one column named {twice[0]!r}; rename or drop all but one."
-        )
 
 
 def _refuse_ragged(text: _Text, separator: str) -> None:

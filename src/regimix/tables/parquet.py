@@ -6,7 +6,9 @@ read part by part, wherever ``engines.parquet.ParquetReader`` is sent.
 
 from __future__ import annotations
 
+import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -286,7 +288,7 @@ class Footer:
         Smallest and largest values of its row groups, for columns of which all of them have
         statistics; an empty list: there are no values.
     mark : FileMark
-        What distinguishes the file from what it may be changed to.
+        What the file is recognised by.
     """
 
     path: str
@@ -338,14 +340,9 @@ def _files(source: str) -> list[tuple[str, str]]:
 
 def _below_common_folder(names: Sequence[str]) -> list[str]:
     """Call files by what distinguishes them."""
-    pieces = [PurePosixPath(name.replace("\\", "/")).parts for name in names]
-    shared = 0
-    folders = [parts[:-1] for parts in pieces]
-    while all(len(parts) > shared for parts in folders):
-        if len({parts[shared] for parts in folders}) > 1:
-            break
-        shared += 1
-    return ["/".join(parts[shared:]) for parts in pieces]
+    plain = [name.replace("\\", "/") for name in names]
+    folder = posixpath.commonpath([posixpath.dirname(name) for name in plain])
+    return [posixpath.relpath(name, folder) for name in plain]
 
 
 def _read_footer(path: str, name: str, relative: str) -> Footer:
@@ -359,7 +356,7 @@ def _read_footer(path: str, name: str, relative: str) -> Footer:
             f"{name!r} cannot be read as Parquet: {what_failed(error)}. Check that the file is "
             "whole and what its name says."
         ) from error
-    twice = [column for column in schema.names if schema.names.count(column) > 1]
+    twice = [column for column, count in Counter(schema.names).items() if count > 1]
     if twice:
         raise DataError(
             f"{name!r} has more than one column named {twice[0]!r}; rename or drop all but one."

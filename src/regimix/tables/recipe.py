@@ -266,14 +266,9 @@ class DataSet:
         None: the table has no target, and none was needed. Where none was needed but the column
         is there, rows without a value are not finite.
     weights : ndarray of shape (n,) or None
-    feature_names : tuple of str
-        Names of the columns of X; a text column gives several, "column=level".
-    target_name : str
     keys : ndarray of shape (n,), int64 or object (str)
         What finds a row again: the values of the key column, or else the number of the row in what
         was read, from 1, the header not counted.
-    key_name : str
-        Name of the key column; "row" for row numbers.
     n_read, n_dropped : int
         Rows that were read, and those left out because a value that is needed is missing. (The
         rows that a sample leaves out are in neither of ``n_dropped`` and ``X``.)
@@ -288,15 +283,27 @@ class DataSet:
     X: Floats
     y: Floats | None
     weights: Floats | None
-    feature_names: tuple[str, ...]
-    target_name: str
     keys: NDArray[Any]
-    key_name: str
     n_read: int
     n_dropped: int
     notes: tuple[str, ...]
     recipe: Recipe
     source: str
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the columns of X; a text column gives several, "column=level"."""
+        return self.recipe.feature_names
+
+    @property
+    def target_name(self) -> str:
+        """Name of the target."""
+        return self.recipe.target
+
+    @property
+    def key_name(self) -> str:
+        """Name of the key column; "row" for row numbers."""
+        return self.recipe.key or "row"
 
     @property
     def n_rows(self) -> int:

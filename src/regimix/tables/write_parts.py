@@ -96,7 +96,7 @@ def write_label_parts(
         The regimes of the rows that can be used, if they are known (``labels_`` for the rows of the
         fit); default: ``mixture.assign``.
     watch : callable, optional
-        Told how many parts of how many are written; a true answer stops the work with a
+        Called with how many parts of how many are written; a true answer stops the work with a
         KeyboardInterrupt.
 
     Returns
@@ -158,7 +158,7 @@ def _other_table() -> DataError:
     )
 
 
-# --- one part -----------------------------------------------------------------------------------
+# --- one part -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +183,7 @@ class _PartWriter:
         import pyarrow.parquet as pq
 
         schema = self._schema(reader)
-        # Numbers that hardly repeat take longer, and more room, with a dictionary of them.
+        # Numbers that hardly repeat take more time and bytes with a dictionary of them.
         few = [name for name in schema.names if name.startswith("regime")] or False
         files: list[WrittenFile] = []
         for span in reader.spans:
@@ -265,10 +265,7 @@ class _PartWriter:
             X=np.asarray(X, dtype=np.float64),
             y=y,
             weights=None,
-            feature_names=table.names,
-            target_name=table.target_name,
             keys=keys,
-            key_name=table.recipe.key or "row",
             n_read=len(X),
             n_dropped=0,
             notes=(),
