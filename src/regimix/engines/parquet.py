@@ -256,10 +256,10 @@ class ParquetReader:
             ):
                 done = 0
                 while done < batch.num_rows:
-                    if not piece.room:
+                    if not piece.free:
                         yield piece.rows()
                         piece = _Piece(self, size)
-                    some = batch.slice(done, piece.room)
+                    some = batch.slice(done, piece.free)
                     piece.add(some, span)
                     done += some.num_rows
         yield piece.rows()
@@ -302,45 +302,39 @@ class _Piece:
         self.X = np.empty((size, len(reader.features)), dtype=reader.number)
         self.y = None if reader.target is None else np.empty(size)
         self.weights = None if reader.weights is None else np.empty(size)
+        # Where the numbers of each column go.
+        self._places = {name: self.X[:, j] for j, name in enumerate(reader.features)}
+        for name, place in ((reader.target, self.y), (reader.weights, self.weights)):
+            if name is not None and place is not None:
+                self._places[name] = place
 
     @property
-    def room(self) -> int:
+    def free(self) -> int:
         """Rows that can still be added."""
         return len(self.X) - self._filled
 
     def add(self, batch: Any, span: Span) -> Bools:
-        """Add the rows that can be used; say which of the batch those are."""
+        """Add the rows that can be used; return which of the batch those are."""
         reader = self._reader
         kept = np.ones(batch.num_rows, dtype=np.bool_)
-        pairs: list[tuple[NDArray[Any], NDArray[Any]]] = []
-        places: list[tuple[str | None, NDArray[Any] | None]] = [
-            *((name, self.X[:, j]) for j, name in enumerate(reader.features)),
-            (reader.target, self.y),
-            (reader.weights, self.weights),
-        ]
-        for name, place in places:
-            if name is None or place is None:
-                continue
-            values = _numbers(batch.column(name))
-            pairs.append((values, place))
-            if place is self.y and reader.blank_target:
+        columns = {name: _numbers(batch.column(name)) for name in self._places}
+        for name, values in columns.items():
+            if name == reader.target and reader.blank_target:
                 continue
             there = np.isfinite(values)
-            if not there.all():
-                self._refuse(name, span)
-                kept &= there
+            if there.all():
+                continue
+            if reader.missing == "error":
+                raise DataError(
+                    f"column {name!r} has a missing or infinite value in {span}. Fill such values "
+                    "in, leave the column out, or have such rows dropped."
+                )
+            kept &= there
         first, whole = self._filled, bool(kept.all())
         self._filled += batch.num_rows if whole else int(np.count_nonzero(kept))
-        for values, place in pairs:
-            place[first : self._filled] = values if whole else values[kept]
+        for name, values in columns.items():
+            self._places[name][first : self._filled] = values if whole else values[kept]
         return kept
-
-    def _refuse(self, name: str, span: Span) -> None:
-        if self._reader.missing == "error":
-            raise DataError(
-                f"column {name!r} has a missing or infinite value in {span}. Fill such values in, "
-                "leave the column out, or have such rows dropped."
-            )
 
     def rows(self) -> RawRows:
         """Return what was added."""
