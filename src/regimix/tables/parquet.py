@@ -411,10 +411,9 @@ def _reason(footers: list[Footer], name: str, *, asked: bool) -> str:
     """Say why a column cannot be a feature; nothing if it can."""
     if not (asked or name):
         return "has no name (row numbers that a program wrote, perhaps)"
-    held = _held(footers[0].kinds[name])
+    held = _held_instead(footers, name)
     if held:
         return f"holds {held}, and tables that are read in parts use numbers alone"
-    _check_same(footers, name)
     filled = [footer for footer in footers if any(footer.group_rows)]
     if not all(name in footer.ends for footer in filled):
         return ""
@@ -426,24 +425,25 @@ def _reason(footers: list[Footer], name: str, *, asked: bool) -> str:
 
 def _check_number(footers: list[Footer], name: str, role: str) -> None:
     """Refuse a column that does not hold numbers in all files."""
-    held = _held(footers[0].kinds[name])
+    held = _held_instead(footers, name)
     if held:
         raise DataKindError(
             f"column {name!r} cannot be {role}: it holds {held}, and regimix explains numbers. "
             "Name a column of numbers."
         )
-    _check_same(footers, name)
 
 
-def _check_same(footers: list[Footer], name: str) -> None:
-    """Refuse a column that is a number in some files and something else in others."""
-    for footer in footers:
+def _held_instead(footers: list[Footer], name: str) -> str:
+    """Return what a column holds instead of numbers; refuse one that holds both."""
+    first = _held(footers[0].kinds[name])
+    for footer in () if first else footers:
         held = _held(footer.kinds[name])
         if held:
             raise DataKindError(
                 f"column {name!r} holds {held} in {footer.name!r}, but numbers in "
                 f"{footers[0].name!r}; all files of a table must have the same columns."
             )
+    return first
 
 
 def _held(kind: Any) -> str:
@@ -481,57 +481,41 @@ def cut_into_parts(footers: Iterable[Footer], part_rows: int) -> list[tuple[Span
 
     Small files share a part; a file is cut only if it is larger than a part, between row groups.
     """
-    files = [_spans(footer, part_rows) for footer in footers]
-    taken = {spans[0].output for spans in files if len(spans) == 1}
+    files = [(footer, _cuts(footer.group_rows, part_rows)) for footer in footers]
+    taken = {footer.relative for footer, cuts in files if len(cuts) == 1}
     parts: list[list[Span]] = []
     row = free = 0
-    for spans in files:
-        for span in spans:
-            output = span.output
-            if len(spans) > 1:
-                output = _free_name(output, taken)
-                taken.add(output)
-            if not parts or span.n_rows > free or len(spans) > 1:
+    for footer, cuts in files:
+        for i, (first, stop) in enumerate(cuts):
+            n_rows = sum(footer.group_rows[first:stop])
+            output = footer.relative
+            if len(cuts) > 1:
+                output = _numbered(output, f"{i:0{len(str(len(cuts) - 1))}}", taken)
+            if not parts or n_rows > free or len(cuts) > 1:
                 parts.append([])
                 free = part_rows
-            parts[-1].append(replace(span, first_row=row, output=output))
-            free -= span.n_rows
-            row += span.n_rows
+            where = (footer.path, footer.name, first, stop)
+            parts[-1].append(Span(*where, n_rows, first_row=row, output=output, mark=footer.mark))
+            free -= n_rows
+            row += n_rows
     return [tuple(part) for part in parts]
 
 
-def _spans(footer: Footer, part_rows: int) -> list[Span]:
+def _cuts(group_rows: Sequence[int], part_rows: int) -> list[tuple[int, int]]:
     """Cut a file that is too large for one part; a row group is never cut."""
-    ends = [0, *accumulate(footer.group_rows)]
+    ends = [0, *accumulate(group_rows)]
     cuts = [0]
-    for group in range(1, len(footer.group_rows)):
+    for group in range(1, len(group_rows)):
         if ends[group + 1] - ends[cuts[-1]] > part_rows:
             cuts.append(group)
-    pieces = list(pairwise([*cuts, len(footer.group_rows)]))
-    return [
-        Span(
-            path=footer.path,
-            name=footer.name,
-            first=low,
-            stop=high,
-            n_rows=ends[high] - ends[low],
-            output=_output(footer.relative, i, len(pieces)),
-            mark=footer.mark,
-        )
-        for i, (low, high) in enumerate(pieces)
-    ]
+    return list(pairwise([*cuts, len(group_rows)]))
 
 
-def _output(name: str, index: int, count: int) -> str:
-    """Call what is written as what is read; pieces of a file have a number."""
-    if count == 1:
-        return name
-    path = PurePosixPath(name)
-    return str(path.with_name(f"{path.stem}.{index:0{len(str(count - 1))}}{path.suffix}"))
-
-
-def _free_name(name: str, taken: set[str]) -> str:
-    while name in taken:
-        path = PurePosixPath(name)
-        name = str(path.with_name(f"{path.stem}_{path.suffix}"))
-    return name
+def _numbered(name: str, number: str, taken: set[str]) -> str:
+    """Put a number before the ending of a name, such that no other file has it."""
+    start, ending = posixpath.splitext(name)
+    start += f".{number}"
+    while start + ending in taken:
+        start += "_"
+    taken.add(start + ending)
+    return start + ending

@@ -127,7 +127,7 @@ def _here(
     written: list[WrittenFile] = []
     first = 0
     for done, reader in enumerate(table.part_readers):
-        files = write.files(reader, None if labels is None else labels[first:])
+        files = write(reader, None if labels is None else labels[first:], more=True)
         first += sum(file.n_rows - file.n_dropped for file in files)
         written += files
         if watch is not None and watch(done + 1, len(table.readers)):
@@ -170,25 +170,19 @@ class _PartWriter:
     mixture: Mixture
     group_rows: int
 
-    def __call__(self, reader: ParquetReader, labels: Any = None) -> list[WrittenFile]:
-        """Write a part of which all labels are given, if any."""
-        files = self.files(reader, labels)
-        used = sum(file.n_rows - file.n_dropped for file in files)
-        if labels is not None and used != len(labels):
-            raise _other_table()
-        return files
-
-    def files(self, reader: ParquetReader, labels: Any = None) -> list[WrittenFile]:
-        """Write one file for each span; labels of more rows may follow."""
+    def __call__(
+        self, reader: ParquetReader, labels: Any = None, *, more: bool = False
+    ) -> list[WrittenFile]:
+        """Write one file for each span; ``more`` says that labels of other parts may follow."""
         import pyarrow.parquet as pq
 
         schema = self._schema(reader)
         # Numbers that hardly repeat take more time and bytes with a dictionary of them.
         few = [name for name in schema.names if name.startswith("regime")] or False
         files: list[WrittenFile] = []
+        used = 0
         for span in reader.spans:
             path = f"{self.folder}/{span.output}"
-            used = sum(file.n_rows - file.n_dropped for file in files)
             with (
                 _whole_file(path) as stream,
                 pq.ParquetWriter(stream, schema, use_dictionary=few) as writer,
@@ -196,6 +190,9 @@ class _PartWriter:
                 known = None if labels is None else labels[used:]
                 counts = self._write(writer, reader, span, known)
             files.append(WrittenFile(path, *counts))
+            used += files[-1].n_rows - files[-1].n_dropped
+        if labels is not None and not more and used != len(labels):
+            raise _other_table()
         return files
 
     def _write(self, writer: Any, reader: ParquetReader, span: Span, labels: Any) -> list[int]:
