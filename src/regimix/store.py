@@ -19,7 +19,7 @@ import stat
 import struct
 import warnings
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from numbers import Integral, Real
@@ -358,40 +358,29 @@ def _damaged(reason: str) -> ModelFileError:
     )
 
 
-def _read_arrays(entries: Any, members: dict[str, bytes]) -> Arrays:
+def _read_arrays(plain: Any, members: dict[str, bytes]) -> Arrays:
     """Read the arrays that the manifest lists: these and no others, in this order."""
     place = ROOT.at("arrays")
-    place.expect(isinstance(entries, dict), "an object")
-    place.expect(all(map(ARRAY_NAME.fullmatch, entries)), "made of plain names")
-    place.expect([_member(name) for name in entries] == list(members), "the list of its members")
-    return {
-        name: _read_array(name, entry, members[_member(name)]) for name, entry in entries.items()
-    }
+    place.expect(isinstance(plain, dict), "an object")
+    place.expect(all(map(ARRAY_NAME.fullmatch, plain)), "made of plain names")
+    place.expect([_member(name) for name in plain] == list(members), "the list of its members")
+    entries = _dictionary_of(ENTRY)(plain, place)
+    return {name: _read_array(name, **entries[name], data=members[_member(name)]) for name in plain}
 
 
-def _read_array(name: str, entry: Any, data: bytes) -> NDArray[Any]:
+def _read_array(
+    name: str, dtype: str, shape: tuple[int, ...], sha256: str, data: bytes
+) -> NDArray[Any]:
     """Read an array whose type, shape and checksum stand in the manifest."""
-    place = ROOT.at("arrays").at(name)
-    right = isinstance(entry, dict) and set(entry) == {"dtype", "shape", "sha256"}
-    place.expect(right, "made of dtype, shape, sha256")
-    dtype, shape = entry["dtype"], entry["shape"]
-    right = isinstance(shape, list) and len(shape) <= MOST_DIMENSIONS
-    right = right and all(type(n) is int and n >= 0 for n in shape)
-    place.expect(right, f"of a shape of at most {MOST_DIMENSIONS} whole numbers")
-    if hashlib.sha256(data).hexdigest() != entry["sha256"]:
+    if hashlib.sha256(data).hexdigest() != sha256:
         raise ModelFileError(f"its array {name!r} was changed: the checksum is wrong.")
-    if dtype not in DTYPES:
-        raise ModelFileError(
-            f"it holds an array of type {dtype!r}; allowed are {', '.join(DTYPES)}."
-        )
-    if math.prod(max(n, 1) for n in shape) > MOST_NUMBERS:
-        raise ModelFileError(f"it holds an array of the shape {tuple(shape)}, which is too large.")
+    right = len(shape) <= MOST_DIMENSIONS and math.prod(max(n, 1) for n in shape) <= MOST_NUMBERS
+    if not right:
+        raise ModelFileError(f"it holds an array of the shape {shape}, which is too large.")
     found, start = _npy_header(data)
     size = math.prod(shape) * np.dtype(dtype).itemsize
-    if found != (tuple(shape), False, np.dtype(dtype)) or len(data) != start + size:
-        raise ModelFileError(
-            f"it holds an array that is not of the shape {tuple(shape)} it should have."
-        )
+    if found != (shape, False, np.dtype(dtype)) or len(data) != start + size:
+        raise ModelFileError(f"it holds an array that is not of the shape {shape} it should have.")
     values = np.frombuffer(data, dtype, offset=start).reshape(shape)
     return values.astype(values.dtype.newbyteorder("="))
 
@@ -571,113 +560,111 @@ ROOT = _Place("its manifest")
 Kind = Callable[[Any, _Place], Any]
 
 
-def _number(low: float = -math.inf, high: float = math.inf, *, nan: bool = False) -> Kind:
-    def read(plain: Any, place: _Place) -> float:
-        value = NOT_FINITE.get(plain) if isinstance(plain, str) else plain
-        place.expect(type(value) in (int, float), "a number")
-        number = float(value)  # type: ignore[arg-type]
-        right = low <= number <= high or (nan and math.isnan(number))
-        place.expect(right, f"a number from {low:g} to {high:g}")
-        return number
-
-    return read
+def _kind(read: Callable[..., Any]) -> Callable[..., Kind]:
+    """Let a reader be given its limits first: ``_whole(1)`` reads whole numbers from 1."""
+    return lambda *limits, **named: lambda plain, place: read(plain, place, *limits, **named)
 
 
-def _whole(low: int = 0) -> Kind:
-    def read(plain: Any, place: _Place) -> int:
-        place.expect(type(plain) is int and plain >= low, f"a whole number from {low}")
-        return int(plain)
+@_kind
+def _number(
+    plain: Any, place: _Place, low: float = -math.inf, high: float = math.inf, nan: bool = False
+) -> float:
+    value = NOT_FINITE.get(plain) if isinstance(plain, str) else plain
+    place.expect(type(value) in (int, float), "a number")
+    number = float(value)  # type: ignore[arg-type]
+    right = low <= number <= high or (nan and math.isnan(number))
+    place.expect(right, f"a number from {low:g} to {high:g}")
+    return number
 
-    return read
+
+@_kind
+def _whole(plain: Any, place: _Place, low: int = 0) -> int:
+    place.expect(type(plain) is int and plain >= low, f"a whole number from {low}")
+    return int(plain)
 
 
+@_kind
 def _flag(plain: Any, place: _Place) -> bool:
     place.expect(isinstance(plain, bool), "true or false")
     return bool(plain)
 
 
-def _text(*choices: str) -> Kind:
-    def read(plain: Any, place: _Place) -> str:
-        place.expect(isinstance(plain, str) and not SURROGATE.search(plain), "a text")
-        if choices:
-            place.expect(plain in choices, f"one of {', '.join(choices)}")
-        return str(plain)
-
-    return read
+@_kind
+def _text(plain: Any, place: _Place, *choices: str) -> str:
+    place.expect(isinstance(plain, str) and not SURROGATE.search(plain), "a text")
+    if choices:
+        place.expect(plain in choices, f"one of {', '.join(choices)}")
+    return str(plain)
 
 
-def _maybe(kind: Kind) -> Kind:
-    return lambda plain, place: None if plain is None else kind(plain, place)
+@_kind
+def _maybe(plain: Any, place: _Place, kind: Kind) -> Any:
+    return None if plain is None else kind(plain, place)
 
 
-def _list_of(kind: Kind, size: str = "") -> Kind:
+@_kind
+def _list_of(plain: Any, place: _Place, kind: Kind, size: str = "") -> tuple[Any, ...]:
     """Read a tuple; if its size has a name it is that or zero."""
-
-    def read(plain: Any, place: _Place) -> tuple[Any, ...]:
-        place.expect(isinstance(plain, list), "a list")
-        if size and plain:
-            place.agree(size, len(plain))
-        return tuple(kind(item, place.at(str(i))) for i, item in enumerate(plain))
-
-    return read
+    place.expect(isinstance(plain, list), "a list")
+    if size and plain:
+        place.agree(size, len(plain))
+    return tuple(kind(item, place.at(str(i))) for i, item in enumerate(plain))
 
 
-def _dictionary_of(kind: Kind) -> Kind:
-    def read(plain: Any, place: _Place) -> dict[str, Any]:
-        place.expect(isinstance(plain, dict), "an object")
-        return {name: kind(value, place.at(name)) for name, value in plain.items()}
-
-    return read
+@_kind
+def _dictionary_of(plain: Any, place: _Place, kind: Kind) -> dict[str, Any]:
+    place.expect(isinstance(plain, dict), "an object")
+    return {name: kind(value, place.at(name)) for name, value in plain.items()}
 
 
-def _object(fields: Mapping[str, Kind], needed: tuple[str, ...], name: str = "") -> Kind:
-    def read(plain: Any, place: _Place) -> dict[str, Any]:
-        place.expect(isinstance(plain, dict), f"an object{name and f' ({name})'}")
-        for key in plain:
-            place.at(key[:40]).expect(key in fields, "a field that is known here")
-        for key in needed:
-            place.at(key).expect(key in plain, "there")
-        return {key: fields[key](value, place.at(key)) for key, value in plain.items()}
+@_kind
+def _object(
+    plain: Any, place: _Place, fields: Mapping[str, Kind], optional: Sequence[str] = ()
+) -> dict[str, Any]:
+    place.expect(isinstance(plain, dict), "an object")
+    for name in plain:
+        place.at(name[:40]).expect(name in fields, "a field that is known here")
+    for name in fields:
+        place.at(name).expect(name in plain or name in optional, "there")
+    return {name: fields[name](value, place.at(name)) for name, value in plain.items()}
 
-    return read
 
-
-def _record(make: Any) -> Kind:
+@_kind
+def _record(plain: Any, place: _Place, make: Any) -> Any:
     """Read a dataclass; a field that an older file lacks gets its default."""
     missing = dataclasses.MISSING
-    needed = tuple(
+    optional = [
         part.name
         for part in dataclasses.fields(make)
-        if part.default is missing and part.default_factory is missing
-    )
-    return lambda plain, place: make(**_object(SCHEMA[make], needed, make.__name__)(plain, place))
+        if part.default is not missing or part.default_factory is not missing
+    ]
+    return make(**_object(SCHEMA[make], optional)(plain, place))
 
 
+@_kind
 def _array(
+    plain: Any,
+    place: _Place,
     *sizes: str,
     low: float = -math.inf,
     high: float = math.inf,
     finite: bool = True,
     whole: bool = False,
-) -> Kind:
+) -> NDArray[Any]:
     """Take an array from the members, once; floats or whole numbers of named sizes."""
-
-    def read(plain: Any, place: _Place) -> NDArray[Any]:
-        name = place.name
-        place.expect(plain == {"array": name}, "an array: a reference to its array")
-        place.expect(name in place.arrays, "among the arrays")
-        array = place.arrays.pop(name)
-        place.expect(array.ndim == len(sizes), f"an array of {len(sizes)} dimensions")
-        for size, length in zip(sizes, array.shape, strict=True):
-            place.agree(size, length)
-        place.expect((array.dtype.kind == "i") == whole, "of the right type")
-        if finite and array.size:
-            place.expect(np.isfinite(array).all(), "finite")
-            right = low <= array.min() and array.max() <= high
-            place.expect(right, f"within {low:g} and {high:g}")
-        return array.astype(np.int64) if whole else array
-
-    return read
+    name = place.name
+    place.expect(plain == {"array": name}, "an array: a reference to its array")
+    place.expect(name in place.arrays, "among the arrays")
+    array = place.arrays.pop(name)
+    place.expect(array.ndim == len(sizes), f"an array of {len(sizes)} dimensions")
+    for size, length in zip(sizes, array.shape, strict=True):
+        place.agree(size, length)
+    place.expect((array.dtype.kind == "i") == whole, "of the right type")
+    if finite and array.size:
+        place.expect(np.isfinite(array).all(), "finite")
+        right = low <= array.min() and array.max() <= high
+        place.expect(right, f"within {low:g} and {high:g}")
+    return array.astype(np.int64) if whole else array
 
 
 # --- the schema: every field and its limits -------------------------------------------------------
@@ -688,6 +675,9 @@ NOT_NEGATIVE = _number(0.0, LARGEST)
 POSITIVE = _number(math.ulp(0.0), LARGEST)
 SHARE = _number(0.0, 1.0)
 ANY = _number(nan=True)
+
+# What the manifest says of each array.
+ENTRY = _object({"dtype": _text(*DTYPES), "shape": _list_of(_whole()), "sha256": _text()})
 
 SCHEMA: dict[type, dict[str, Kind]] = {
     Mixture: {
@@ -707,7 +697,7 @@ SCHEMA: dict[type, dict[str, Kind]] = {
         "stopped": _text(),
         "n_rows": _whole(),
         "mass": NOT_NEGATIVE,
-        "fit_intercept": _flag,
+        "fit_intercept": _flag(),
         "feature_names": _list_of(_text(), "d"),
         "settings": _record(Settings),
         "seed": _whole(),
@@ -724,7 +714,7 @@ SCHEMA: dict[type, dict[str, Kind]] = {
         "inference": _maybe(_record(Inference)),
         "gate": _maybe(_record(Gate)),
         "search_evidence": _list_of(ANY),
-        "settled": _flag,
+        "settled": _flag(),
     },
     Settings: {
         "n_components": _maybe(_whole(1)),
@@ -747,7 +737,7 @@ SCHEMA: dict[type, dict[str, Kind]] = {
         "move": _text(),
         "source": _text(),
         "gain": ANY,
-        "accepted": _flag,
+        "accepted": _flag(),
         "reason": _text(),
     },
     # The directions are those of whitened features: q of them, which need not be d.
@@ -788,20 +778,21 @@ SCHEMA: dict[type, dict[str, Kind]] = {
         "center": _array("gate columns"),
         "scale": _array("gate columns", low=0.0),
         "names": _list_of(_text(), "gate columns"),
-        "from_features": _flag,
+        "from_features": _flag(),
     },
 }
 
 # The same as ``tables.recipe`` writes; folders on one level do not import each other.
-COLUMN: dict[str, Kind] = {
+COLUMN = {
     "name": _text(),
     "kind": _text("number", "flag", "date", "levels"),
     "levels": _list_of(_text()),
 }
-TABLE: dict[str, Kind] = {
-    "target": _text(),
-    "columns": _list_of(_object(COLUMN, tuple(COLUMN))),
-    "weights": _maybe(_text()),
-    "key": _maybe(_text()),
-}
-RECIPE = _object(TABLE, tuple(TABLE))
+RECIPE = _object(
+    {
+        "target": _text(),
+        "columns": _list_of(_object(COLUMN)),
+        "weights": _maybe(_text()),
+        "key": _maybe(_text()),
+    }
+)
