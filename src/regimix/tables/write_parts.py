@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from regimix.atomic import open_atomically, remove_leftovers
 from regimix.engines.parquet import ParquetReader, Span, need_pyarrow, open_parquet
-from regimix.engines.parts import PassStopped, RawRows
+from regimix.engines.parts import PassStopped
 from regimix.errors import DataError
 from regimix.tables.parquet import READERS, ParquetTable
 from regimix.tables.paths import (
@@ -200,48 +200,34 @@ class _PartWriter:
         import pyarrow as pa
 
         batch_rows = min(self.group_rows, BATCH_NUMBERS // len(reader.features) + 1)
-        counts = np.zeros(4, dtype=np.int64)
+        total = used = outliers = unknown = 0
         waiting: list[Any] = []
         for rows, kept, keys in reader.labelled(span, batch_rows):
-            used = int(counts[0] - counts[1])
-            known = None if labels is None else _some(labels, used, used + rows.n_rows)
-            numbers = np.arange(kept.size) + (span.first_row + int(counts[0]) + 1)
-            keys = pa.array(numbers) if keys is None else keys
-            columns, seen = self._labelled(reader, rows, kept, known, numbers, writer.schema)
-            counts += seen
-            waiting.append(pa.Table.from_arrays([keys, *columns], schema=writer.schema))
+            known = None if labels is None else np.asarray(labels[used : used + rows.n_rows])
+            if known is not None and len(known) < rows.n_rows:
+                raise _other_table()
+            numbers = np.arange(kept.size) + (span.first_row + total + 1)
+            columns = [pa.nulls(0, field.type) for field in writer.schema]
+            if rows.n_rows:
+                named = list(self._named(reader, rows.X, rows.y, known, numbers[kept]).values())
+                columns = [pa.array(np.ma.getdata(v), mask=np.ma.getmaskarray(v)) for v in named]
+                if rows.y is not None:
+                    # The third column, after key and target, is the regime.
+                    outliers += int(np.ma.filled(named[2] < 0, False).sum())
+                    unknown += int(np.count_nonzero(~np.isfinite(rows.y)))
+            # A row that cannot be used has no index, and is blank.
+            indices = pa.array(np.cumsum(kept) - 1, mask=~kept)
+            columns = [pa.array(numbers) if keys is None else keys] + [
+                column.take(indices) for column in columns[1:]
+            ]
+            total, used = total + kept.size, used + rows.n_rows
+            waiting.append(pa.Table.from_arrays(columns, schema=writer.schema))
             if sum(map(len, waiting)) >= self.group_rows:
                 writer.write_table(pa.concat_tables(waiting))
                 waiting = []
         if waiting:
             writer.write_table(pa.concat_tables(waiting))
-        totals: list[int] = counts.tolist()
-        return totals
-
-    def _labelled(
-        self,
-        reader: ParquetReader,
-        rows: RawRows,
-        kept: NDArray[np.bool_],
-        labels: Any,
-        numbers: NDArray[np.int64],
-        schema: Any,
-    ) -> tuple[list[Any], tuple[int, int, int, int]]:
-        """Return the columns of a batch after its keys, and its counts as in ``WrittenFile``."""
-        import pyarrow as pa
-
-        dropped = kept.size - rows.n_rows
-        if not rows.n_rows:
-            blank = [pa.nulls(kept.size, field.type) for field in list(schema)[1:]]
-            return blank, (kept.size, dropped, 0, 0)
-        columns = list(self._named(reader, rows.X, rows.y, labels, numbers[kept]).values())
-        arrays = [_spread(values, kept) for values in columns[1:]]
-        if rows.y is None:
-            return arrays, (kept.size, dropped, 0, 0)
-        # The third column, after key and target, is the regime.
-        outliers = int(np.ma.filled(columns[2] < 0, False).sum())
-        unknown = int(np.count_nonzero(~np.isfinite(rows.y)))
-        return arrays, (kept.size, dropped, outliers, unknown)
+        return [total, total - used, outliers, unknown]
 
     def _schema(self, reader: ParquetReader) -> Any:
         """Name the columns and their types, which no row changes."""
@@ -271,24 +257,6 @@ class _PartWriter:
         )
         every = reader.blank_target
         return label_columns(data, self.mixture, labels=labels, each_regime=every or None)
-
-
-def _some(labels: Any, first: int, stop: int) -> NDArray[np.int64]:
-    """Take the labels of some rows."""
-    if stop > len(labels):
-        raise _other_table()
-    return np.asarray(labels[first:stop])
-
-
-def _spread(values: Any, kept: NDArray[np.bool_]) -> Any:
-    """Put values into the rows they belong to; the others are blank."""
-    import pyarrow as pa
-
-    blank = ~kept
-    whole = np.zeros(kept.size, dtype=values.dtype)
-    whole[kept] = np.ma.getdata(values)
-    blank[kept] = np.ma.getmaskarray(values)
-    return pa.array(whole, mask=blank)
 
 
 @contextmanager
