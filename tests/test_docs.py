@@ -60,7 +60,6 @@ ROOMS = [
     "theory",
     "plots",
     "tables",
-    "store",
     "report",
     "cli",
 ]

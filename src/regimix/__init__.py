@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from regimix.result.global_ilts import global_ilts
     from regimix.result.mixture import Mixture
     from regimix.store import load, save
-    from regimix.tables.scan import scan_parquet
+    from regimix.tables.parquet import scan_parquet
     from regimix.trimmed.fit import TrimmedFit
     from regimix.trimmed.gradient import gd_ilts
     from regimix.trimmed.ilts import ilts
@@ -68,7 +68,7 @@ _HOME = {
     "ilts": "regimix.trimmed.ilts",
     "load": "regimix.store",
     "save": "regimix.store",
-    "scan_parquet": "regimix.tables.scan",
+    "scan_parquet": "regimix.tables.parquet",
 }
 
 

@@ -12,8 +12,6 @@ from typing import IO, Any
 
 __all__ = ["open_atomically", "remove_leftovers", "write_bytes"]
 
-# Names are drawn until one is free; more failures than this are not chance.
-MOST_TRIES = 100
 # Characters of the target's name in that of its temporary file: names have a largest length.
 NAMED = 100
 
@@ -47,9 +45,15 @@ def open_atomically(
         with target.open(mode, **options) as file:
             yield file
         return
-    temporary, descriptor = _create_beside(target)
+    # Beside the target: a file can be replaced in one step only within its file system.
+    temporary = target.with_name(f".{target.name[:NAMED]}.{secrets.token_hex(6)}.part")
     try:
-        with os.fdopen(descriptor, mode, **options) as file:
+        new = temporary.open(mode.replace("w", "x"), **options)
+    except FileNotFoundError as error:
+        # The name of the temporary file would only puzzle.
+        raise FileNotFoundError(error.errno, error.strerror, str(target)) from None
+    try:
+        with new as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -77,18 +81,3 @@ def remove_leftovers(targets: Iterable[Path]) -> None:
             found = re.fullmatch(r"\.(.*)\.[0-9a-f]{12}\.part", entry.name, re.DOTALL)
             if found is not None and found[1] in names:
                 entry.unlink(missing_ok=True)
-
-
-def _create_beside(target: Path) -> tuple[Path, int]:
-    """Create an empty file in the folder of the target: replacing works within a file system."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    for _ in range(MOST_TRIES):
-        temporary = target.with_name(f".{target.name[:NAMED]}.{secrets.token_hex(6)}.part")
-        try:
-            return temporary, os.open(temporary, flags, 0o666)
-        except FileExistsError:
-            continue
-        except FileNotFoundError as error:
-            # The name of the temporary file would only puzzle.
-            raise FileNotFoundError(error.errno, error.strerror, str(target)) from None
-    raise FileExistsError(f"no free temporary name beside {target}")

@@ -20,7 +20,7 @@ from regimix.cli.watch import Bar, progress_bar
 from regimix.engines.dask import current_client
 from regimix.errors import ClusterError, OutOfTimeError
 from regimix.search.settings import Progress
-from regimix.tables import scan
+from regimix.tables import parquet
 from tests.cli.terminal import PATIENCE, Terminal
 from tests.engines.clusters import small_cluster
 from tests.tables.parquets import contents, mixed_frame, write_files
@@ -35,7 +35,7 @@ FIT = ("--target", "y", "--drop", "id")
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     """Cut even small tables into many parts."""
-    monkeypatch.setattr(scan, "SMALLEST_PART", 50_000)
+    monkeypatch.setattr(parquet, "SMALLEST_PART", 50_000)
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_predictions_that_were_interrupted_say_so(regimix, rows, monkeypatch):
     assert "interrupted; files in out are whole, but not all are there." in ran.err
     monkeypatch.undo()
     monkeypatch.chdir(rows.parent)
-    monkeypatch.setattr(scan, "SMALLEST_PART", 50_000)
+    monkeypatch.setattr(parquet, "SMALLEST_PART", 50_000)
     some = contents("out")
     assert regimix("predict", "m.regimix", rows, "--out", "out/").code == 0
     assert len(some) == 3
@@ -209,7 +209,7 @@ def test_what_asked_for_parquet_is_named(regimix, rows, asked):
 
 
 def test_a_copy_of_the_table_is_never_replaced_by_labels(regimix, rows, monkeypatch):
-    monkeypatch.setattr(scan, "SMALLEST_PART", 10**6)  # files are not cut, and keep their names
+    monkeypatch.setattr(parquet, "SMALLEST_PART", 10**6)  # files are not cut, and keep their names
     shutil.copytree(rows, "backup")
     before = contents("backup")
     fit = ("fit", rows, *FIT, "--engine", "parts", "--model", "m.regimix")

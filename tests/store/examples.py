@@ -1,6 +1,8 @@
 """Mixtures to save: one that is always the same, and any that Hypothesis can think of."""
 
 import dataclasses
+import io
+import zipfile
 
 import numpy as np
 from hypothesis import strategies as st
@@ -102,6 +104,21 @@ def first_example() -> Mixture:
         settings=dataclasses.replace(now.settings, noise="auto"),
         search_evidence=(),
     )
+
+
+def pack(members, method=zipfile.ZIP_STORED):
+    """Put members, a dictionary or pairs, into an archive as any other program would."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        for name, data in members.items() if isinstance(members, dict) else members:
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+def unpack(data):
+    """Take an archive apart."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
 
 
 def differences(one, other, place="mixture"):

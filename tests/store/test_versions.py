@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from regimix import store
 from regimix.errors import ModelFileError
-from regimix.store import document, load, open_model, save
-from regimix.store.archive import pack, unpack
-from tests.store.examples import RECIPE, differences, example, first_example
+from regimix.store import load, open_model, save
+from tests.store.examples import RECIPE, differences, example, first_example, pack, unpack
 
 # Each was written once, by the code of that version, and never again:
 # save(example(), path, recipe=RECIPE)
@@ -27,12 +27,12 @@ def test_every_version_stays_readable(number):
 
 
 def test_there_is_a_file_of_every_version():
-    assert list(FILES) == list(range(1, document.VERSION + 1))
+    assert list(FILES) == list(range(1, store.VERSION + 1))
 
 
 def first_version(tmp_path, settings, **model):
     """Read a file of version 1 with other settings and fields."""
-    parts = {name: bytes(data) for name, data in unpack(OLDEST.read_bytes()).items()}
+    parts = unpack(OLDEST.read_bytes())
     manifest = json.loads(parts["manifest.json"])
     manifest["model"].update(model)
     manifest["model"]["settings"].update(settings)
@@ -71,7 +71,7 @@ def test_what_was_a_relation_stays_one(tmp_path, n_components, evidence, nothing
 
 def test_a_file_without_the_newest_optional_fields_stays_readable(tmp_path):
     """A field that is added with a default needs no new version."""
-    parts = {name: bytes(data) for name, data in unpack(OLDEST.read_bytes()).items()}
+    parts = unpack(OLDEST.read_bytes())
     manifest = json.loads(parts["manifest.json"])
     del manifest["model"]["target_name"]
     path = tmp_path / "m"
@@ -96,9 +96,9 @@ def to_four(manifest, arrays):
 
 
 def test_old_files_are_brought_up_to_date_step_by_step(monkeypatch):
-    monkeypatch.setattr(document, "VERSION", 4)
-    migrations = {**document.MIGRATIONS, 2: to_three, 3: to_four}
-    monkeypatch.setattr(document, "MIGRATIONS", migrations)
+    monkeypatch.setattr(store, "VERSION", 4)
+    migrations = {**store.MIGRATIONS, 2: to_three, 3: to_four}
+    monkeypatch.setattr(store, "MIGRATIONS", migrations)
     opened = open_model(OLDEST)
     assert opened.version == 1
     assert opened.mixture.target_name == example().target_name + "!"
@@ -107,7 +107,7 @@ def test_old_files_are_brought_up_to_date_step_by_step(monkeypatch):
 
 
 def test_an_old_file_that_is_none_is_refused(tmp_path):
-    parts = {name: bytes(data) for name, data in unpack(OLDEST.read_bytes()).items()}
+    parts = unpack(OLDEST.read_bytes())
     manifest = json.loads(parts["manifest.json"]) | {"model": []}
     path = tmp_path / "m"
     path.write_bytes(pack({**parts, "manifest.json": json.dumps(manifest).encode()}))
@@ -116,13 +116,13 @@ def test_an_old_file_that_is_none_is_refused(tmp_path):
 
 
 def test_every_older_version_has_its_migration():
-    assert sorted(document.MIGRATIONS) == list(range(1, document.VERSION))
+    assert sorted(store.MIGRATIONS) == list(range(1, store.VERSION))
 
 
 def test_a_newer_file_says_what_to_do(tmp_path, monkeypatch):
     path = tmp_path / "m.regimix"
     with monkeypatch.context() as patch:
-        patch.setattr(document, "VERSION", 3)
+        patch.setattr(store, "VERSION", 3)
         save(example(), path)
     with pytest.raises(
         ModelFileError, match=r"of version 3 .* reads versions up to 2\. Update regimix"

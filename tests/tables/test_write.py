@@ -169,7 +169,8 @@ def test_rows_without_a_target_are_blank_and_the_others_labelled(tmp_path, tone,
 
 def test_columns_of_the_same_name_do_not_overwrite_each_other(tone):
     data, mixture = tone
-    named = dataclasses.replace(data, key_name="regime", target_name="prediction")
+    recipe = dataclasses.replace(data.recipe, key="regime", target="prediction")
+    named = dataclasses.replace(data, recipe=recipe)
     columns = tables.label_columns(named, mixture)
     assert list(columns)[:4] == ["regime", "prediction", "regime_", "prediction_"]
     assert np.array_equal(columns["regime"], data.keys)

@@ -36,7 +36,7 @@ def check_outputs(
     sources : iterable of str
         What is read: never written over.
     """
-    from regimix.tables.places import is_within
+    from regimix.tables.paths import is_within
 
     read = {_place(found) for source in sources for found in _matches(source)}
     for option, path, extensions in wanted:
@@ -62,7 +62,7 @@ def _matches(source: str) -> list[str]:
 
 def _place(path: str) -> str:
     """Return the one name of a file or folder."""
-    from regimix.tables.places import canonical
+    from regimix.tables.paths import canonical
 
     # The address of a database is no place for files.
     return canonical(path) if is_remote(path) else Path(path).resolve().as_posix()

@@ -129,7 +129,7 @@ class Place:
 
     def _check(self) -> None:
         if self.memory is not None:
-            from regimix.tables.scan import read_size
+            from regimix.tables.parquet import read_size
 
             read_size(self.memory)
         for name, value, engines in (
@@ -155,7 +155,7 @@ class Place:
         if self.memory is None:
             allowed = machine_memory()
         else:
-            from regimix.tables.scan import read_size
+            from regimix.tables.parquet import read_size
 
             allowed = read_size(self.memory)
         return Engine.PARTS if UNPACKED * _size(data) > allowed else Engine.MEMORY

@@ -116,7 +116,7 @@ def fit_and_tell(
 def _check_labels(files: Files, table: DataSet | ParquetTable) -> None:
     """Refuse a folder of labels before the fit, not after it."""
     from regimix.tables import ParquetTable
-    from regimix.tables.destination import check_destination
+    from regimix.tables.write_parts import check_destination
 
     if files.labels is not None and isinstance(table, ParquetTable):
         check_destination(files.labels, table)

@@ -1,4 +1,4 @@
-"""Parts of Parquet files: row groups that are read when a task meets them.
+"""Parts of Parquet files: row groups that are read where they are needed.
 
 A reader is a few names and numbers, which can be sent to a worker; it opens its files there. Only
 the columns that are needed are read, in batches, so that a large row group does not have to fit
@@ -7,24 +7,129 @@ into memory.
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.parquetfile import FileMark, open_parquet, what_failed
 from regimix.engines.parts import RawRows
-from regimix.errors import DataError
+from regimix.errors import DataError, MissingExtraError
 
-__all__ = ["LabelledBatch", "ParquetReader", "Span"]
+__all__ = ["FileMark", "ParquetReader", "Span", "need_pyarrow", "open_parquet", "what_failed"]
 
 Bools = NDArray[np.bool_]
 
 # Bytes of numbers that are turned from columns into rows at a time: they stay in the cache.
 BATCH_BYTES = 4_000_000
 FEWEST_BATCH_ROWS = 1024
+# Bytes of a column that are fetched at a time; otherwise it is the column's whole row group. From
+# elsewhere more at a time: each time there is a request to wait for.
+BUFFER_BYTES = 250_000
+REMOTE_BUFFER_BYTES = 2_000_000
+# What object stores call the version of an object, and file systems the time of the last change.
+VERSIONS = ("ETag", "etag", "generation")
+TIMES = ("mtime", "last_modified", "LastModified", "last_write_time", "modify", "created")
+# The end of a Parquet file: how long its footer is, in four bytes, and a word.
+TAIL = 8
+
+
+def need_pyarrow() -> None:
+    """Refuse to go on without pyarrow, of the extra "dask"."""
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(
+            "Parquet files that are read in parts need pyarrow, which is not installed: pip "
+            "install 'regimix[dask]'"
+        ) from error
+
+
+@dataclass(frozen=True)
+class FileMark:
+    """What a file is recognised by, to notice that it was changed; empty where it is not known.
+
+    Attributes
+    ----------
+    footer : str
+        Fingerprint of the footer, which says where each column is, how long, and its extent.
+    version : str
+        What an object store calls this version of the file.
+    time : str
+        When it was last changed.
+    """
+
+    footer: str = ""
+    version: str = ""
+    time: str = ""
+
+    def is_same(self, other: FileMark) -> bool:
+        """Whether nothing that both know differs."""
+        mine = (self.footer, self.version, self.time)
+        theirs = (other.footer, other.version, other.time)
+        return all(not a or not b or a == b for a, b in zip(mine, theirs, strict=True))
+
+
+@contextmanager
+def open_parquet(path: str, *, at_once: bool = False) -> Iterator[tuple[Any, FileMark]]:
+    """Open a file, here or at an address that fsspec knows ("s3://...").
+
+    Parameters
+    ----------
+    at_once : bool
+        Whether all of it is wanted in memory: from elsewhere it is then fetched in few requests.
+    """
+    import pyarrow.parquet as pq
+
+    if "://" not in path:
+        # With pre_buffer, on by default, all that is asked for would be in memory in the end.
+        options: dict[str, Any] = {"buffer_size": BUFFER_BYTES, "pre_buffer": False}
+        with Path(path).open("rb") as stream, pq.ParquetFile(path, **options) as file:
+            status = os.fstat(stream.fileno())
+            yield file, FileMark(_fingerprint(stream), time=str(status.st_mtime_ns))
+        return
+    from fsspec.core import url_to_fs
+
+    system, place = url_to_fs(path)
+    system.invalidate_cache(place)
+    options = {"pre_buffer": at_once, "buffer_size": 0 if at_once else REMOTE_BUFFER_BYTES}
+    # Columns are read in turns, which a cache that reads ahead does not foresee.
+    with (
+        system.open(place, "rb", cache_type="none") as stream,
+        pq.ParquetFile(stream, **options) as file,
+    ):
+        yield file, _remote_mark(system.info(place), stream)
+
+
+def _remote_mark(info: dict[str, Any], stream: Any) -> FileMark:
+    version = next((str(info[name]) for name in VERSIONS if info.get(name)), "")
+    if version.startswith("W/"):  # "weak": may differ where bytes do not
+        version = ""
+    # Listings and files may give times to different digits; a version needs no time.
+    time = "" if version else next((str(info[name]) for name in TIMES if info.get(name)), "")
+    return FileMark(_fingerprint(stream), version, time)
+
+
+def _fingerprint(stream: Any) -> str:
+    """Return the size of a file and a checksum of its footer."""
+    stream.seek(0, os.SEEK_END)
+    size = stream.tell()
+    stream.seek(size - TAIL)
+    length = int.from_bytes(stream.read(TAIL)[:4], "little")
+    stream.seek(max(0, size - TAIL - length))
+    return f"{size} {hashlib.sha256(stream.read(length)).hexdigest()}"
+
+
+def what_failed(error: BaseException) -> str:
+    """Say in a few words why a file cannot be read."""
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file"
+    return (str(error).strip().partition("\n")[0] or type(error).__name__).rstrip(".")
 
 
 @dataclass(frozen=True)
@@ -44,7 +149,7 @@ class Span:
     output : str
         What a file of as many rows is called that is written beside it.
     mark : FileMark
-        What tells the file from what it may be changed to.
+        What the file is recognised by.
     """
 
     path: str
@@ -100,25 +205,6 @@ class Span:
             )
 
 
-@dataclass(frozen=True, eq=False)
-class LabelledBatch:
-    """Consecutive rows of a file, those that cannot be used included.
-
-    Attributes
-    ----------
-    rows : RawRows
-        Those that can be used.
-    kept : ndarray of bool
-        Which those are, among all.
-    keys : pyarrow array or None
-        What is in the column that names them all.
-    """
-
-    rows: RawRows
-    kept: Bools
-    keys: Any = None
-
-
 @dataclass(frozen=True)
 class ParquetReader:
     """Reads a part of a table: spans of files, one after the other.
@@ -170,22 +256,22 @@ class ParquetReader:
             ):
                 done = 0
                 while done < batch.num_rows:
-                    if not piece.room:
+                    if not piece.free:
                         yield piece.rows()
                         piece = _Piece(self, size)
-                    some = batch.slice(done, piece.room)
+                    some = batch.slice(done, piece.free)
                     piece.add(some, span)
                     done += some.num_rows
         yield piece.rows()
 
-    def labelled(self, span: Span, batch_rows: int) -> Iterator[LabelledBatch]:
-        """Read one of the spans, telling the rows that cannot be used."""
+    def labelled(self, span: Span, batch_rows: int) -> Iterator[tuple[RawRows, Bools, Any]]:
+        """Read one of the spans: rows that can be used, which of all they are, and all keys."""
         columns = self._columns if self.key is None else [*self._columns, self.key]
         for batch in span.batches(list(dict.fromkeys(columns)), batch_rows):
             piece = _Piece(self, batch.num_rows)
             kept = piece.add(batch, span)
             keys = None if self.key is None else batch.column(self.key)
-            yield LabelledBatch(piece.rows(), kept, keys)
+            yield piece.rows(), kept, keys
 
     def key_kind(self) -> Any:
         """Return the type of the keys; without a column of keys, that of row numbers."""
@@ -216,45 +302,39 @@ class _Piece:
         self.X = np.empty((size, len(reader.features)), dtype=reader.number)
         self.y = None if reader.target is None else np.empty(size)
         self.weights = None if reader.weights is None else np.empty(size)
+        # Where the numbers of each column go.
+        self._places = {name: self.X[:, j] for j, name in enumerate(reader.features)}
+        for name, place in ((reader.target, self.y), (reader.weights, self.weights)):
+            if name is not None and place is not None:
+                self._places[name] = place
 
     @property
-    def room(self) -> int:
+    def free(self) -> int:
         """Rows that can still be added."""
         return len(self.X) - self._filled
 
     def add(self, batch: Any, span: Span) -> Bools:
-        """Add the rows that can be used; say which of the batch those are."""
+        """Add the rows that can be used; return which of the batch those are."""
         reader = self._reader
         kept = np.ones(batch.num_rows, dtype=np.bool_)
-        pairs: list[tuple[NDArray[Any], NDArray[Any]]] = []
-        places: list[tuple[str | None, NDArray[Any] | None]] = [
-            *((name, self.X[:, j]) for j, name in enumerate(reader.features)),
-            (reader.target, self.y),
-            (reader.weights, self.weights),
-        ]
-        for name, place in places:
-            if name is None or place is None:
-                continue
-            values = _numbers(batch.column(name))
-            pairs.append((values, place))
-            if place is self.y and reader.blank_target:
+        columns = {name: _numbers(batch.column(name)) for name in self._places}
+        for name, values in columns.items():
+            if name == reader.target and reader.blank_target:
                 continue
             there = np.isfinite(values)
-            if not there.all():
-                self._refuse(name, span)
-                kept &= there
+            if there.all():
+                continue
+            if reader.missing == "error":
+                raise DataError(
+                    f"column {name!r} has a missing or infinite value in {span}. Fill such values "
+                    "in, leave the column out, or have such rows dropped."
+                )
+            kept &= there
         first, whole = self._filled, bool(kept.all())
         self._filled += batch.num_rows if whole else int(np.count_nonzero(kept))
-        for values, place in pairs:
-            place[first : self._filled] = values if whole else values[kept]
+        for name, values in columns.items():
+            self._places[name][first : self._filled] = values if whole else values[kept]
         return kept
-
-    def _refuse(self, name: str, span: Span) -> None:
-        if self._reader.missing == "error":
-            raise DataError(
-                f"column {name!r} has a missing or infinite value in {span}. Fill such values in, "
-                "leave the column out, or have such rows dropped."
-            )
 
     def rows(self) -> RawRows:
         """Return what was added."""

@@ -1,4 +1,7 @@
-"""Tables: from files and databases to arrays, and back.
+"""Tables: from files and databases to arrays, and labelled rows back to files.
+
+Here are the formats, the choice and encoding of columns, tables in Parquet that are opened to be
+read in parts, and what is written. Reading their rows part by part is the work of ``engines``.
 
 >>> from regimix import tables
 >>> data = tables.read("rows.csv", target="price")            # doctest: +SKIP
@@ -7,16 +10,15 @@
 >>> tables.write_labels("labels.csv", data, fit.mixture_)     # doctest: +SKIP
 >>> new = tables.read_like("new.csv", data.recipe)            # doctest: +SKIP
 
-What a source may be, what happens to each kind of column and what is written are told in
-``docs/files.rst``. Needs the extra ``cli``; PostgreSQL needs ``sql``.
+``docs/files.rst`` describes what a source may be, what happens to each kind of column and what is
+written. Needs the extra ``cli``; PostgreSQL needs ``sql``.
 """
 
-from regimix.tables.data import DataSet
-from regimix.tables.labelled import WrittenFile, write_label_parts
+from regimix.tables.parquet import ParquetTable, scan_like, scan_parquet
 from regimix.tables.read import from_frame, read, read_like
-from regimix.tables.recipe import Column, Recipe
-from regimix.tables.scan import ParquetTable, scan_like, scan_parquet
+from regimix.tables.recipe import Column, DataSet, Recipe
 from regimix.tables.write import label_columns, write_labels, write_table
+from regimix.tables.write_parts import WrittenFile, write_label_parts
 
 __all__ = [
     "Column",

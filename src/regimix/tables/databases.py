@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 import polars as pl
 
-from regimix.errors import DataError
-from regimix.tables.extra import need_psycopg
+from regimix.errors import DataError, MissingExtraError
 from regimix.tables.files import Loaded
 
 __all__ = ["is_address", "load_query"]
@@ -74,7 +74,7 @@ def load_query(address: str, query: str | None, password_variable: str | None = 
 
 
 def _frame(result: _Result) -> pl.DataFrame:
-    twice = [name for i, name in enumerate(result.names) if name in result.names[:i]]
+    twice = [name for name, count in Counter(result.names).items() if count > 1]
     if twice:
         raise DataError(
             f"the query returns more than one column named {twice[0]!r}; give each its own name "
@@ -135,9 +135,12 @@ def _ask_sqlite(rest: str, query: str) -> tuple[str, _Result]:
 
 
 def _ask_postgresql(rest: str, query: str, variable: str | None) -> tuple[str, _Result]:
-    need_psycopg()
-    import psycopg
-
+    try:
+        import psycopg
+    except ImportError as error:
+        raise MissingExtraError(
+            "PostgreSQL databases need psycopg, which is not installed: pip install 'regimix[sql]'"
+        ) from error
     address, secrets = _without_secrets(rest)
     source = f"the database {address}"
     if variable is not None:

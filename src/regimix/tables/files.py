@@ -1,25 +1,48 @@
-"""Tables in files: which format, one frame."""
+"""Tables in files, as one frame: CSV, TSV, JSON lines, Parquet and Arrow."""
 
 from __future__ import annotations
 
+import codecs
+import csv
+import gzip
 import io
+import re
 import sys
-from collections.abc import Callable
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
 from regimix.errors import DataError, ParameterError
-from regimix.tables.extra import refusing
-from regimix.tables.paths import FORMATS, find_paths, told_by_name
-from regimix.tables.text import GZIP, Text, beginning, read_csv, read_json_lines
+from regimix.tables.paths import FORMATS, find_paths, format_of_name
 
 __all__ = ["Loaded", "load_file"]
 
 # How files begin, where that is certain.
 MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow"}
-STANDARD_INPUT = "-"
+GZIP = b"\x1f\x8b"
+ZIP = b"PK\x03\x04"
+# The first member of a model file, whose name follows a header of 30 bytes.
+MANIFEST_WITHIN = 64
+# Signs below the blank that text does not use, and the share of them that makes bytes binary.
+CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b"))
+CONTROL_SHARE = 0.02
+# Cells that stand for "not known", in any column; blank cells do so anyway.
+MISSING = ["NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A"]
+SEPARATORS = ",;\t|"
+# So much of a file shows its separator and decimal mark; a header of 50,000 columns fits.
+HEAD_BYTES = 1 << 20
+# The types of columns are guessed from so many rows; if a later row disagrees, from all of them,
+# which takes about four times as long.
+GUESS_ROWS = 10_000
+UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+DECIMAL_COMMA = re.compile(r"(?:^|;)\s*[-+]?\d+,\d+\s*(?=;|$)", re.MULTILINE)
+DECIMAL_POINT = re.compile(r"(?:^|;)\s*[-+]?\d*\.\d+\s*(?=;|$)", re.MULTILINE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +71,13 @@ def load_file(
         raise ParameterError(
             f"file_format must be one of {', '.join(FORMATS)}; got {file_format!r}."
         )
-    if str(source) == STANDARD_INPUT:
-        return _read_bytes("standard input", sys.stdin.buffer.read(), file_format, encoding)
+    if str(source) == "-":
+        return _read("standard input", sys.stdin.buffer.read(), file_format, encoding)
     paths = find_paths(Path(source), file_format)
-    parts = [_read_path(path, file_format, encoding) for path in paths]
+    parts = [_read(str(path), path, file_format, encoding) for path in paths]
     if len(parts) == 1:
         return parts[0]
-    with refusing(str(source), "one table"):
+    with _refusing(str(source), "one table"):
         frame = pl.concat([part.frame for part in parts], how="vertical_relaxed")
     return Loaded(frame, str(source), tuple(dict.fromkeys(n for part in parts for n in part.notes)))
 
@@ -62,47 +85,30 @@ def load_file(
 # --- one file -------------------------------------------------------------------------------------
 
 
-def _read_path(path: Path, file_format: str | None, encoding: str) -> Loaded:
+def _read(name: str, body: bytes | Path, file_format: str | None, encoding: str) -> Loaded:
+    """Read a file, or what came from elsewhere; without a format its name or content decides."""
     try:
-        start = beginning(path)
+        start = _beginning(body)
     except OSError as error:
-        raise DataError(f"{str(path)!r} cannot be opened: {error.strerror}.") from error
+        raise DataError(f"{name!r} cannot be opened: {error.strerror}.") from error
     if not start:
-        raise DataError(f"{str(path)!r} is empty; pass a file with a header and rows.")
-    chosen = file_format or told_by_name(path) or _told_by_content(start)
-    if chosen is None:
-        # Text, compressed or not: its first character tells more.
-        return _read_bytes(str(path), path.read_bytes(), None, encoding)
-    return _parse(str(path), path, chosen, encoding)
-
-
-def _read_bytes(name: str, data: bytes, file_format: str | None, encoding: str) -> Loaded:
-    if not data:
-        raise DataError(f"{name} is empty; pass a header and rows.")
-    chosen = file_format or _told_by_content(data[:8])
-    if chosen is None:
-        text = Text.of(name, data, encoding)
-        chosen = "jsonl" if text.head.startswith("{") else "csv"
-    return _parse(name, data, chosen, encoding)
-
-
-def _told_by_content(start: bytes) -> str | None:
-    return next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), None)
-
-
-def _parse(name: str, body: bytes | Path, file_format: str, encoding: str) -> Loaded:
+        raise DataError(f"{name} is empty; pass a file with a header and rows.")
+    if file_format is None and isinstance(body, Path):
+        file_format = format_of_name(body)
+    if file_format is None:
+        file_format = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), None)
     if file_format in BINARY:
-        if beginning(body).startswith(GZIP):
+        if start.startswith(GZIP):
             raise DataError(
                 f"{name} is compressed with gzip; {file_format} files are compressed inside. "
                 "Unpack it first."
             )
-        with refusing(name, file_format):
+        with _refusing(name, file_format):
             return Loaded(BINARY[file_format](body), name)
-    text = Text.of(name, body, encoding)
-    if file_format == "jsonl":
-        return Loaded(read_json_lines(text), name)
-    frame, notes = read_csv(text, "\t" if file_format == "tsv" else None)
+    text = _Text.of(name, body, encoding)
+    if file_format == "jsonl" or (file_format is None and text.head.startswith("{")):
+        return Loaded(_read_json_lines(text), name)
+    frame, notes = _read_csv(text, "\t" if file_format == "tsv" else None)
     return Loaded(frame, name, tuple(notes))
 
 
@@ -124,3 +130,239 @@ BINARY: dict[str, Callable[[bytes | Path], pl.DataFrame]] = {
     "parquet": _read_parquet,
     "arrow": _read_arrow,
 }
+
+
+@contextmanager
+def _refusing(source: str, kind: str) -> Iterator[None]:
+    """Turn what a parser has to say about damaged data into a sentence."""
+    # polars panics on some damaged files; a panic is no Exception there.
+    damage = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
+    try:
+        yield
+    except damage as error:
+        reason = str(error).strip().partition("\n")[0].rstrip(".")
+        raise DataError(
+            f"{source} cannot be read as {kind}: {reason}. Check that the file is whole and what "
+            "its name says."
+        ) from error
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A text in UTF-8: where it is, and how it begins.
+
+    Attributes
+    ----------
+    name : str
+        What messages call it.
+    body : bytes or Path
+        A file that needs no change stays on disk: polars maps it into memory.
+    head : str
+        At most the first ``HEAD_BYTES``, whole lines.
+    """
+
+    name: str
+    body: bytes | Path
+    head: str
+
+    @classmethod
+    def of(cls, name: str, body: bytes | Path, encoding: str = "utf-8") -> _Text:
+        """Unpack, decode and look at the beginning."""
+        try:
+            is_utf8 = codecs.lookup(encoding).name == "utf-8"
+        except LookupError as error:
+            raise ParameterError(
+                f"encoding must be one that Python knows, such as 'utf-8' or 'latin-1'; got "
+                f"{encoding!r}."
+            ) from error
+        start = _beginning(body)
+        if start.startswith(GZIP):
+            body = _unpacked(name, body)
+            start = body[:HEAD_BYTES]
+        _refuse_archive(name, start)
+        if start.startswith(UTF16):
+            encoding, is_utf8 = "utf-16", False
+        if start.startswith(codecs.BOM_UTF8) or not is_utf8:
+            body = _recoded(name, _whole(body), encoding)
+            start = body[:HEAD_BYTES]
+        if not start.strip():
+            raise DataError(f"{name} is empty; pass a file with a header and rows.")
+        return cls(name, body, _head(name, start))
+
+    def lines(self) -> io.TextIOWrapper:
+        """Open it from the start, as csv likes it."""
+        source = self.body.open("rb") if isinstance(self.body, Path) else io.BytesIO(self.body)
+        return io.TextIOWrapper(source, "utf-8", newline="")
+
+
+def _read_csv(text: _Text, separator: str | None = None) -> tuple[pl.DataFrame, list[str]]:
+    """Read separated values; return the frame and notes."""
+    notes = []
+    separator = separator or _separator(text.head)
+    names = [name.strip() for name in _first_row(text.head, separator)]
+    header = not names or not all(map(_is_number, names))
+    twice = [name for name, count in Counter(names).items() if name and count > 1]
+    if header and twice:
+        raise DataError(
+            f"{text.name} has more than one column named {twice[0]!r}; rename or drop all but one."
+        )
+    if not header:
+        names = [f"column_{i + 1}" for i in range(len(names))]
+        notes.append(
+            f"The first line of {text.name} holds only numbers: it is read as a row, and the "
+            "columns are called column_1, column_2, ..."
+        )
+    commas = separator == ";" and DECIMAL_COMMA.search(text.head) is not None
+    commas = commas and not DECIMAL_POINT.search(text.head)
+    if commas:
+        notes.append(f"Numbers in {text.name} have a decimal comma.")
+    parse = partial(
+        pl.read_csv,
+        separator=separator,
+        has_header=header,
+        decimal_comma=commas,
+        null_values=MISSING,
+        try_parse_dates=True,
+        glob=False,
+    )
+    frame = _guessing(text, "separated values (CSV)", parse, separator)
+    if len(names) == frame.width:
+        frame.columns = names
+    return frame, notes
+
+
+def _read_json_lines(text: _Text) -> pl.DataFrame:
+    """Read one JSON object a line."""
+    return _guessing(text, "JSON lines (one object a line)", pl.read_ndjson)
+
+
+def _guessing(
+    text: _Text,
+    kind: str,
+    parse: Callable[..., pl.DataFrame],
+    separator: str = "",
+) -> pl.DataFrame:
+    """Parse with types guessed from the first rows, or else from all of them."""
+    try:
+        return parse(text.body, infer_schema_length=GUESS_ROWS)
+    except (pl.exceptions.PolarsError, UnicodeDecodeError):
+        # Refuses bytes that are not UTF-8, and says where they are.
+        _recoded(text.name, _whole(text.body), "utf-8")
+    if separator:
+        _refuse_ragged(text, separator)
+    with _refusing(text.name, kind):
+        return parse(text.body, infer_schema_length=None)
+
+
+# --- bytes to UTF-8 -------------------------------------------------------------------------------
+
+
+def _beginning(body: bytes | Path) -> bytes:
+    """Return the first bytes of a file or text."""
+    if isinstance(body, bytes):
+        return body[:HEAD_BYTES]
+    with body.open("rb") as file:
+        return file.read(HEAD_BYTES)
+
+
+def _whole(body: bytes | Path) -> bytes:
+    return body if isinstance(body, bytes) else body.read_bytes()
+
+
+def _unpacked(name: str, body: bytes | Path) -> bytes:
+    try:
+        return gzip.decompress(_whole(body))
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(
+            f"{name} is compressed with gzip, but damaged or cut off ({error}); fetch it again."
+        ) from error
+
+
+def _recoded(name: str, data: bytes, encoding: str) -> bytes:
+    """Turn an encoding into UTF-8 without a byte order mark."""
+    try:
+        return data.decode(encoding).removeprefix("\ufeff").encode()
+    except UnicodeDecodeError as error:
+        if _is_binary(data[:HEAD_BYTES]):
+            raise DataError(
+                f"{name} holds binary data, not text. Tables are CSV, TSV, JSON lines, Parquet or "
+                "Arrow; save it as one of these, and let its name end accordingly."
+            ) from error
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"{name} is not {encoding}: line {line} holds the byte {data[error.start]:#04x}. Save "
+            "it as UTF-8, or say how it was saved with encoding: 'latin-1' (or 'cp1252') is common."
+        ) from error
+
+
+def _refuse_archive(name: str, start: bytes) -> None:
+    """Refuse models and spreadsheets, whatever they are called: both are ZIP archives."""
+    if not start.startswith(ZIP):
+        return
+    if b"manifest.json" in start[:MANIFEST_WITHIN]:
+        raise DataError(
+            f"{name} is a model that regimix has written, not a table; pass the file that holds "
+            "the rows."
+        )
+    raise DataError(
+        f"{name} is a ZIP archive or a spreadsheet, not a table in text; unpack it, or save the "
+        "sheet as CSV."
+    )
+
+
+def _is_binary(start: bytes) -> bool:
+    """Whether bytes are full of signs that no text has."""
+    return len(start) - len(start.translate(None, CONTROL)) > CONTROL_SHARE * len(start)
+
+
+def _head(name: str, start: bytes) -> str:
+    """Decode the first lines; the last one may have been cut."""
+    cut = len(start) == HEAD_BYTES
+    start = start.lstrip(b"\r\n")
+    if cut and b"\n" not in start:
+        return start.decode("utf-8", "ignore")
+    whole = start[: start.rfind(b"\n") + 1] if cut else start
+    return _recoded(name, whole, "utf-8").decode()
+
+
+# --- what a table in text looks like --------------------------------------------------------------
+
+
+def _separator(head: str) -> str:
+    """Choose the separator that cuts the first line into most cells."""
+    return max(SEPARATORS, key=lambda mark: len(_first_row(head, mark)))
+
+
+def _first_row(head: str, separator: str) -> list[str]:
+    try:
+        return next(csv.reader(io.StringIO(head, newline=""), delimiter=separator))
+    except csv.Error:
+        return []  # a cell that is too long to be one
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_ragged(text: _Text, separator: str) -> None:
+    """Find the first row with more cells than the header, and say which."""
+    with text.lines() as lines:
+        reader = csv.reader(lines, delimiter=separator)
+        try:
+            width = len(next(reader))
+            for row in reader:
+                if len(row) > width:
+                    raise DataError(
+                        f"{text.name} has {width} columns, but {len(row)} cells in line "
+                        f"{reader.line_num}; put text that holds {separator!r} in quotes, or "
+                        "repair the line."
+                    )
+        except csv.Error:
+            return  # the parser itself says better what is wrong

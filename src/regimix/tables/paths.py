@@ -1,49 +1,60 @@
-"""Which files a table is made of, and what their names say."""
+"""Which files a table is made of: names, folders, patterns, and addresses that fsspec knows."""
 
 from __future__ import annotations
 
 import difflib
+import posixpath
 import re
 from collections.abc import Iterable
 from pathlib import Path, PurePath
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from regimix.errors import DataError
+from regimix.errors import DataError, MissingExtraError
 
-__all__ = ["FORMATS", "find_paths", "is_table_file", "ordered", "told_by_name"]
+__all__ = [
+    "FORMATS",
+    "cannot_reach",
+    "canonical",
+    "find_paths",
+    "format_of_name",
+    "is_address",
+    "is_table_file",
+    "is_within",
+    "ordered",
+    "reach",
+]
 
 T = TypeVar("T")
 
-# What each ending of a name says about a file.
+# The formats of tables, and the endings of their names.
 ENDINGS = {
-    ".csv": "csv",
-    ".txt": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".arrows": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
+    "csv": (".csv", ".txt"),
+    "tsv": (".tsv", ".tab"),
+    "parquet": (".parquet", ".pq"),
+    "arrow": (".arrow", ".arrows", ".feather", ".ipc"),
+    "jsonl": (".jsonl", ".ndjson"),
 }
-FORMATS = ("csv", "tsv", "parquet", "arrow", "jsonl")
+FORMATS = tuple(ENDINGS)
+# What has to be installed for which addresses.
+PACKAGES = {
+    "s3fs": ("s3", "s3a"),
+    "gcsfs": ("gs", "gcs"),
+    "adlfs": ("az", "abfs"),
+    "aiohttp requests": ("http", "https"),
+    "paramiko": ("sftp", "ssh"),
+}
 
 
-def told_by_name(path: PurePath) -> str | None:
-    """Tell the format from the name, compressed or not."""
-    endings = [ending.lower() for ending in path.suffixes]
-    if endings and endings[-1] == ".gz":
-        endings.pop()
-    return ENDINGS.get(endings[-1]) if endings else None
+def format_of_name(path: PurePath) -> str | None:
+    """Return the format that the name of a file stands for, compressed or not."""
+    ending = PurePath(path.name.lower().removesuffix(".gz")).suffix
+    return next((name for name, endings in ENDINGS.items() if ending in endings), None)
 
 
 def is_table_file(path: PurePath, file_format: str = "parquet") -> bool:
     """Whether a file in a folder is part of the table that the folder is."""
     # Spark and others leave marks and temporary files beside the data.
-    return told_by_name(path) == file_format and not path.name.startswith(("_", "."))
+    return format_of_name(path) == file_format and not path.name.startswith(("_", "."))
 
 
 def find_paths(path: Path, file_format: str | None = None) -> list[Path]:
@@ -94,3 +105,57 @@ def _did_you_mean(path: Path) -> str:
     names = [entry.name for entry in path.parent.iterdir()]
     close = difflib.get_close_matches(path.name, names, n=3)
     return f" Did you mean {' or '.join(map(repr, close))}?" if close else " Check the path."
+
+
+# --- addresses ------------------------------------------------------------------------------------
+
+
+def is_address(place: str) -> bool:
+    """Whether a place is named by an address, not by a path."""
+    return "://" in place
+
+
+def reach(address: str) -> tuple[Any, str]:
+    """Return the file system of an address, and what the place is called there."""
+    try:
+        from fsspec.core import url_to_fs
+
+        system, place = url_to_fs(address)
+    except ImportError as error:
+        scheme = address.partition("://")[0].rpartition("::")[2].lower()
+        package = next((name for name, schemes in PACKAGES.items() if scheme in schemes), None)
+        package = "'regimix[dask]'" if error.name == "fsspec" else package
+        advice = f"pip install {package}" if package else str(error).rstrip(".")
+        raise MissingExtraError(
+            f"{address!r} cannot be reached: a package that knows such addresses is not installed: "
+            f"{advice}"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise cannot_reach(address, error) from error
+    return system, place
+
+
+def cannot_reach(address: str, error: BaseException) -> DataError:
+    """Say that an address leads nowhere."""
+    reason = (str(error).strip().partition("\n")[0] or type(error).__name__).rstrip(".")
+    return DataError(f"{address!r} cannot be looked at: {reason}. Check the address.")
+
+
+def canonical(place: str) -> str:
+    """Return the one name of a file or folder, however it is written.
+
+    What is on this machine has a path without links; anything else an address.
+    """
+    if is_address(place):
+        system, inside = reach(place)
+        scheme, _, inside = str(system.unstrip_protocol(inside)).partition("://")
+        if scheme not in ("file", "local"):
+            # Only for comparisons: where ".." is part of a name, too much is the same, never less.
+            return f"{scheme}://{posixpath.normpath('/' + inside.strip('/'))}"
+        place = inside
+    return Path(place).resolve().as_posix()
+
+
+def is_within(inner: str, outer: str) -> bool:
+    """Whether a canonical place is another one, or is below it."""
+    return inner == outer or inner.startswith(outer.rstrip("/") + "/")

@@ -1,16 +1,13 @@
-"""The doors: read a table for a fit, read another one the same way."""
+"""Reading a table for a fit, and another one the same way."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from regimix.errors import ParameterError
-from regimix.tables.data import DataSet
-from regimix.tables.extra import need_polars
-from regimix.tables.recipe import Recipe
+from regimix.tables.recipe import DataSet, Recipe, Roles, need_polars
 
 if TYPE_CHECKING:
     import polars as pl
@@ -61,7 +58,7 @@ def read(
     password_variable : str, optional
         Environment variable that holds the password of a database; default: PGPASSWORD.
     file_format : {"csv", "tsv", "parquet", "arrow", "jsonl"}, optional
-        Default: told by the name, or else by the content.
+        Default: that of the name, or else of the content.
     encoding : str
         Of text files.
 
@@ -72,8 +69,8 @@ def read(
     MissingExtraError
         polars or psycopg is not installed.
     """
+    roles = Roles.of(target, features, drop, weights, key)
     loaded = _load(source, query, password_variable, file_format, encoding)
-    roles = (target, features, drop, weights, key)
     return _chosen(loaded, roles, missing=missing, rows=rows, seed=seed)
 
 
@@ -109,16 +106,10 @@ def read_like(
         Whether a level that the recipe does not know is all zeros, with a note, or refused.
     """
     loaded = _load(source, query, password_variable, file_format, encoding)
-    from regimix.tables.arrays import Terms, to_dataset
-    from regimix.tables.roles import locate
+    from regimix.tables.encode import Terms, to_dataset
 
-    names = loaded.frame.columns
-    if key is not None:
-        locate(names, key, loaded.source, "the key")
-    elif recipe.key in names:
-        key = recipe.key
     terms = Terms(missing=missing, unknown=unknown, target=target, rows=rows, seed=seed)
-    return to_dataset(loaded, replace(recipe, key=key), terms, [])
+    return to_dataset(loaded, recipe.with_key(key, loaded.frame.columns, loaded.source), terms, [])
 
 
 def from_frame(
@@ -141,9 +132,8 @@ def from_frame(
 
     if not isinstance(frame, pl.DataFrame):
         frame = pl.from_pandas(frame) if hasattr(frame, "iloc") else pl.DataFrame(frame)
-    loaded = Loaded(frame, "the frame")
-    roles = (target, features, drop, weights, key)
-    return _chosen(loaded, roles, missing=missing, rows=rows, seed=seed)
+    roles = Roles.of(target, features, drop, weights, key)
+    return _chosen(Loaded(frame, "the frame"), roles, missing=missing, rows=rows, seed=seed)
 
 
 def _load(
@@ -168,16 +158,9 @@ def _load(
     return load_file(source, file_format, encoding)
 
 
-def _chosen(loaded: Loaded, roles: tuple[Any, ...], **terms: Any) -> DataSet:
+def _chosen(loaded: Loaded, roles: Roles, **terms: Any) -> DataSet:
     """Choose a recipe for a frame, and apply it."""
-    from regimix.tables.arrays import Terms, to_dataset
-    from regimix.tables.choose import choose
-    from regimix.tables.roles import Roles
+    from regimix.tables.encode import Terms, choose, to_dataset
 
-    target, features, drop, weights, key = roles
-    for name, value in (("features", features), ("drop", drop)):
-        if isinstance(value, str):
-            raise ParameterError(f"{name} must be a list of column names; got {value!r}.")
-    listed = None if features is None else tuple(features)
-    recipe, notes = choose(loaded, Roles(target, listed, tuple(drop), weights, key))
+    recipe, notes = choose(loaded, roles)
     return to_dataset(loaded, recipe, Terms(**terms), notes)

@@ -1,16 +1,32 @@
-"""Recipe: how the columns of a table become numbers, as plain data that a model file can hold."""
+"""Which columns of a table are used for what, how they become numbers, and those numbers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+import difflib
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from regimix.errors import DataError
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Column", "Kind", "Recipe"]
+from regimix.errors import DataError, DataKindError, MissingExtraError, ParameterError
 
-# What a column is read as: a number, 0/1, days since 1970-01-01, or one 0/1 column for each level
-# but the first.
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = [
+    "Column",
+    "DataSet",
+    "Recipe",
+    "Roles",
+    "check_column",
+    "choose_recipe",
+    "need_polars",
+]
+
+Floats = NDArray[np.float64]
 Kind = Literal["number", "flag", "date", "levels"]
 
 
@@ -39,10 +55,28 @@ class Column:
             return (self.name,)
         return tuple(f"{self.name}={level}" for level in self.levels[1:])
 
+    @property
+    def note(self) -> str:
+        """What becomes of it, unless it is a number."""
+        if self.kind == "number":
+            return ""
+        if self.kind == "flag":
+            return f"Column {self.name!r} is 1 where true, 0 where false."
+        if self.kind == "date":
+            return f"Column {self.name!r} is read as days since 1970-01-01."
+        first, *others = self.levels
+        # As repr shows them: a terminal obeys some characters, which a name may hold.
+        made = ", ".join(repr(name)[1:-1] for name in self.feature_names)
+        many = len(others) > 1
+        return (
+            f"Column {self.name!r} is text of {len(self.levels)} values: it becomes {len(others)} "
+            f"column{'s' * many} of 0 and 1 ({made}); {first!r} is 0 in {'all' if many else 'it'}."
+        )
+
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the columns of a table become numbers; the same for every table that a model meets.
+    """How the columns of a table become numbers, as plain data that a model file can hold.
 
     Attributes
     ----------
@@ -63,18 +97,22 @@ class Recipe:
         """Names of all features."""
         return tuple(name for column in self.columns for name in column.feature_names)
 
+    def with_key(self, key: str | None, names: Collection[str], source: str) -> Recipe:
+        """Take another key column if one is given, and none that the table does not have."""
+        if key is not None:
+            check_column(names, key, source, "the key")
+        elif self.key in names:
+            key = self.key
+        return replace(self, key=key)
+
     def to_json(self) -> dict[str, Any]:
         """Return it as dictionaries, lists and strings."""
         columns = [
             {"name": column.name, "kind": column.kind, "levels": list(column.levels)}
             for column in self.columns
         ]
-        return {
-            "target": self.target,
-            "columns": columns,
-            "weights": self.weights,
-            "key": self.key,
-        }
+        others = {"weights": self.weights, "key": self.key}
+        return {"target": self.target, "columns": columns, **others}
 
     @classmethod
     def from_json(cls, plain: Any) -> Recipe:
@@ -104,3 +142,192 @@ def _read_column(plain: Any) -> Column:
     if (kind == "levels") != (len(levels) > 1) or len(set(levels)) < len(levels):
         raise TypeError(f"column {name!r} with {len(levels)} levels")
     return Column(name, kind, levels)
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which columns a user wants for what; None: whatever is left and can be used."""
+
+    target: str
+    features: tuple[str, ...] | None = None
+    drop: tuple[str, ...] = ()
+    weights: str | None = None
+    key: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        target: str,
+        features: Sequence[str] | None,
+        drop: Sequence[str],
+        weights: str | None,
+        key: str | None,
+    ) -> Roles:
+        """Take what a user asked for; a single text is no list of names."""
+        for name, value in (("features", features), ("drop", drop)):
+            if isinstance(value, str):
+                raise ParameterError(f"{name} must be a list of column names; got {value!r}.")
+        listed = None if features is None else tuple(features)
+        return cls(target, listed, tuple(drop), weights, key)
+
+    def check(self, names: Collection[str], source: str) -> None:
+        """Refuse names that are not there, and columns with two roles."""
+        for name, role in self._named():
+            check_column(names, name, source, role)
+        others = [name for name in (self.target, self.weights) if name is not None]
+        for name in self.features or ():
+            if name in others:
+                raise DataError(
+                    f"column {name!r} cannot be a feature: it is the target or the weights. Leave "
+                    "it out of features."
+                )
+            if name in self.drop:
+                raise DataError(f"column {name!r} is in features and in drop; leave it in one.")
+        if self.target in (self.weights, self.key, *self.drop):
+            raise DataError(
+                f"column {self.target!r} is the target; it cannot be the weights, the key or "
+                "dropped."
+            )
+
+    def candidates(self, names: Sequence[str]) -> list[str]:
+        """Return the columns that may become features, in order."""
+        if self.features is not None:
+            return list(dict.fromkeys(self.features))
+        taken = {self.target, self.weights, self.key, *self.drop}
+        return [name for name in names if name not in taken]
+
+    def _named(self) -> list[tuple[str, str]]:
+        pairs = [(self.target, "the target")]
+        pairs += [(name, "a feature") for name in self.features or ()]
+        pairs += [(name, "to drop") for name in self.drop]
+        pairs += [(name, "the weights") for name in (self.weights,) if name is not None]
+        return pairs + [(name, "the key") for name in (self.key,) if name is not None]
+
+
+def check_column(names: Collection[str], wanted: str, source: str, role: str) -> None:
+    """Refuse the name of a column that is not there; say which ones are close."""
+    if wanted in names:
+        return
+    lower = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(wanted.lower(), lower, n=3, cutoff=0.5)
+    if close:
+        advice = f"Did you mean {' or '.join(repr(lower[name]) for name in close)}?"
+    else:
+        shown = ", ".join(map(repr, list(names)[:8])) + (", ..." if len(names) > 8 else "")
+        advice = f"Its columns are {shown}."
+    raise DataError(f"{source} has no column {wanted!r} ({role}). {advice}")
+
+
+def choose_recipe(
+    roles: Roles,
+    names: Sequence[str],
+    classify: Callable[[str], tuple[Column | None, str]],
+    source: str,
+    usable: str,
+) -> tuple[Recipe, list[str]]:
+    """Decide what each column of a table becomes; return it with notes on what is not plain.
+
+    Parameters
+    ----------
+    classify : callable
+        Returns what a column becomes, or None and why it cannot be a feature.
+    usable : str
+        What can be used, as a message lists it.
+    """
+    columns: list[Column] = []
+    reasons: dict[str, str] = {}
+    for name in roles.candidates(names):
+        column, reason = classify(name)
+        if column is not None:
+            columns.append(column)
+        elif roles.features is not None:
+            raise DataKindError(f"column {name!r} cannot be a feature: it {reason}.")
+        else:
+            reasons[name] = reason
+    if not columns:
+        raise DataError(
+            f"{source} has no column besides {roles.target!r} that can be a feature"
+            f"{''.join(f'; {name!r} {reason}' for name, reason in list(reasons.items())[:4])}. "
+            f"{usable} can be used."
+        )
+    notes = [column.note for column in columns if column.note]
+    notes += [f"Column {name!r} is left out: it {reason}." for name, reason in reasons.items()]
+    return Recipe(roles.target, tuple(columns), roles.weights, roles.key), notes
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """Numbers of a table, and how they came about.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, d), float64, C-contiguous
+    y : ndarray of shape (n,) or None
+        None: the table has no target, and none was needed. Where none was needed but the column
+        is there, rows without a value are not finite.
+    weights : ndarray of shape (n,) or None
+    keys : ndarray of shape (n,), int64 or object (str)
+        What finds a row again: the values of the key column, or else the number of the row in what
+        was read, from 1, the header not counted.
+    n_read, n_dropped : int
+        Rows that were read, and those left out because a value that is needed is missing. (The
+        rows that a sample leaves out are in neither of ``n_dropped`` and ``X``.)
+    notes : tuple of str
+        Sentences worth reading: what was encoded, left out, dropped, and why.
+    recipe : Recipe
+        How columns became numbers; ``read_like`` does the same to new data.
+    source : str
+        Where the rows came from; holds no password.
+    """
+
+    X: Floats
+    y: Floats | None
+    weights: Floats | None
+    keys: NDArray[Any]
+    n_read: int
+    n_dropped: int
+    notes: tuple[str, ...]
+    recipe: Recipe
+    source: str
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the columns of X; a text column gives several, "column=level"."""
+        return self.recipe.feature_names
+
+    @property
+    def target_name(self) -> str:
+        """Name of the target."""
+        return self.recipe.target
+
+    @property
+    def key_name(self) -> str:
+        """Name of the key column; "row" for row numbers."""
+        return self.recipe.key or "row"
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of X."""
+        return int(self.X.shape[0])
+
+    def frame(self) -> pl.DataFrame:
+        """Return X as a polars frame with the names of its columns, as estimators like it."""
+        import polars as pl
+
+        return pl.DataFrame(self.X, schema=list(self.feature_names), orient="row")
+
+    def target(self) -> pl.Series | None:
+        """Return y as a polars series with the name of the target."""
+        import polars as pl
+
+        return None if self.y is None else pl.Series(self.target_name, self.y)
+
+
+def need_polars() -> None:
+    """Refuse to go on without polars, of the extra "cli"."""
+    try:
+        import_module("polars")
+    except ImportError as error:
+        raise MissingExtraError(
+            "tables need polars, which is not installed: pip install 'regimix[cli]'"
+        ) from error

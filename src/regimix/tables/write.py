@@ -13,8 +13,8 @@ import numpy as np
 
 from regimix.atomic import write_bytes
 from regimix.errors import DataError, ParameterError
-from regimix.tables.data import DataSet
-from regimix.tables.extra import need_polars
+from regimix.tables.paths import format_of_name
+from regimix.tables.recipe import DataSet, need_polars
 
 if TYPE_CHECKING:
     import polars as pl
@@ -43,10 +43,8 @@ def write_table(path: str | Path, columns: Mapping[str, Any]) -> None:
     need_polars()
     import polars as pl
 
-    from regimix.tables.paths import told_by_name
-
     path = Path(path)
-    file_format = told_by_name(path)
+    file_format = format_of_name(path)
     compressed = path.suffix.lower() == ".gz"
     if file_format is None or (compressed and file_format in ("parquet", "arrow")):
         raise ParameterError(

@@ -8,32 +8,40 @@ the same bytes: whatever ended it, it can be done again.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regimix.atomic import open_atomically, remove_leftovers
-from regimix.engines.parquet import LabelledBatch, ParquetReader, Span
-from regimix.engines.parquetfile import need_pyarrow
+from regimix.engines.parquet import ParquetReader, Span, need_pyarrow, open_parquet
 from regimix.engines.parts import PassStopped
 from regimix.errors import DataError
-from regimix.tables.data import DataSet
-from regimix.tables.destination import outputs_of, prepare_destination
-from regimix.tables.places import is_address, reach
-from regimix.tables.scan import ParquetTable
-from regimix.tables.write import label_columns
+from regimix.tables.parquet import READERS, ParquetTable
+from regimix.tables.paths import (
+    cannot_reach,
+    canonical,
+    is_address,
+    is_table_file,
+    is_within,
+    reach,
+)
+from regimix.tables.recipe import DataSet
+from regimix.tables.write import are_label_columns, label_columns
 
 if TYPE_CHECKING:
     from regimix.engines.parts import Watch
     from regimix.result.mixture import Mixture
 
-__all__ = ["WrittenFile", "write_label_parts"]
+__all__ = ["WrittenFile", "check_destination", "write_label_parts"]
 
 # Rows of a row group that is written, and numbers of features that are looked at at a time; fixed,
 # so that the same rows make the same bytes.
@@ -88,7 +96,7 @@ def write_label_parts(
         The regimes of the rows that can be used, if they are known (``labels_`` for the rows of the
         fit); default: ``mixture.assign``.
     watch : callable, optional
-        Told how many parts of how many are written; a true answer stops the work with a
+        Called with how many parts of how many are written; a true answer stops the work with a
         KeyboardInterrupt.
 
     Returns
@@ -96,7 +104,11 @@ def write_label_parts(
     list of WrittenFile
     """
     need_pyarrow()
-    place = prepare_destination(folder, table)
+    place = check_destination(folder, table)
+    outputs = [Path(place) / span.output for span in table.spans]
+    if not is_address(place):
+        for target in {output.parent for output in outputs}:
+            target.mkdir(parents=True, exist_ok=True)
     # What is sent to each worker: no rows, and nothing of how the mixture was found.
     bare = replace(mixture, labels=np.empty(0, np.int64), excerpt=None, attempts=(), selection=None)
     write = _PartWriter(place, replace(table, readers=(), part_names=()), bare, GROUP_ROWS)
@@ -105,7 +117,7 @@ def write_label_parts(
     written = apply(write, table, labels, watch)
     if not is_address(place):
         # Of this work and of any before it.
-        remove_leftovers(Path(place) / output for output in outputs_of(table))
+        remove_leftovers(outputs)
     return written
 
 
@@ -115,7 +127,7 @@ def _here(
     written: list[WrittenFile] = []
     first = 0
     for done, reader in enumerate(table.part_readers):
-        files = write.files(reader, None if labels is None else labels[first:])
+        files = write(reader, None if labels is None else labels[first:], more=True)
         first += sum(file.n_rows - file.n_dropped for file in files)
         written += files
         if watch is not None and watch(done + 1, len(table.readers)):
@@ -158,25 +170,19 @@ class _PartWriter:
     mixture: Mixture
     group_rows: int
 
-    def __call__(self, reader: ParquetReader, labels: Any = None) -> list[WrittenFile]:
-        """Write a part of which all labels are given, if any."""
-        files = self.files(reader, labels)
-        used = sum(file.n_rows - file.n_dropped for file in files)
-        if labels is not None and used != len(labels):
-            raise _other_table()
-        return files
-
-    def files(self, reader: ParquetReader, labels: Any = None) -> list[WrittenFile]:
-        """Write one file for each span; labels of more rows may follow."""
+    def __call__(
+        self, reader: ParquetReader, labels: Any = None, *, more: bool = False
+    ) -> list[WrittenFile]:
+        """Write one file for each span; ``more`` says that labels of other parts may follow."""
         import pyarrow.parquet as pq
 
         schema = self._schema(reader)
-        # Numbers that hardly repeat take longer, and more room, with a dictionary of them.
+        # Numbers that hardly repeat take more time and bytes with a dictionary of them.
         few = [name for name in schema.names if name.startswith("regime")] or False
         files: list[WrittenFile] = []
+        used = 0
         for span in reader.spans:
             path = f"{self.folder}/{span.output}"
-            used = sum(file.n_rows - file.n_dropped for file in files)
             with (
                 _whole_file(path) as stream,
                 pq.ParquetWriter(stream, schema, use_dictionary=few) as writer,
@@ -184,6 +190,9 @@ class _PartWriter:
                 known = None if labels is None else labels[used:]
                 counts = self._write(writer, reader, span, known)
             files.append(WrittenFile(path, *counts))
+            used += files[-1].n_rows - files[-1].n_dropped
+        if labels is not None and not more and used != len(labels):
+            raise _other_table()
         return files
 
     def _write(self, writer: Any, reader: ParquetReader, span: Span, labels: Any) -> list[int]:
@@ -191,44 +200,34 @@ class _PartWriter:
         import pyarrow as pa
 
         batch_rows = min(self.group_rows, BATCH_NUMBERS // len(reader.features) + 1)
-        counts = np.zeros(4, dtype=np.int64)
+        total = used = outliers = unknown = 0
         waiting: list[Any] = []
-        for batch in reader.labelled(span, batch_rows):
-            used = int(counts[0] - counts[1])
-            known = None if labels is None else _some(labels, used, used + batch.rows.n_rows)
-            first = span.first_row + int(counts[0])
-            columns, seen = self._labelled(reader, batch, known, first, writer.schema)
-            counts += seen
+        for rows, kept, keys in reader.labelled(span, batch_rows):
+            known = None if labels is None else np.asarray(labels[used : used + rows.n_rows])
+            if known is not None and len(known) < rows.n_rows:
+                raise _other_table()
+            numbers = np.arange(kept.size) + (span.first_row + total + 1)
+            columns = [pa.nulls(0, field.type) for field in writer.schema]
+            if rows.n_rows:
+                named = list(self._named(reader, rows.X, rows.y, known, numbers[kept]).values())
+                columns = [pa.array(np.ma.getdata(v), mask=np.ma.getmaskarray(v)) for v in named]
+                if rows.y is not None:
+                    # The third column, after key and target, is the regime.
+                    outliers += int(np.ma.filled(named[2] < 0, False).sum())
+                    unknown += int(np.count_nonzero(~np.isfinite(rows.y)))
+            # A row that cannot be used has no index, and is blank.
+            indices = pa.array(np.cumsum(kept) - 1, mask=~kept)
+            columns = [pa.array(numbers) if keys is None else keys] + [
+                column.take(indices) for column in columns[1:]
+            ]
+            total, used = total + kept.size, used + rows.n_rows
             waiting.append(pa.Table.from_arrays(columns, schema=writer.schema))
             if sum(map(len, waiting)) >= self.group_rows:
                 writer.write_table(pa.concat_tables(waiting))
                 waiting = []
         if waiting:
             writer.write_table(pa.concat_tables(waiting))
-        totals: list[int] = counts.tolist()
-        return totals
-
-    def _labelled(
-        self, reader: ParquetReader, batch: LabelledBatch, labels: Any, first: int, schema: Any
-    ) -> tuple[list[Any], tuple[int, int, int, int]]:
-        """Put the columns of a batch together, and count its rows as ``WrittenFile`` does."""
-        import pyarrow as pa
-
-        rows, kept = batch.rows, batch.kept
-        numbers = np.arange(first + 1, first + kept.size + 1)
-        keys = pa.array(numbers) if batch.keys is None else batch.keys
-        dropped = kept.size - rows.n_rows
-        if not rows.n_rows:
-            blank = [pa.nulls(kept.size, field.type) for field in list(schema)[1:]]
-            return [keys, *blank], (kept.size, dropped, 0, 0)
-        columns = self._columns(reader, rows.X, rows.y, labels, numbers[kept])
-        arrays = [_spread(values, kept) for values in columns[1:]]
-        if rows.y is None:
-            return [keys, *arrays], (kept.size, dropped, 0, 0)
-        # The third column, after key and target, is the regime.
-        outliers = int(np.ma.filled(columns[2] < 0, False).sum())
-        unknown = int(np.count_nonzero(~np.isfinite(rows.y)))
-        return [keys, *arrays], (kept.size, dropped, outliers, unknown)
+        return [total, total - used, outliers, unknown]
 
     def _schema(self, reader: ParquetReader) -> Any:
         """Name the columns and their types, which no row changes."""
@@ -240,9 +239,6 @@ class _PartWriter:
         key = reader.key_kind()
         return pa.schema(list(zip(named, [key, *kinds[1:]], strict=True)))
 
-    def _columns(self, *rows: Any) -> list[Any]:
-        return list(self._named(*rows).values())
-
     def _named(
         self, reader: ParquetReader, X: Any, y: Any, labels: Any, keys: NDArray[Any]
     ) -> dict[str, Any]:
@@ -252,10 +248,7 @@ class _PartWriter:
             X=np.asarray(X, dtype=np.float64),
             y=y,
             weights=None,
-            feature_names=table.names,
-            target_name=table.target_name,
             keys=keys,
-            key_name=table.recipe.key or "row",
             n_read=len(X),
             n_dropped=0,
             notes=(),
@@ -264,24 +257,6 @@ class _PartWriter:
         )
         every = reader.blank_target
         return label_columns(data, self.mixture, labels=labels, each_regime=every or None)
-
-
-def _some(labels: Any, first: int, stop: int) -> NDArray[np.int64]:
-    """Take the labels of some rows."""
-    if stop > len(labels):
-        raise _other_table()
-    return np.asarray(labels[first:stop])
-
-
-def _spread(values: Any, kept: NDArray[np.bool_]) -> Any:
-    """Put values into the rows they belong to; the others are blank."""
-    import pyarrow as pa
-
-    blank = ~kept
-    whole = np.zeros(kept.size, dtype=values.dtype)
-    whole[kept] = np.ma.getdata(values)
-    blank[kept] = np.ma.getmaskarray(values)
-    return pa.array(whole, mask=blank)
 
 
 @contextmanager
@@ -302,3 +277,97 @@ def _whole_file(path: str) -> Iterator[Any]:
         raise DataError(
             f"{path!r} cannot be written: {reason}. Make room for it, or choose another folder."
         ) from error
+
+
+# --- where they may be written --------------------------------------------------------------------
+
+
+def check_destination(folder: str | Path, table: ParquetTable) -> str:
+    """Refuse a folder that holds the table itself, or files that would be mixed up with labels.
+
+    Returns
+    -------
+    str
+        Where the folder is: a path without links, or the address as it was given.
+    """
+    place = canonical(str(folder))
+    outputs = [span.output for span in table.spans]
+    sources = {canonical(path) for path in {span.path for span in table.spans}}
+    harmed = any(canonical(f"{place}/{output}") in sources for output in outputs)
+    if harmed or any(is_within(place, read) for read in _folders(table.source, sources)):
+        raise DataError(
+            f"the folder {str(folder)!r} is where the table itself is; choose another one."
+        )
+    wanted = set(outputs)
+    there = _names_in_address(str(folder)) if is_address(place) else _names_in(Path(place))
+    for name in there:
+        if name not in wanted and is_table_file(PurePosixPath(name)):
+            raise DataError(
+                f"the folder {str(folder)!r} holds {name!r}, which is none of the files to be "
+                "written, and would be read as one of them; choose an empty folder."
+            )
+    address = str(folder) if str(folder).endswith("://") else str(folder).rstrip("/")
+    where = address if is_address(place) else place
+    _check_replaced(str(folder), where, [name for name in there if name in wanted])
+    return where
+
+
+def _folders(source: str, files: Iterable[str]) -> Iterable[str]:
+    """Return where files of labels would be read as part of a table, next time or by its folder."""
+    whole = canonical(source)
+    yield whole
+    if re.search(r"[*?\[]", source) and whole not in files:
+        yield from {posixpath.dirname(file) for file in files}
+        if "**" in source:
+            yield canonical(source.partition("**")[0] or ".")
+
+
+def _check_replaced(folder: str, where: str, names: Sequence[str]) -> None:
+    """Refuse to replace files that are not labels which were written before."""
+    with ThreadPoolExecutor(READERS) as readers:
+        ours = readers.map(_holds_labels, [f"{where}/{name}" for name in names])
+        for name, safe in zip(names, ours, strict=True):
+            if not safe:
+                raise DataError(
+                    f"the folder {folder!r} holds {name!r}, which would be replaced and is no file "
+                    "of labels that was written before; choose another folder."
+                )
+
+
+def _holds_labels(path: str) -> bool:
+    """Whether a file has the columns of labels; only its footer is read."""
+    import pyarrow as pa
+
+    try:
+        with open_parquet(path) as (file, _):
+            return are_label_columns(file.schema_arrow.names)
+    except (OSError, pa.ArrowException):
+        return False
+
+
+def _names_in(folder: Path) -> list[str]:
+    """Name the files below a folder of this machine."""
+    if folder.exists() and not folder.is_dir():
+        raise _no_folder(str(folder))
+    files = sorted(path for path in folder.rglob("*") if not path.is_dir())
+    return [path.relative_to(folder).as_posix() for path in files]
+
+
+def _names_in_address(address: str) -> list[str]:
+    """Name the files below an address."""
+    system, folder = reach(address)
+    try:
+        system.invalidate_cache()  # others may have written there
+        if system.isfile(folder):
+            raise _no_folder(address)
+        found = system.find(folder)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise cannot_reach(address, error) from error
+    root = folder or "."
+    return [posixpath.relpath(name, root) for name in sorted(found)]
+
+
+def _no_folder(place: str) -> DataError:
+    return DataError(f"{place!r} is a file, and a folder is needed; choose another name.")

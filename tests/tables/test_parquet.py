@@ -9,19 +9,18 @@ import fsspec
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from fsspec.implementations.memory import MemoryFile
 from hypothesis import given
 from hypothesis import strategies as st
 
 from regimix import MixedLinearRegression, TrimmedRegressor, scan_parquet, tables
-from regimix.engines import parquetfile
-from regimix.engines.parquet import Span
-from regimix.engines.parquetfile import _remote_mark
+from regimix.engines import parquet as engine_parquet
+from regimix.engines.parquet import Span, _remote_mark
 from regimix.errors import DataError, DataKindError, MissingExtraError, ParameterError
-from regimix.tables import scan
-from regimix.tables.footers import Footer, cut_into_parts
-from regimix.tables.kinds import _held
+from regimix.tables import parquet
+from regimix.tables.parquet import Footer, _held, cut_into_parts
 from tests.tables.parquets import mixed_frame, write_files
 
 FRAME = mixed_frame()
@@ -35,8 +34,8 @@ def rows(tmp_path):
 @pytest.fixture
 def small_parts(monkeypatch):
     """Cut even small tables into many parts, and these into many pieces."""
-    monkeypatch.setattr(scan, "SMALLEST_PART", 50_000)
-    monkeypatch.setattr(scan, "PIECE_BYTES", 20_000)
+    monkeypatch.setattr(parquet, "SMALLEST_PART", 50_000)
+    monkeypatch.setattr(parquet, "PIECE_BYTES", 20_000)
 
 
 def read_all(table):
@@ -85,7 +84,7 @@ def test_a_row_group_larger_than_a_piece_is_read_in_pieces(tmp_path):
     FRAME.write_parquet(tmp_path / "one.parquet", row_group_size=10**6)
     (reader,) = scan_parquet(tmp_path / "one.parquet", "y").readers
     sizes = [piece.n_rows for piece in reader()]
-    most = scan.PIECE_BYTES // (8 * 7)
+    most = parquet.PIECE_BYTES // (8 * 7)
     assert max(sizes) == most
     assert len(sizes) > 10
     assert set(sizes[:-1]) == {most}
@@ -187,6 +186,7 @@ def test_a_table_brings_its_own_response(rows):
         ({"weights": "id"}, DataKindError, "'id' cannot be the weights"),
         ({"missing": "ignore"}, ParameterError, "missing must be 'drop' or 'error'"),
         ({"memory": "much"}, ParameterError, "memory must be a number of bytes such as 2e9"),
+        ({"memory": "1.2.3GB"}, ParameterError, "memory must be a number of bytes such as 2e9"),
         ({"memory": 10}, ParameterError, "memory must be at least 8MB"),
         ({"drop": ["x0", "x1", "x2", "x3", "whole", "flag"]}, DataError, "can be a feature; 'id'"),
     ],
@@ -311,7 +311,7 @@ def test_a_file_is_read_in_bounded_requests(tmp_path, monkeypatch, kind):
     columns = {name: rng.normal(size=n_rows) for name in ("x0", "x1", "x2", "y")}
     path = tmp_path / "one.parquet"
     pl.DataFrame(columns).write_parquet(path, row_group_size=n_rows, compression="uncompressed")
-    monkeypatch.setattr(parquetfile, "REMOTE_BUFFER_BYTES", 100_000)
+    monkeypatch.setattr(engine_parquet, "REMOTE_BUFFER_BYTES", 100_000)
     source = str(path)
     if kind == "address":
         source = "memory://bounded.parquet"
@@ -380,7 +380,7 @@ FILES = st.lists(st.lists(st.integers(1, 9), max_size=6), min_size=1, max_size=8
     ],
 )
 def test_parts_grow_with_the_table(table, part, count):
-    assert scan.part_bytes(table) == part
+    assert parquet.part_bytes(table) == part
     assert -(-table // part) == count
 
 
@@ -436,7 +436,7 @@ def test_columns_in_names_of_folders_are_not_left_out_in_silence(tmp_path):
     ],
 )
 def test_sizes_are_read_as_people_write_them(text, size):
-    assert scan.read_size(text) == size
+    assert parquet.read_size(text) == size
 
 
 def test_a_table_is_told_in_a_line(tmp_path):
@@ -453,6 +453,50 @@ def test_a_model_is_no_recipe(tmp_path):
     folder = write_files(tmp_path / "rows", FRAME[:90], n_files=1)
     with pytest.raises(ParameterError, match=r"type object.*table\.recipe, or"):
         tables.scan_like(folder, object())
+
+
+def write_columns(path, columns, names, **options):
+    pq.write_table(
+        pa.Table.from_arrays([pa.array(c) for c in columns], names=names), path, **options
+    )
+    return path
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    path = write_columns(tmp_path / "t.parquet", [[1.0, 2.0]] * 3, ["x", "x", "y"])
+    with pytest.raises(DataError, match=r"t\.parquet' has more than one column named 'x'"):
+        scan_parquet(path, "y")
+
+
+def test_columns_without_name_or_values_are_left_out(tmp_path):
+    blank = pa.array([None, None], pa.float64())
+    path = write_columns(
+        tmp_path / "t.parquet", [[1, 2], blank, [3.0, 4.0], [5.0, 6.0]], ["", "blank", "x", "y"]
+    )
+    table = scan_parquet(path, "y")
+    assert table.names == ("x",)
+    assert "Column 'blank' is left out: it has no values." in table.notes
+    assert any("Column '' is left out: it has no name" in note for note in table.notes)
+    with pytest.raises(DataKindError, match="'blank' cannot be a feature: it has no values"):
+        scan_parquet(path, "y", ["blank"])
+
+
+def test_without_statistics_a_column_is_used(tmp_path):
+    columns = [[1.0, 1.0], [3.0, 4.0]]
+    path = write_columns(tmp_path / "t.parquet", columns, ["x", "y"], write_statistics=False)
+    assert scan_parquet(path, "y").names == ("x",)
+    path = write_columns(tmp_path / "t.parquet", columns, ["x", "y"])
+    with pytest.raises(DataError, match="'x' is the same in all rows"):
+        scan_parquet(path, "y")
+
+
+def test_pieces_of_a_file_take_no_name_of_another_one():
+    footers = [
+        Footer("/a", "a", "a.parquet", {}, (5, 5), {}),
+        Footer("/b", "b", "a.0.parquet", {}, (1,), {}),
+    ]
+    spans = [span for part in cut_into_parts(footers, 5) for span in part]
+    assert [span.output for span in spans] == ["a.0_.parquet", "a.1.parquet", "a.0.parquet"]
 
 
 def test_types_are_named_as_people_know_them():

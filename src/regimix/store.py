@@ -1,0 +1,798 @@
+"""Model files: a Mixture in a ZIP archive of one JSON document and plain arrays, without code.
+
+``docs/files.rst`` describes the format. Reading a file from strangers is safe: `zipfile` and
+`numpy.lib.format` parse it, sizes are checked before anything is allocated, nothing is unpickled or
+decompressed, and every field of the document must be in the schema at the end of this module. What
+does not fit is refused with a `ModelFileError` that gives the reason.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import stat
+import struct
+import warnings
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from regimix.atomic import write_bytes
+from regimix.errors import ModelFileError
+from regimix.result.gate import Gate
+from regimix.result.inference import Inference
+from regimix.result.mixture import Mixture
+from regimix.result.rowlaw import RowLaw
+from regimix.search.selection import Attempt, Selection
+from regimix.search.settings import NoiseKind, SearchKind, Settings, SolverKind
+from regimix.search.subspace import Subspace, SubspaceKind
+
+__all__ = ["ModelFile", "load", "open_model", "save"]
+
+Arrays = dict[str, NDArray[Any]]
+
+FORMAT = "regimix model"
+VERSION = 2
+MANIFEST = "manifest.json"
+FIELDS = {"format", "version", "library", "arrays", "model", "recipe"}
+# Larger files are refused unless asked for: labels take eight times as much memory as they take in
+# a file, and a file from strangers should not fill it.
+MAX_BYTES = 1 << 28
+# Names of features are the largest part of a manifest: 100,000 long ones fit.
+MOST_MANIFEST_BYTES = 1 << 24
+MOST_MEMBERS = 64
+LONGEST_NAME = 100
+ARRAY_NAME = re.compile(r"[a-z_]{1,40}(\.[a-z_]{1,40})?")
+# Little-endian types of arrays; Python objects are not among them.
+DTYPES = ("<f8", "|i1", "<i2", "<i4", "<i8")
+MOST_DIMENSIONS = 3
+MOST_NUMBERS = 2**32
+# NumPy writes 128 bytes for the arrays of a model. A short limit keeps its parser out of trouble.
+LONGEST_HEADER = 512
+# JSON has no numbers but finite ones.
+NOT_FINITE = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
+# Digits of a whole number: seeds may have 128 bits.
+MOST_DIGITS = 39
+# Halves of characters, which no terminal or file can show.
+SURROGATE = re.compile(r"[\ud800-\udfff]")
+# Fields that do not belong into a file: rows of the user's table, and what belongs to the run.
+LEFT_OUT = {Mixture: ("excerpt", "label_counts"), Settings: ("callback", "checkpoint", "keep_rows")}
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFile:
+    """What a model file holds.
+
+    Attributes
+    ----------
+    mixture : Mixture
+    recipe : dict or None
+        How the columns of a table became its features, as ``tables.Recipe.to_json`` wrote it.
+    version : int
+        Version of the format of the file.
+    library : str
+        Version of regimix that wrote it.
+    """
+
+    mixture: Mixture
+    recipe: dict[str, Any] | None
+    version: int
+    library: str
+
+
+def save(
+    model: Any, path: str | Path, *, labels: bool = True, recipe: Mapping[str, Any] | None = None
+) -> None:
+    """Write a mixture to a model file, whole or not at all.
+
+    Parameters
+    ----------
+    model : Mixture or fitted MixedLinearRegression
+    path : str or Path
+        An existing file is replaced in one step: a crash leaves it as it was.
+    labels : bool
+        Whether to keep the component of each row of the fit; without, ``labels`` of the loaded
+        mixture is empty.
+    recipe : dict, optional
+        How columns became features, ``tables.Recipe.to_json()``: what ``regimix predict`` needs to
+        read new tables.
+
+    Raises
+    ------
+    ModelFileError
+        The model holds something that a model file cannot hold: the message says what.
+    OSError
+        The file cannot be written.
+    """
+    mixture = _mixture_of(model)
+    try:
+        data = encode(mixture, labels=labels, recipe=recipe)
+        # The reader holds the checks; a file that it would refuse must not be written.
+        decode(data)
+    except ModelFileError as error:
+        raise ModelFileError(f"this model cannot be saved: {error}") from None
+    write_bytes(path, data)
+
+
+def load(path: str | Path, *, max_bytes: int = MAX_BYTES) -> Mixture:
+    """Read the mixture of a model file.
+
+    Parameters
+    ----------
+    path : str or Path
+    max_bytes : int
+        Larger files are refused.
+
+    Raises
+    ------
+    ModelFileError
+        The file is missing, is no model file, or is damaged, altered or newer; nothing of it was
+        run.
+    """
+    return open_model(path, max_bytes=max_bytes).mixture
+
+
+def open_model(path: str | Path, *, max_bytes: int = MAX_BYTES) -> ModelFile:
+    """Read everything a model file holds: the mixture, and how to read tables for it."""
+    try:
+        return decode(_bytes_of(Path(path), max_bytes))
+    except ModelFileError as error:
+        raise ModelFileError(f"{str(path)!r} cannot be read as a model: {error}") from None
+
+
+def _mixture_of(model: Any) -> Mixture:
+    if isinstance(model, Mixture):
+        return model
+    mixture = getattr(model, "mixture_", None)
+    if isinstance(mixture, Mixture):
+        return mixture
+    name = type(model).__name__
+    if name == "MixedLinearRegression":
+        raise ModelFileError("this MixedLinearRegression is not fitted; call fit first.")
+    raise ModelFileError(
+        f"a {name} cannot be saved as a model file; pass a Mixture or a fitted "
+        "MixedLinearRegression."
+    )
+
+
+def _bytes_of(path: Path, max_bytes: int) -> bytes:
+    """Read a regular file of bounded size."""
+    # Without waiting for the other end, should it be a pipe.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            state = os.fstat(file.fileno())
+            if not stat.S_ISREG(state.st_mode):
+                raise ModelFileError("it is not a regular file.")
+            if state.st_size > max_bytes:
+                raise ModelFileError(
+                    f"it has {state.st_size} bytes, more than the {max_bytes} allowed; if you "
+                    "trust it, pass a larger max_bytes."
+                )
+            return file.read(max_bytes)
+    except OSError as error:
+        raise ModelFileError(f"{error.strerror or error}.") from None
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def encode(mixture: Mixture, *, labels: bool, recipe: Mapping[str, Any] | None) -> bytes:
+    """Turn a mixture into the bytes of a model file; the same one always gives the same bytes."""
+    if not labels:
+        mixture = replace(mixture, labels=np.empty(0, dtype=np.int64))
+    if not isinstance(mixture.gate, Gate | None):
+        raise ModelFileError(
+            f"its gate is a {type(mixture.gate).__name__}, a classifier of your own, and model "
+            'files hold no code. Fit with gating="logistic" to save the gate, or save '
+            "dataclasses.replace(mixture, gate=None) and keep the classifier by other means."
+        )
+    place = _Place("model")
+    plain = _plain(mixture, place)
+    members = {_member(name): _npy_bytes(array) for name, array in place.arrays.items()}
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "library": version("regimix"),
+        "arrays": {
+            name: {
+                "dtype": array.dtype.str,
+                "shape": list(array.shape),
+                "sha256": hashlib.sha256(members[_member(name)]).hexdigest(),
+            }
+            for name, array in place.arrays.items()
+        },
+        "model": plain,
+        "recipe": None if recipe is None else _plain(dict(recipe), _Place("recipe")),
+    }
+    text = json.dumps(manifest, indent=1, allow_nan=False).encode("ascii")
+    return _pack({MANIFEST: text, **members})
+
+
+def _plain(value: Any, place: _Place) -> Any:
+    """Turn a value into what JSON can hold; arrays are collected in ``place.arrays``."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, Integral):
+        right = len(str(abs(int(value)))) <= MOST_DIGITS
+        place.expect(right, f"a number of at most {MOST_DIGITS} digits")
+        return int(value)
+    if isinstance(value, Real):
+        words = {repr(number): word for word, number in NOT_FINITE.items()}
+        return words.get(repr(float(value)), float(value))
+    if isinstance(value, np.ndarray):
+        place.arrays[place.name] = _plain_array(value, place)
+        return {"array": place.name}
+    if isinstance(value, tuple | list):
+        return [_plain(item, place.at(str(i))) for i, item in enumerate(value)]
+    if dataclasses.is_dataclass(value):
+        left_out = LEFT_OUT.get(type(value), ())
+        names = [part.name for part in dataclasses.fields(value) if part.name not in left_out]
+        value = {name: getattr(value, name) for name in names}
+    place.expect(isinstance(value, Mapping), "made of numbers, texts and arrays")
+    place.expect(all(isinstance(name, str) for name in value), "a dictionary of texts")
+    return {name: _plain(item, place.at(name)) for name, item in value.items()}
+
+
+def _plain_array(value: NDArray[Any], place: _Place) -> NDArray[Any]:
+    """Return floats in eight bytes, and whole numbers in as few bytes as they need."""
+    place.expect(value.dtype.kind in "iuf", "of the right type")
+    if value.dtype.kind == "f":
+        return np.ascontiguousarray(value, dtype="<f8")
+    ends = int(value.min(initial=0)), int(value.max(initial=0))
+    fitting = (
+        name
+        for name in ("|i1", "<i2", "<i4")
+        if np.iinfo(name).min <= ends[0] and ends[1] <= np.iinfo(name).max
+    )
+    return np.ascontiguousarray(value, dtype=next(fitting, "<i8"))
+
+
+def _npy_bytes(array: NDArray[Any]) -> bytes:
+    stream = io.BytesIO()
+    npy.write_array(stream, array, version=(1, 0), allow_pickle=False)
+    return stream.getvalue()
+
+
+def _member(name: str) -> str:
+    return f"arrays/{name}.npy"
+
+
+def _pack(members: Mapping[str, bytes]) -> bytes:
+    """Put members into an archive, stored as they are; the same members give the same bytes."""
+    stream = io.BytesIO()
+    try:
+        with zipfile.ZipFile(stream, "w", allowZip64=False) as archive:
+            for name, data in members.items():
+                # Its date is that of all: 1980-01-01, the first that ZIP has.
+                info = zipfile.ZipInfo(name)
+                info.create_system = 0  # the same on every system
+                archive.writestr(info, data)
+    except zipfile.LargeZipFile:
+        raise ModelFileError(
+            "the model takes more than 2 GiB, which a model file cannot hold; save it without "
+            "labels (labels=False)."
+        ) from None
+    return stream.getvalue()
+
+
+# --- reading: members and arrays ------------------------------------------------------------------
+
+# The record that ends an archive, and bytes of the headers of a member: before its data, and in the
+# list at the end.
+END = struct.Struct("<4s4H2IH")
+LOCAL_BYTES, LISTED_BYTES = 30, 46
+
+
+def _unpack(data: bytes) -> dict[str, bytes]:
+    """Take an archive apart, in which nothing is compressed, hidden or there twice."""
+    if not data.startswith(b"PK\x03\x04"):
+        raise ModelFileError("it is no model file: it does not begin like one.")
+    _check_end(data)
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            infos = archive.infolist()
+            _check_members(infos, len(data))
+            return {info.filename: archive.read(info) for info in infos}
+    except ModelFileError:
+        raise
+    except (zipfile.BadZipFile, RuntimeError, EOFError, ValueError, struct.error) as error:
+        raise _damaged(ascii(str(error))) from None
+
+
+def _check_end(data: bytes) -> None:
+    """Bound the list of members at the end: ``zipfile`` would read one of any length."""
+    mark, *_, size, _, comment = END.unpack(data[-END.size :].rjust(END.size))
+    # The mark of a second such list, with sizes of 64 bits, which zipfile would prefer.
+    extended = data[-END.size - 20 :].startswith(b"PK\x06\x07")
+    if mark != b"PK\x05\x06" or comment or extended:
+        raise _damaged("it does not end like a model file")
+    if size > MOST_MEMBERS * (LISTED_BYTES + LONGEST_NAME):
+        raise ModelFileError(f"it has more than {MOST_MEMBERS} members.")
+
+
+def _check_members(infos: list[zipfile.ZipInfo], size: int) -> None:
+    """Refuse members that are not stored one after the other from the first byte to the last."""
+    if len(infos) > MOST_MEMBERS:
+        raise ModelFileError(f"it has more than {MOST_MEMBERS} members.")
+    place, names = 0, set()
+    for info in infos:
+        name = info.orig_filename
+        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits:
+            raise ModelFileError(
+                "it holds a member that is compressed, encrypted or otherwise not as regimix "
+                "writes it."
+            )
+        if not name.isascii() or name != info.filename or len(name) > LONGEST_NAME:
+            raise ModelFileError("it holds a member whose name is not a short plain text.")
+        if name in names:
+            raise ModelFileError(f"it has two members called {name!r}.")
+        names.add(name)
+        if info.header_offset != place or info.compress_size != info.file_size:
+            raise _damaged(f"the member {name!r} is not where it should be")
+        place += LOCAL_BYTES + len(name) + info.file_size
+    place += sum(LISTED_BYTES + len(name) for name in names) + END.size
+    if place != size:
+        raise _damaged(f"{size} bytes instead of {place}")
+
+
+def _damaged(reason: str) -> ModelFileError:
+    return ModelFileError(
+        "it is cut off or was changed: its list of members or a checksum is not right "
+        f"({reason.rstrip('.')})."
+    )
+
+
+def _read_arrays(plain: Any, members: dict[str, bytes]) -> Arrays:
+    """Read the arrays that the manifest lists: these and no others, in this order."""
+    place = ROOT.at("arrays")
+    place.expect(isinstance(plain, dict), "an object")
+    place.expect(all(map(ARRAY_NAME.fullmatch, plain)), "made of plain names")
+    place.expect([_member(name) for name in plain] == list(members), "the list of its members")
+    entries = _dictionary_of(ENTRY)(plain, place)
+    return {name: _read_array(name, **entries[name], data=members[_member(name)]) for name in plain}
+
+
+def _read_array(
+    name: str, dtype: str, shape: tuple[int, ...], sha256: str, data: bytes
+) -> NDArray[Any]:
+    """Read an array whose type, shape and checksum stand in the manifest."""
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise ModelFileError(f"its array {name!r} was changed: the checksum is wrong.")
+    right = len(shape) <= MOST_DIMENSIONS and math.prod(max(n, 1) for n in shape) <= MOST_NUMBERS
+    if not right:
+        raise ModelFileError(f"it holds an array of the shape {shape}, which is too large.")
+    found, start = _npy_header(data)
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if found != (shape, False, np.dtype(dtype)) or len(data) != start + size:
+        raise ModelFileError(f"it holds an array that is not of the shape {shape} it should have.")
+    values = np.frombuffer(data, dtype, offset=start).reshape(shape)
+    return values.astype(values.dtype.newbyteorder("="))
+
+
+def _npy_header(data: bytes) -> tuple[Any, int]:
+    """Read shape, order and type of an array, and where its numbers begin; None if it has none."""
+    stream = io.BytesIO(data)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # headers of Python 2 are repaired with a warning
+            if npy.read_magic(stream) != (1, 0):
+                return None, 0
+            header = npy.read_array_header_1_0(stream, max_header_size=LONGEST_HEADER)
+    except Exception:  # NumPy parses the header as Python's literals, which fail in many ways
+        return None, 0
+    return header, stream.tell()
+
+
+# --- reading: the document ------------------------------------------------------------------------
+
+
+def decode(data: bytes) -> ModelFile:
+    """Read a model file of any version; refuse everything else."""
+    members = _unpack(data)
+    _Place("its first member").expect(next(iter(members), "") == MANIFEST, MANIFEST)
+    manifest = _read_manifest(members.pop(MANIFEST))
+    arrays = _read_arrays(manifest.get("arrays"), members)
+    written = manifest["version"]
+    for number in range(written, VERSION):
+        try:
+            manifest, arrays = MIGRATIONS[number](manifest, arrays)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise ModelFileError(f"its manifest is not that of version {number}.") from None
+    ROOT.expect(set(manifest) == FIELDS, f"made of {', '.join(sorted(FIELDS))}")
+    mixture = _read_mixture(manifest["model"], arrays)
+    recipe = manifest["recipe"]
+    if recipe is not None:
+        RECIPE(recipe, _Place("recipe"))
+    return ModelFile(mixture, recipe, written, manifest["library"])
+
+
+def _read_manifest(data: bytes) -> dict[str, Any]:
+    """Parse the manifest, and make sure that this version can read it."""
+    ROOT.expect(len(data) <= MOST_MANIFEST_BYTES, "of a sane size")
+    try:
+        manifest = json.loads(
+            data.decode("ascii"),
+            object_pairs_hook=_unrepeated,
+            parse_int=_bounded,
+            parse_float=_finite,
+            parse_constant=_finite,
+        )
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(f"its manifest is not JSON: {str(error)[:100]}.") from None
+    ROOT.expect(isinstance(manifest, dict), "an object")
+    ROOT.expect(manifest.get("format") == FORMAT, "that of a regimix model")
+    number, library = manifest.get("version"), manifest.get("library")
+    ROOT.at("version").expect(type(number) is int and number >= 1, "a whole number from 1")
+    ROOT.at("library").expect(isinstance(library, str) and len(library) < 40, "a version")
+    if number > VERSION:
+        raise ModelFileError(
+            f"it is of version {number} of the format, written by regimix {library!r}, and regimix "
+            f"{version('regimix')} reads versions up to {VERSION}. Update regimix to read it."
+        )
+    return dict(manifest)
+
+
+def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    ROOT.expect(len(found) == len(pairs), "free of repeated names")
+    return found
+
+
+def _bounded(digits: str) -> int:
+    ROOT.expect(len(digits.lstrip("-")) <= MOST_DIGITS, "free of huge numbers")
+    return int(digits)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    ROOT.expect(math.isfinite(number), "free of numbers that are not finite")
+    return number
+
+
+def _read_mixture(plain: Any, arrays: Arrays) -> Mixture:
+    """Turn a document and arrays into a mixture, or refuse them."""
+    place = _Place("model", dict(arrays))
+    mixture: Mixture = _record(Mixture)(plain, place)
+    if place.arrays:
+        raise ModelFileError(f"it holds an array that belongs nowhere: {min(place.arrays)!r}.")
+    m, d = mixture.coef.shape
+    place.at("coef").expect(m and d, "of at least one component and one feature")
+    place.at("feature_names").expect(len(mixture.feature_names) == d, "one name for each feature")
+    gate, labels = mixture.gate, mixture.labels
+    right = gate is None or len(gate.names) == gate.center.size
+    place.at("gate.names").expect(right, "one name for each column")
+    covariance = None if mixture.inference is None else mixture.inference.covariance
+    right = covariance is None or covariance.shape[1] == d + mixture.fit_intercept
+    place.at("inference.covariance").expect(right, "that of all coefficients")
+    place.at("labels").expect(labels.max(initial=-1) < m, "made of numbers of components")
+    place.at("labels").expect(labels.size in (0, mixture.n_rows), "one number for each row")
+    return mixture
+
+
+def _from_version_1(manifest: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
+    """Set the share of outliers, where version 1 had the share of the other rows.
+
+    To keep all rows was to sort them into regimes, which has a name of its own now. Evidence had to
+    be above zero, and must be 3 nats now if the number of regimes was found: what was a relation
+    then stays one.
+    """
+    model = dict(manifest["model"])
+    settings = dict(model["settings"])
+    keep = settings.pop("keep", None)
+    settings["outliers"] = None if keep is None else round(1.0 - keep, 12)
+    if keep == 1 and settings["search"] != "net":
+        n_regimes = len(arrays["coef"])
+        settings |= {"search": "partition", "n_components": n_regimes, "outliers": None}
+    evidence = model["evidence"]
+    if settings["n_components"] is None and not isinstance(evidence, str) and evidence > 0:
+        model["evidence"] = max(evidence, 3.0)
+    return {**manifest, "model": {**model, "settings": settings}}, arrays
+
+
+# What brings manifest and arrays of one version to the next, by the version they come from. They
+# see files from strangers; limits are checked afterwards.
+MIGRATIONS: dict[int, Callable[[dict[str, Any], Arrays], tuple[dict[str, Any], Arrays]]] = {
+    1: _from_version_1
+}
+
+
+# --- the schema: kinds of values ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where in a document a value stands, and what belongs to the whole of it.
+
+    Attributes
+    ----------
+    path : str
+        As messages show it: "model.settings.seed".
+    arrays : dict of str to ndarray
+        The arrays of the document, by the path of their place without its first word.
+    sizes : dict of str to int
+        What arrays have in common: "m" is the number of components, "d" of features. The first
+        array that uses a size sets it.
+    """
+
+    path: str
+    arrays: Arrays = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    def at(self, name: str) -> _Place:
+        # A terminal obeys some characters; a message must not carry them.
+        shown = name if name.isprintable() else ascii(name)
+        return _Place(f"{self.path}.{shown}", self.arrays, self.sizes)
+
+    @property
+    def name(self) -> str:
+        """Name of the array that belongs here."""
+        return self.path.partition(".")[2]
+
+    def expect(self, right: object, what: str) -> None:
+        if not right:
+            raise ModelFileError(f"{self.path} is not {what}.")
+
+    def agree(self, size: str, value: int) -> None:
+        expected = self.sizes.setdefault(size, value)
+        self.expect(value == expected, f"of the right size: {value} instead of {expected}")
+
+
+ROOT = _Place("its manifest")
+# Turns plain JSON into a value, or refuses it.
+Kind = Callable[[Any, _Place], Any]
+
+
+def _kind(read: Callable[..., Any]) -> Callable[..., Kind]:
+    """Let a reader be given its limits first: ``_whole(1)`` reads whole numbers from 1."""
+    return lambda *limits, **named: lambda plain, place: read(plain, place, *limits, **named)
+
+
+@_kind
+def _number(
+    plain: Any, place: _Place, low: float = -math.inf, high: float = math.inf, nan: bool = False
+) -> float:
+    value = NOT_FINITE.get(plain) if isinstance(plain, str) else plain
+    place.expect(type(value) in (int, float), "a number")
+    number = float(value)  # type: ignore[arg-type]
+    right = low <= number <= high or (nan and math.isnan(number))
+    place.expect(right, f"a number from {low:g} to {high:g}")
+    return number
+
+
+@_kind
+def _whole(plain: Any, place: _Place, low: int = 0) -> int:
+    place.expect(type(plain) is int and plain >= low, f"a whole number from {low}")
+    return int(plain)
+
+
+@_kind
+def _flag(plain: Any, place: _Place) -> bool:
+    place.expect(isinstance(plain, bool), "true or false")
+    return bool(plain)
+
+
+@_kind
+def _text(plain: Any, place: _Place, *choices: str) -> str:
+    place.expect(isinstance(plain, str) and not SURROGATE.search(plain), "a text")
+    if choices:
+        place.expect(plain in choices, f"one of {', '.join(choices)}")
+    return str(plain)
+
+
+@_kind
+def _maybe(plain: Any, place: _Place, kind: Kind) -> Any:
+    return None if plain is None else kind(plain, place)
+
+
+@_kind
+def _list_of(plain: Any, place: _Place, kind: Kind, size: str = "") -> tuple[Any, ...]:
+    """Read a tuple; if its size has a name it is that or zero."""
+    place.expect(isinstance(plain, list), "a list")
+    if size and plain:
+        place.agree(size, len(plain))
+    return tuple(kind(item, place.at(str(i))) for i, item in enumerate(plain))
+
+
+@_kind
+def _dictionary_of(plain: Any, place: _Place, kind: Kind) -> dict[str, Any]:
+    place.expect(isinstance(plain, dict), "an object")
+    return {name: kind(value, place.at(name)) for name, value in plain.items()}
+
+
+@_kind
+def _object(
+    plain: Any, place: _Place, fields: Mapping[str, Kind], optional: Sequence[str] = ()
+) -> dict[str, Any]:
+    place.expect(isinstance(plain, dict), "an object")
+    for name in plain:
+        place.at(name[:40]).expect(name in fields, "a field that is known here")
+    for name in fields:
+        place.at(name).expect(name in plain or name in optional, "there")
+    return {name: fields[name](value, place.at(name)) for name, value in plain.items()}
+
+
+@_kind
+def _record(plain: Any, place: _Place, make: Any) -> Any:
+    """Read a dataclass; a field that an older file lacks gets its default."""
+    missing = dataclasses.MISSING
+    optional = [
+        part.name
+        for part in dataclasses.fields(make)
+        if part.default is not missing or part.default_factory is not missing
+    ]
+    return make(**_object(SCHEMA[make], optional)(plain, place))
+
+
+@_kind
+def _array(
+    plain: Any,
+    place: _Place,
+    *sizes: str,
+    low: float = -math.inf,
+    high: float = math.inf,
+    finite: bool = True,
+    whole: bool = False,
+) -> NDArray[Any]:
+    """Take an array from the members, once; floats or whole numbers of named sizes."""
+    name = place.name
+    place.expect(plain == {"array": name}, "an array: a reference to its array")
+    place.expect(name in place.arrays, "among the arrays")
+    array = place.arrays.pop(name)
+    place.expect(array.ndim == len(sizes), f"an array of {len(sizes)} dimensions")
+    for size, length in zip(sizes, array.shape, strict=True):
+        place.agree(size, length)
+    place.expect((array.dtype.kind == "i") == whole, "of the right type")
+    if finite and array.size:
+        place.expect(np.isfinite(array).all(), "finite")
+        right = low <= array.min() and array.max() <= high
+        place.expect(right, f"within {low:g} and {high:g}")
+    return array.astype(np.int64) if whole else array
+
+
+# --- the schema: every field and its limits -------------------------------------------------------
+
+LARGEST = float(np.finfo(np.float64).max)
+FINITE = _number(-LARGEST, LARGEST)
+NOT_NEGATIVE = _number(0.0, LARGEST)
+POSITIVE = _number(math.ulp(0.0), LARGEST)
+SHARE = _number(0.0, 1.0)
+ANY = _number(nan=True)
+
+# What the manifest says of each array.
+ENTRY = _object({"dtype": _text(*DTYPES), "shape": _list_of(_whole()), "sha256": _text()})
+
+SCHEMA: dict[type, dict[str, Kind]] = {
+    Mixture: {
+        "coef": _array("m", "d"),
+        "intercept": _array("m"),
+        "weights": _array("m", low=0.0, high=1.0),
+        "scale": _array("m", low=0.0),
+        "labels": _array("n", low=-1, whole=True),
+        "outlier_share": SHARE,
+        "background": NOT_NEGATIVE,
+        "background_middle": FINITE,
+        "background_width": _number(0.0),
+        "background_degrees": _number(0.0),
+        "noise_degrees": _number(0.0),
+        "cutoff": _number(0.0),
+        "evidence": _number(),
+        "stopped": _text(),
+        "n_rows": _whole(),
+        "mass": NOT_NEGATIVE,
+        "fit_intercept": _flag(),
+        "feature_names": _list_of(_text(), "d"),
+        "settings": _record(Settings),
+        "seed": _whole(),
+        "target_name": _text(),
+        "component_evidence": _maybe(_array("m", finite=False)),
+        "origin": _list_of(_text(), "m"),
+        "attempts": _list_of(_record(Attempt)),
+        "timings": _dictionary_of(ANY),
+        "spectrum": _maybe(_record(Subspace)),
+        "selection": _maybe(_record(Selection)),
+        "rows": _maybe(_record(RowLaw)),
+        "ranks": _maybe(_list_of(_whole(), "m")),
+        "n_iter": _whole(),
+        "inference": _maybe(_record(Inference)),
+        "gate": _maybe(_record(Gate)),
+        "search_evidence": _list_of(ANY),
+        "settled": _flag(),
+    },
+    Settings: {
+        "n_components": _maybe(_whole(1)),
+        "outliers": _maybe(SHARE),
+        "noise": _text(*get_args(NoiseKind)),
+        "search": _text(*get_args(SearchKind)),
+        "subspace": _maybe(_text(*get_args(SubspaceKind))),
+        "solver": _text(*get_args(SolverKind)),
+        "max_iter": _whole(),
+        "tol": NOT_NEGATIVE,
+        "seed": _whole(),
+        "n_jobs": _maybe(_whole(-(2**31))),
+        "max_starts": _maybe(_whole(1)),
+        "time_limit": _maybe(POSITIVE),
+        "granularity": POSITIVE,
+        "tolerance": _maybe(POSITIVE),
+        "taus": _maybe(_list_of(SHARE)),
+    },
+    Attempt: {
+        "move": _text(),
+        "source": _text(),
+        "gain": ANY,
+        "accepted": _flag(),
+        "reason": _text(),
+    },
+    # The directions are those of whitened features: q of them, which need not be d.
+    Subspace: {
+        "basis": _array("q", "r"),
+        "spectrum": _array("q", finite=False),
+        "noise_level": _maybe(ANY),
+        "certain": _whole(),
+        "kind": _text(*get_args(SubspaceKind)),
+    },
+    RowLaw: {
+        "mean": _array("d"),
+        "deviation": _array("d", low=0.0),
+        "correlation": _maybe(_array("d", "d")),
+        "middle": FINITE,
+    },
+    Inference: {
+        "standard_error": _array("m", "d", finite=False),
+        "intercept_error": _array("m", finite=False),
+        "degrees": _array("m", finite=False),
+        "r_squared": _array("m", finite=False),
+        "r_squared_overall": ANY,
+        "size": _array("m", low=0.0),
+        "covariance": _maybe(_array("m", "p", "p", finite=False)),
+        "notes": _list_of(_text()),
+    },
+    Selection: {
+        "n_components": _array("k", low=0, whole=True),
+        "evidence": _array("k", finite=False),
+        "bic": _array("k", finite=False),
+        "icl": _array("k", finite=False),
+        "chosen": _whole(),
+    },
+    # A component without rows has the intercept minus infinity.
+    Gate: {
+        "coef": _array("m", "gate columns"),
+        "intercept": _array("m", finite=False),
+        "center": _array("gate columns"),
+        "scale": _array("gate columns", low=0.0),
+        "names": _list_of(_text(), "gate columns"),
+        "from_features": _flag(),
+    },
+}
+
+# The same as ``tables.recipe`` writes; folders on one level do not import each other.
+COLUMN = {
+    "name": _text(),
+    "kind": _text("number", "flag", "date", "levels"),
+    "levels": _list_of(_text()),
+}
+RECIPE = _object(
+    {
+        "target": _text(),
+        "columns": _list_of(_object(COLUMN)),
+        "weights": _maybe(_text()),
+        "key": _maybe(_text()),
+    }
+)

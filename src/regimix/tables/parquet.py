@@ -1,0 +1,521 @@
+"""Tables in Parquet that are not read into memory: their files, columns and parts.
+
+Only footers are read here: the schema, the rows and the statistics of row groups. The rows are
+read part by part, wherever ``engines.parquet.ParquetReader`` is sent.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+from regimix.engines.parquet import (
+    FileMark,
+    ParquetReader,
+    Span,
+    need_pyarrow,
+    open_parquet,
+    what_failed,
+)
+from regimix.engines.parts import PartTable
+from regimix.errors import DataError, DataKindError, ParameterError
+from regimix.tables.paths import (
+    cannot_reach,
+    canonical,
+    find_paths,
+    is_address,
+    is_table_file,
+    ordered,
+    reach,
+)
+from regimix.tables.recipe import Column, Recipe, Roles, check_column, choose_recipe
+
+__all__ = ["ParquetTable", "read_size", "scan_like", "scan_parquet"]
+
+# Bytes of numbers in a part, and about how many parts even a small table has, so that every worker
+# of a few has work. A part is what a worker reads at once, and what is written as one file; it does
+# not depend on who reads it, so that the same files come out.
+USUAL_PART, SMALLEST_PART = 128_000_000, 32_000_000
+FEWEST_PARTS = 16
+# A scheduler has work with every part: those of very large tables are larger, as far as workers can
+# be expected to hold them (a pass takes about four times a part).
+MOST_PARTS, LARGEST_PART = 2_000, 4_000_000_000
+# Bytes of numbers in a piece that is read here; more do not make it faster.
+PIECE_BYTES = 64_000_000
+# What is in memory at a time, in pieces: one that is worked on, the next one, what it is made of,
+# and the numbers that a pass makes of it.
+PIECES_AT_A_TIME = 8
+LEAST_MEMORY = 8_000_000
+# Footers that are read side by side: on a network most of the time is waiting.
+READERS = 16
+# Features that the representation of a table names.
+FEW = 6
+UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+# A folder whose name holds the value of a column.
+VALUE_FOLDER = re.compile(r"(?:^|[/\\])([^/\\=]+)=[^/\\]*(?=[/\\])")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ParquetTable(PartTable):
+    """A table in Parquet files, read in parts.
+
+    Attributes
+    ----------
+    source : str
+        As it was named.
+    n_read : int
+        Rows of all files; a fit leaves out those in which a value is missing.
+    recipe : Recipe
+        How columns become numbers; ``scan_like`` does the same to new files.
+    notes : tuple of str
+        Sentences worth reading: what was left out, and why.
+    """
+
+    source: str
+    n_read: int
+    recipe: Recipe
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        parts = f"{len(self.readers)} part{'s' if len(self.readers) != 1 else ''}"
+        where = " on a cluster" if self.on_cluster else ""
+        features = ", ".join((*self.names[:FEW], *(("...",) if len(self.names) > FEW else ())))
+        return (
+            f"ParquetTable({self.source!r}: {self.n_read} rows, {len(self.names)} features "
+            f"({features}), target {self.target_name!r}, {parts}{where})"
+        )
+
+    @property
+    def part_readers(self) -> tuple[ParquetReader, ...]:
+        """The readers of the parts."""
+        return tuple(reader for reader in self.readers if isinstance(reader, ParquetReader))
+
+    @property
+    def spans(self) -> list[Span]:
+        """The row groups of all parts, in order."""
+        return [span for reader in self.part_readers for span in reader.spans]
+
+
+def scan_parquet(
+    source: str | Path,
+    target: str,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    weights: str | None = None,
+    *,
+    key: str | None = None,
+    missing: Literal["drop", "error"] = "drop",
+    memory: float | str = "512MB",
+    on_cluster: bool = False,
+) -> ParquetTable:
+    """Open a table in Parquet that is read in parts, each time it is needed.
+
+    Only the footers of the files are read now. The result takes the place of X and y:
+    ``MixedLinearRegression().fit(scan_parquet("rows/*.parquet", "price"))``. Rows are used as
+    ``tables.read`` uses them, so that the fit is the same; but text and dates are not.
+
+    Parameters
+    ----------
+    source : str or Path
+        A file, a folder, a glob (``"rows/*.parquet"``), or an address that fsspec knows
+        (``"s3://..."``). All files have the same columns.
+    target : str
+        The column to explain.
+    features : sequence of str, optional
+        The columns that explain it; default: all others that hold numbers.
+    drop : sequence of str
+        Columns to leave out.
+    weights, key : str, optional
+        Columns of row weights, and of what identifies a row in what is written.
+    missing : {"drop", "error"}
+        Whether rows in which a needed value is missing or infinite are left out, or refused.
+    memory : number or str
+        Bytes that reading and a pass over the rows may take on this machine, such as "2GB".
+    on_cluster : bool
+        Whether the workers of the current Dask client (or of a cluster that is started for the
+        time of a fit) read the files. They must find them under the same names.
+
+    Raises
+    ------
+    DataError
+        A file cannot be read, or has other columns than the first; the message names it.
+    MissingExtraError
+        pyarrow is not installed.
+    """
+    need_pyarrow()
+    roles = Roles.of(target, features, drop, weights, key)
+    footers = read_footers(source)
+    recipe, notes = _choose(footers, roles, str(source))
+    table = _table(footers, recipe, str(source), missing, memory, on_cluster=on_cluster)
+    return replace(table, notes=tuple(notes))
+
+
+def scan_like(
+    source: str | Path,
+    recipe: Recipe,
+    *,
+    target: Literal["required", "optional"] = "required",
+    key: str | None = None,
+    missing: Literal["drop", "error"] = "drop",
+    memory: float | str = "512MB",
+    on_cluster: bool = False,
+) -> ParquetTable:
+    """Open a table in Parquet as another one was opened: the same columns.
+
+    Parameters that are not listed are those of ``scan_parquet`` and ``tables.read_like``.
+    """
+    need_pyarrow()
+    if not isinstance(recipe, Recipe):
+        raise ParameterError(
+            f"recipe must be a Recipe, which says how columns become features; got an object of "
+            f"type {type(recipe).__name__}. Pass the recipe of the table that was fitted: "
+            "table.recipe, or, of a model file, Recipe.from_json(store.open_model(path).recipe)."
+        )
+    footers = read_footers(source)
+    kinds = footers[0].kinds
+    for column in recipe.columns:
+        check_column(kinds, column.name, str(source), "a feature")
+        if column.kind not in ("number", "flag"):
+            raise DataKindError(
+                f"column {column.name!r} is {'text' if column.kind == 'levels' else 'a date'} to "
+                "this model, and tables that are read in parts use numbers alone. Read the table "
+                "into memory."
+            )
+        _check_number(footers, column.name, "a feature")
+    recipe = replace(recipe.with_key(key, kinds, str(source)), weights=None)
+    optional = target == "optional"
+    if not optional:
+        check_column(kinds, recipe.target, str(source), "the target")
+    if recipe.target in kinds:
+        _check_number(footers, recipe.target, "the target")
+    return _table(
+        footers, recipe, str(source), missing, memory, on_cluster=on_cluster, optional=optional
+    )
+
+
+def _table(
+    footers: list[Footer],
+    recipe: Recipe,
+    source: str,
+    missing: str,
+    memory: float | str,
+    *,
+    on_cluster: bool,
+    optional: bool = False,
+) -> ParquetTable:
+    """Cut the row groups of a table into parts."""
+    if missing not in ("drop", "error"):
+        raise ParameterError(f"missing must be 'drop' or 'error'; got {missing!r}.")
+    names = recipe.feature_names
+    target = recipe.target if recipe.target in footers[0].kinds else None
+    width = 8 * (len(names) + (target is not None) + (recipe.weights is not None))
+    total = sum(sum(footer.group_rows) for footer in footers)
+    if on_cluster:
+        # Workers may have copies of their own, as good but written at other times.
+        footers = [replace(footer, mark=replace(footer.mark, time="")) for footer in footers]
+    piece = min(PIECE_BYTES, read_size(memory) // PIECES_AT_A_TIME) // width
+    reader = ParquetReader(
+        spans=(),
+        features=names,
+        target=target,
+        weights=recipe.weights,
+        key=recipe.key,
+        number=_number_type(footers, names),
+        missing=missing,
+        blank_target=optional,
+        piece_rows=None if on_cluster else max(1, piece),
+        use_threads=not on_cluster,
+    )
+    parts = cut_into_parts(footers, max(1, part_bytes(total * width) // width))
+    return ParquetTable(
+        names=names,
+        target_name=recipe.target,
+        readers=tuple(replace(reader, spans=spans) for spans in parts),
+        part_names=tuple(
+            str(spans[0]) if len(spans) == 1 else f"{spans[0].name!r} to {spans[-1].name!r}"
+            for spans in parts
+        ),
+        on_cluster=on_cluster,
+        source=source,
+        n_read=total,
+        recipe=recipe,
+    )
+
+
+def read_size(memory: float | str) -> int:
+    """Read a number of bytes: 2_000_000_000, 2e9, "2GB", "500 MiB"."""
+    number = r"[\d_.]+(?:e\+?\d{1,2})?"
+    found = re.fullmatch(rf"\s*({number})\s*([kmgt]?)(i?)b?\s*", str(memory).lower())
+    try:
+        size = float(found[1]) if found is not None else 0.0
+    except ValueError:
+        size = 0.0
+    if found is None or not size > 0:
+        raise ParameterError(
+            f"memory must be a number of bytes such as 2e9 or '2GB'; got {memory!r}."
+        )
+    size *= (1024 if found[3] else 1000) ** UNITS[found[2]]
+    if size < LEAST_MEMORY:
+        raise ParameterError(f"memory must be at least {LEAST_MEMORY // 10**6}MB; got {memory!r}.")
+    return int(size)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Footer:
+    """What the end of a Parquet file says about it.
+
+    Attributes
+    ----------
+    path, name : str
+        Where it is; what messages call it.
+    relative : str
+        Its name below the folder that all files have in common.
+    kinds : dict of str to pyarrow.DataType
+        The columns.
+    group_rows : tuple of int
+        Rows of each row group.
+    ends : dict of str to list
+        Smallest and largest values of its row groups, for columns of which all of them have
+        statistics; an empty list: there are no values.
+    mark : FileMark
+        What the file is recognised by.
+    """
+
+    path: str
+    name: str
+    relative: str
+    kinds: dict[str, Any]
+    group_rows: tuple[int, ...]
+    ends: dict[str, list[Any]]
+    mark: FileMark = field(default_factory=FileMark)
+
+
+def read_footers(source: str | Path) -> list[Footer]:
+    """Find the files of a table in Parquet, and read their footers."""
+    paths, names = zip(*_files(str(source)), strict=True)
+    with ThreadPoolExecutor(READERS) as readers:
+        footers = list(readers.map(_read_footer, paths, names, _below_common_folder(names)))
+    first = footers[0]
+    for footer in footers[1:]:
+        for mine, other in ((first, footer), (footer, first)):
+            lacking = next((name for name in mine.kinds if name not in other.kinds), None)
+            if lacking is not None:
+                raise DataError(
+                    f"{other.name!r} has no column {lacking!r}, but {mine.name!r} has; all files "
+                    "of a table must have the same columns. Leave out files of another table."
+                )
+    return footers
+
+
+def _files(source: str) -> list[tuple[str, str]]:
+    """Return where each file is, and what it is called."""
+    local = canonical(source) if is_address(source) else source
+    if not is_address(local):
+        paths = find_paths(Path(local), "parquet")
+        return [(str(path.resolve()), str(path)) for path in paths]
+    system, place = reach(source)
+    try:
+        system.invalidate_cache()  # files may have changed since someone looked
+        inside = f"{place.rstrip('/')}/**" if system.isdir(place) else place
+        names = system.glob(inside) if any(sign in inside for sign in "*?[") else [inside]
+        addresses = [system.unstrip_protocol(name) for name in names]
+    except (OSError, ValueError) as error:
+        raise cannot_reach(source, error) from error
+    if place != inside:
+        addresses = [name for name in addresses if is_table_file(PurePosixPath(name))]
+    if not addresses:
+        raise DataError(f"there is no Parquet file at {source!r}; check the address.")
+    return [(address, address) for address in ordered(addresses)]
+
+
+def _below_common_folder(names: Sequence[str]) -> list[str]:
+    """Call files by what distinguishes them."""
+    plain = [name.replace("\\", "/") for name in names]
+    folder = posixpath.commonpath([posixpath.dirname(name) for name in plain])
+    return [posixpath.relpath(name, folder) for name in plain]
+
+
+def _read_footer(path: str, name: str, relative: str) -> Footer:
+    import pyarrow as pa
+
+    try:
+        with open_parquet(path) as (file, mark):
+            schema, metadata = file.schema_arrow, file.metadata
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(
+            f"{name!r} cannot be read as Parquet: {what_failed(error)}. Check that the file is "
+            "whole and what its name says."
+        ) from error
+    twice = [column for column, count in Counter(schema.names).items() if count > 1]
+    if twice:
+        raise DataError(
+            f"{name!r} has more than one column named {twice[0]!r}; rename or drop all but one."
+        )
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    kinds = dict(zip(schema.names, schema.types, strict=True))
+    rows = tuple(group.num_rows for group in groups)
+    return Footer(path, name, relative, kinds, rows, _ends(groups, kinds), mark)
+
+
+def _ends(groups: list[Any], kinds: dict[str, Any]) -> dict[str, list[Any]]:
+    """Find the smallest and largest value of columns of which all row groups have statistics."""
+    values: dict[str, list[Any]] = {name: [] for name in kinds}
+    for group in groups:
+        for i in range(group.num_columns if group.num_rows else 0):
+            column = group.column(i)
+            name, statistics = column.path_in_schema, column.statistics
+            if name not in values:
+                continue
+            if statistics is not None and statistics.has_min_max:
+                values[name] += [statistics.min, statistics.max]
+            elif statistics is None or statistics.null_count != group.num_rows:
+                del values[name]
+    return {name: [min(found), max(found)] if found else [] for name, found in values.items()}
+
+
+# --- columns --------------------------------------------------------------------------------------
+
+
+def _choose(footers: list[Footer], roles: Roles, source: str) -> tuple[Recipe, list[str]]:
+    """Decide what each column is for, in the words that are used for tables in memory."""
+    kinds = footers[0].kinds
+    if not any(sum(footer.group_rows) for footer in footers):
+        raise DataError(f"{source} has {len(kinds)} columns and no rows; there is nothing to fit.")
+    roles.check(kinds, source)
+    _check_number(footers, roles.target, "the target")
+    if roles.weights is not None:
+        _check_number(footers, roles.weights, "the weights")
+
+    def classify(name: str) -> tuple[Column | None, str]:
+        reason = _reason(footers, name, asked=roles.features is not None)
+        is_flag = str(kinds[name]) == "bool"
+        return None if reason else Column(name, "flag" if is_flag else "number"), reason
+
+    recipe, notes = choose_recipe(roles, list(kinds), classify, source, "Numbers and true/false")
+    named = dict.fromkeys(name for foot in footers for name in VALUE_FOLDER.findall(foot.name))
+    notes += [f"Column {name!r} is left out: it stands in names of folders." for name in named]
+    return recipe, notes
+
+
+def _reason(footers: list[Footer], name: str, *, asked: bool) -> str:
+    """Say why a column cannot be a feature; nothing if it can."""
+    if not (asked or name):
+        return "has no name (row numbers that a program wrote, perhaps)"
+    held = _held_instead(footers, name)
+    if held:
+        return f"holds {held}, and tables that are read in parts use numbers alone"
+    filled = [footer for footer in footers if any(footer.group_rows)]
+    if not all(name in footer.ends for footer in filled):
+        return ""
+    values = [value for footer in filled for value in footer.ends[name]]
+    if not values:
+        return "has no values"
+    return "is the same in all rows" if min(values) == max(values) and not asked else ""
+
+
+def _check_number(footers: list[Footer], name: str, role: str) -> None:
+    """Refuse a column that does not hold numbers in all files."""
+    held = _held_instead(footers, name)
+    if held:
+        raise DataKindError(
+            f"column {name!r} cannot be {role}: it holds {held}, and regimix explains numbers. "
+            "Name a column of numbers."
+        )
+
+
+def _held_instead(footers: list[Footer], name: str) -> str:
+    """Return what a column holds instead of numbers; refuse one that holds both."""
+    first = _held(footers[0].kinds[name])
+    for footer in () if first else footers:
+        held = _held(footer.kinds[name])
+        if held:
+            raise DataKindError(
+                f"column {name!r} holds {held} in {footer.name!r}, but numbers in "
+                f"{footers[0].name!r}; all files of a table must have the same columns."
+            )
+    return first
+
+
+def _held(kind: Any) -> str:
+    """Say what a column holds; nothing if it holds numbers."""
+    from pyarrow import types
+
+    numbers = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
+    if any(is_kind(kind) for is_kind in numbers):
+        return ""
+    if types.is_string(kind) or types.is_large_string(kind):
+        return "text"
+    if types.is_dictionary(kind):
+        return "categories"
+    return f"{str(kind).partition('[')[0].partition('<')[0]} values"
+
+
+def _number_type(footers: list[Footer], names: Sequence[str]) -> str:
+    """Choose the smallest type that holds the features of all files as they are."""
+    small = {"bool", "halffloat", "float", "int8", "int16", "uint8", "uint16"}
+    plain = all(str(footer.kinds[name]) in small for footer in footers for name in names)
+    return "float32" if plain else "float64"
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+def part_bytes(table_bytes: int) -> int:
+    """Return about how many bytes of numbers a part of a table has."""
+    usual = min(max(table_bytes // FEWEST_PARTS, SMALLEST_PART), USUAL_PART)
+    return max(usual, min(table_bytes // MOST_PARTS, LARGEST_PART))
+
+
+def cut_into_parts(footers: Iterable[Footer], part_rows: int) -> list[tuple[Span, ...]]:
+    """Put row groups together until a part has about so many rows.
+
+    Small files share a part; a file is cut only if it is larger than a part, between row groups.
+    """
+    files = [(footer, _cuts(footer.group_rows, part_rows)) for footer in footers]
+    taken = {footer.relative for footer, cuts in files if len(cuts) == 1}
+    parts: list[list[Span]] = []
+    row = free = 0
+    for footer, cuts in files:
+        for i, (first, stop) in enumerate(cuts):
+            n_rows = sum(footer.group_rows[first:stop])
+            output = footer.relative
+            if len(cuts) > 1:
+                output = _numbered(output, f"{i:0{len(str(len(cuts) - 1))}}", taken)
+            if not parts or n_rows > free or len(cuts) > 1:
+                parts.append([])
+                free = part_rows
+            where = (footer.path, footer.name, first, stop)
+            parts[-1].append(Span(*where, n_rows, first_row=row, output=output, mark=footer.mark))
+            free -= n_rows
+            row += n_rows
+    return [tuple(part) for part in parts]
+
+
+def _cuts(group_rows: Sequence[int], part_rows: int) -> list[tuple[int, int]]:
+    """Cut a file that is too large for one part; a row group is never cut."""
+    ends = [0, *accumulate(group_rows)]
+    cuts = [0]
+    for group in range(1, len(group_rows)):
+        if ends[group + 1] - ends[cuts[-1]] > part_rows:
+            cuts.append(group)
+    return list(pairwise([*cuts, len(group_rows)]))
+
+
+def _numbered(name: str, number: str, taken: set[str]) -> str:
+    """Put a number before the ending of a name, such that no other file has it."""
+    start, ending = posixpath.splitext(name)
+    start += f".{number}"
+    while start + ending in taken:
+        start += "_"
+    taken.add(start + ending)
+    return start + ending
