@@ -153,7 +153,7 @@ def _fit_searched(
         if found.outliers is not None:
             # The search has seen all rows to the end.
             polished = Polished(_with_outliers(found.law, *found.outliers))
-        elif not settings.by_label and found.stopped not in USER_WAITS:
+        elif not (settings.by_label or found.nothing or found.stopped in USER_WAITS):
             # A search that may go on later may end elsewhere: rounds from here are not its own.
             polished = resumed_polish(engine, found.law, saved if found.stopped in ENDS else None)
         law, labelling, cut_short = _finish(engine, polished, settings)
@@ -346,10 +346,15 @@ def _robust(engine: Engine, seed: int) -> Floats:
 
 
 def _one_line(rows: Rows, path: Path, robust: Parameters) -> Fitted:
-    """Return the best model of one regime: that of the search, or around a robust line."""
+    """Return the best model of one regime that most rows follow.
+
+    It is that of the search, or around a robust line. EM may leave hardly a row to either, where
+    nothing depends on the features; the robust line is then returned as it is.
+    """
     starts = [robust, *(seen.model for m, seen in path.best.items() if m == 1)]
     fits = [refit(rows, start, FINAL_ROUNDS, settled=FINAL_SETTLED) for start in starts]
-    return max(fits, key=lambda fit: fit.score)
+    fits = [fit for fit in fits if 2 * float(fit.sums.size[0]) >= rows.mass]
+    return max(fits, key=lambda fit: fit.score) if fits else evaluate(rows, robust)
 
 
 def _ranks(rows: Rows, fitted: Fitted, few: Rows) -> tuple[int, ...]:
