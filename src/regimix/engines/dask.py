@@ -10,9 +10,10 @@ from __future__ import annotations
 import multiprocessing
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
+from functools import reduce
 from typing import Any, TypeVar
 
 import dask.array as da
@@ -22,15 +23,10 @@ from distributed import Client, Future, LocalCluster, default_client, futures_of
 from distributed.client import FutureCancelledError
 from distributed.scheduler import KilledWorker
 
-from regimix.engines.dasktables import cut_up, dask_parts
-from regimix.engines.fold import combine_all
-from regimix.engines.load import read_whole
+from regimix.data.validation import Table, read_vector
+from regimix.engines.base import combine
 from regimix.engines.parts import PartTable, PassStopped, RawRows, Task, Watch, name_of
-from regimix.errors import (
-    ClusterError,
-    DataError,
-    RegimixError,
-)
+from regimix.errors import ClusterError, DataError, DataKindError, RegimixError
 
 __all__ = ["DaskParts", "connected", "current_client", "dask_map", "dask_rows"]
 
@@ -117,13 +113,8 @@ class DaskParts:
             self.n_passes += 1
             return level[0].result()
 
-    def map_rows(
-        self,
-        task: Task,
-        lengths: tuple[int, ...],
-        dtype: np.dtype[Any],
-    ) -> Any:
-        """Put together what the task says of each row, on the workers."""
+    def map_rows(self, task: Task, lengths: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        """Concatenate what the task returns for each row, on the workers."""
         run = delayed(_run, pure=False)
         blocks = [
             da.from_delayed(run(task.for_part(index), part, index), shape=(length,), dtype=dtype)
@@ -155,7 +146,7 @@ class DaskParts:
         """Say whether the workers have room for all parts; a few stand for the others."""
         count = len(self._parts)
         some = sorted({0, count // 2, count - 1})
-        asked = [delayed(_size)(self._parts[part]) for part in some]
+        asked = [self._parts[part].nbytes for part in some]
         sizes = self.client.compute(asked, optimize_graph=False)
         self._wait(sizes, sizes, some)
         limits = [worker.get("memory_limit") or np.inf for worker in self._workers().values()]
@@ -278,15 +269,10 @@ def _run(task: Task, rows: RawRows, index: int) -> Any:
 
 
 def _add(results: list[T]) -> T:
-    return combine_all(results)
+    return reduce(combine, results)
 
 
-def _size(rows: RawRows) -> int:
-    arrays = (rows.X, rows.y, rows.weights)
-    return sum(array.nbytes for array in arrays if array is not None)
-
-
-# --- what users bring -----------------------------------------------------------------------------
+# --- connecting -----------------------------------------------------------------------------------
 
 
 def current_client() -> Client | None:
@@ -343,6 +329,9 @@ def _reached(address: str) -> Client:
     return client
 
 
+# --- tables ---------------------------------------------------------------------------------------
+
+
 @contextmanager
 def dask_rows(X: Any, y: Any, sample_weight: Any = None) -> Iterator[tuple[Names, DaskParts]]:
     """Find the parts of what a user brings, on the current cluster or one of its own.
@@ -351,11 +340,11 @@ def dask_rows(X: Any, y: Any, sample_weight: Any = None) -> Iterator[tuple[Names
     """
     part_names: Sequence[str] | None = None
     if isinstance(X, PartTable):
-        read = delayed(read_whole, pure=True)
+        read = delayed(_read_whole, pure=True)
         names, parts = X.names, [read(reader) for reader in X.readers]
         part_names = X.part_names
     else:
-        names, parts = dask_parts(X, y, sample_weight)
+        names, parts = _dask_parts(X, y, sample_weight)
     client = current_client()
     if client is not None:
         yield names, DaskParts(client, parts, part_names)
@@ -372,7 +361,7 @@ def dask_map(
     if client is None:
         with connected():
             return dask_map(function, items, rows, names, watch)
-    blocks = [None] * len(items) if rows is None else cut_up(rows, "rows")
+    blocks = [None] * len(items) if rows is None else _cut_up(rows, "rows")
     # As a node of the graph the function travels once, however many items there are.
     run, node = delayed(_apply, pure=False), delayed(function, pure=False)
     jobs = [run(node, item, block) for item, block in zip(items, blocks, strict=True)]
@@ -383,3 +372,121 @@ def dask_map(
 
 def _apply(function: Callable[[Any, Any], T], item: Any, block: Any) -> T:
     return function(item, block)
+
+
+def _dask_parts(X: Any, y: Any, sample_weight: Any = None) -> tuple[Names, list[Delayed]]:
+    """Return the names of the columns, and what makes the numbers of each part."""
+    if y is None:
+        raise DataError("requires y to be passed, but the target y is None: pass one number a row.")
+    vectors = {"y": y} if sample_weight is None else {"y": y, "sample_weight": sample_weight}
+    if not hasattr(X, "columns"):
+        if X.ndim != 2:
+            raise DataError(
+                f"X must be a table of rows and columns; expected 2D array, got {X.ndim}D array of "
+                f"shape {X.shape} instead. Use X.reshape(-1, 1) if it is one column."
+            )
+        names = tuple(f"x{i}" for i in range(int(X.shape[1])))
+    else:
+        names = tuple(str(name) for name in X.columns)
+        if all(hasattr(vector, "divisions") for vector in vectors.values()):
+            return names, _frame_parts(X, names, vectors)
+    table = _cut_up(X, "X")
+    columns = []
+    for what, vector in vectors.items():
+        columns.append(_cut_up(_same_chunks(vector, X, what), what))
+        if len(columns[-1]) != len(table):
+            raise _unmatched(len(table), what, len(columns[-1]))
+    read = delayed(_load, pure=True)
+    return names, [read(*parts) for parts in zip(table, *columns, strict=True)]
+
+
+def _frame_parts(X: Any, names: Names, vectors: dict[str, Any]) -> list[Delayed]:
+    """Cut a data frame together with its response: one reading serves both.
+
+    (Cut apart, Dask may merge partitions of the one and not of the other.)
+    """
+    for what, vector in vectors.items():
+        if vector.npartitions != X.npartitions:
+            raise _unmatched(X.npartitions, what, vector.npartitions)
+        if vector.ndim == 2 and len(vector.columns) != 1:
+            raise DataError(
+                f"{what} must be one number a row; got a data frame of {len(vector.columns)} "
+                "columns. Pass one of them."
+            )
+    vectors = {
+        what: vector[vector.columns[0]] if vector.ndim == 2 else vector
+        for what, vector in vectors.items()
+    }
+    mark = max(map(len, names), default=0) * "_"  # longer than any name: it is no name
+    together = X.assign(**{mark + what: vector for what, vector in vectors.items()})
+    read = delayed(_load_frame, pure=True)
+    return [read(part, [mark + what for what in vectors]) for part in together.to_delayed()]
+
+
+def _unmatched(n_parts: int, what: str, n_others: int) -> DataError:
+    return DataError(
+        f"X has {n_parts} partitions, {what} has {n_others}: rows cannot be matched. Take both "
+        "from one data frame, or give arrays the same chunks along the rows."
+    )
+
+
+def _cut_up(data: Any, what: str) -> list[Delayed]:
+    """Cut a collection into what makes each of its parts."""
+    if not hasattr(data, "to_delayed"):
+        raise DataKindError(
+            f"{what} is of type {type(data).__name__}, but the table is on a cluster: pass a dask "
+            f"array or a column of a dask data frame, for example dask.array.from_array({what}, "
+            "chunks=X.chunks[0])."
+        )
+    if isinstance(data, da.Array):
+        if data.ndim > 1 and data.numblocks[1] > 1:
+            data = data.rechunk({1: -1})
+        return list(data.to_delayed(optimize_graph=False).ravel())
+    return list(data.to_delayed(optimize_graph=False))
+
+
+def _same_chunks(vector: Any, X: Any, what: str) -> Any:
+    """Cut an array along the rows as X is cut, where sizes are known."""
+    if not isinstance(vector, da.Array) or not isinstance(X, da.Array):
+        return vector
+    if vector.ndim != 1 and vector.shape[1:] != (1,):
+        raise DataError(
+            f"{what} must be one number a row; got a dask array of shape {vector.shape}. Pass one "
+            "column."
+        )
+    vector = vector.reshape(-1) if vector.ndim == 2 else vector
+    known = not (np.isnan(vector.shape[0]) or np.isnan(X.shape[0]))
+    if known and vector.shape[0] != X.shape[0]:
+        raise DataError(
+            f"X and {what} have inconsistent numbers of rows: X has {X.shape[0]}, {what} has "
+            f"{vector.shape[0]}. Pass one number in {what} for each row of X."
+        )
+    return vector.rechunk((X.chunks[0],)) if known else vector
+
+
+# --- what workers do ------------------------------------------------------------------------------
+
+
+def _read_whole(reader: Callable[[], Iterable[RawRows]]) -> RawRows:
+    """Read one part of a table, whole."""
+    pieces = list(reader())
+    if len(pieces) == 1:
+        return pieces[0]
+    columns = zip(*((piece.X, piece.y, piece.weights) for piece in pieces), strict=True)
+    joined: list[Any] = [None if some[0] is None else np.concatenate(some) for some in columns]
+    return RawRows(*joined)
+
+
+def _load_frame(frame: Any, vectors: list[str]) -> RawRows:
+    """Separate a part of a data frame into features, response and weights again."""
+    return _load(frame.drop(columns=vectors), *(frame[name] for name in vectors))
+
+
+def _load(x: Any, y: Any, weights: Any = None) -> RawRows:
+    """Read one part into plain arrays, rows one after the other in memory."""
+    table = Table.read(x, fewest_rows=0)
+    vectors: list[Any] = [read_vector(y, "y")]
+    if weights is not None:
+        vectors.append(read_vector(weights, "sample_weight"))
+    flat = (v.ravel() if v.ndim == 2 and v.shape[1] == 1 else v for v in vectors)
+    return RawRows(np.ascontiguousarray(table.values), *flat)

@@ -2,6 +2,10 @@
 
 The driver holds coefficients and d x d sums, and a bounded draw of rows. A block of rows is made of
 a part when a task meets it: standardised by the frame, its rows numbered in the whole table.
+
+``open_parts`` makes the engine in two passes, which check the rows and find their units: the same
+checks, the same few thousand evenly spaced rows and so the same units as for a table in memory.
+The fit does not depend on how a table is cut.
 """
 
 from __future__ import annotations
@@ -14,32 +18,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.base import Follower, T
-from regimix.engines.cut import find_cuts
-from regimix.engines.draw import Drawn
-from regimix.engines.drawer import RowDrawer
-from regimix.engines.fold import Nothing
-from regimix.engines.keep import BlockValues, Cut, Mask
+from regimix.data.problem import Frame, Problem, standard_places
+from regimix.data.validation import (
+    LARGEST_COUNT,
+    Table,
+    check_present,
+    check_weights,
+    read_target,
+)
+from regimix.engines.base import Engine, Follower, Nothing, T
 from regimix.engines.memory import MemoryEngine
-from regimix.engines.partfollow import PartitionFollower
-from regimix.engines.parts import Parts, RawRows, Task
-from regimix.engines.single import masked_count, masked_mass
-from regimix.frame import Frame
-from regimix.problem import Problem
+from regimix.engines.partition_selection import PartitionFollower, find_cuts
+from regimix.engines.parts import Parts, RawRows, Task, name_of
+from regimix.engines.row_sampling import Drawn
+from regimix.engines.selection import BlockValues, Cut, Mask, masked_mass
+from regimix.errors import DataError
 from regimix.threads import fitting_threads
 
-__all__ = ["BlockMaker", "PartitionEngine"]
+__all__ = ["PartitionEngine", "open_parts"]
 
 Floats = NDArray[np.float64]
 
-# Rows of the draw that foretells thresholds, where a fit has not drawn any itself.
-FORETELLING_ROWS = 20_000
+# Rows of the draw that predicts thresholds, where a fit has not drawn any itself.
+PREDICTING_ROWS = 20_000
 # Seconds for the passes that turn what was found into an answer when the time is over.
 LAST_SECONDS = 60.0
 
 
 @dataclass(frozen=True, eq=False)
-class BlockMaker:
+class _BlockMaker:
     """Turns the numbers of a part into a block of rows.
 
     Attributes
@@ -80,14 +87,14 @@ class BlockMaker:
 
 @dataclass(frozen=True, eq=False)
 class _Fold(Task):
-    """The task of a worker: make the block, and ask it."""
+    """The task of a worker: make the block, and apply the function to it."""
 
-    make: BlockMaker
+    make: _BlockMaker
     function: Callable[..., Any]
     args: tuple[Any, ...]
 
     def for_part(self, part: int) -> _Fold:
-        """Return the task for one part, which need not know where the others begin."""
+        """Return the task for one part, without where the others begin."""
         own = replace(self.make, firsts={part: self.make.firsts[part]})
         return replace(self, make=own)
 
@@ -101,7 +108,7 @@ class _Fold(Task):
 
 @dataclass(frozen=True, eq=False)
 class _MapRows(_Fold):
-    """The task of a worker: make the block, and ask each of its rows."""
+    """The same for a function that returns one value for each row."""
 
     def __call__(self, rows: RawRows, part: int) -> Any:
         """Answer for one part."""
@@ -109,12 +116,12 @@ class _MapRows(_Fold):
             return self.make(rows, part).map_rows(self.function, *self.args)
 
 
-class PartitionEngine(RowDrawer):
+class PartitionEngine(Engine):
     """Serve the reductions of ``engines.base`` from parts of a table."""
 
-    def __init__(self, parts: Parts, maker: BlockMaker) -> None:
+    def __init__(self, parts: Parts, maker: _BlockMaker) -> None:
         self.parts = parts
-        self.problem = maker.frame
+        self.problem: Frame = maker.frame
         self._maker = maker
 
     def fold(self, function: Callable[..., T], *args: Any) -> T:
@@ -123,7 +130,7 @@ class PartitionEngine(RowDrawer):
         return result
 
     def map_rows(self, function: Callable[..., NDArray[Any]], *args: Any) -> Any:
-        """Put together what ``function(block, *args)`` says of each row, where the rows are."""
+        """Concatenate ``function(block, *args)``, one value for each row, where the rows are."""
         firsts = (*self._maker.firsts, self.problem.n_rows)
         lengths = tuple(int(length) for length in np.diff(firsts))
         frame = self.problem
@@ -145,17 +152,17 @@ class PartitionEngine(RowDrawer):
     def without(self, rows: Mask) -> PartitionEngine:
         """Leave rows out; the table, its units and its number of rows stay."""
         maker = self._maker
-        gone, count = self.fold(masked_mass, rows), self.fold(masked_count, rows)
+        mass, count = self.fold(_size_of, rows)
         frame = replace(
             self.problem,
             weighted=True,
-            mass=self.problem.mass - gone,
+            mass=self.problem.mass - mass,
             n_present=self.problem.n_present - count,
         )
         return PartitionEngine(self.parts, replace(maker, frame=frame, gone=(*maker.gone, rows)))
 
     def hurry(self) -> None:
-        """Let the last passes come to their end, within a while if there was a limit."""
+        """Let the last passes finish, within a minute if there was a limit."""
         self.parts.watch = None
         if self.parts.deadline is not None:
             self.parts.deadline = time.monotonic() + LAST_SECONDS
@@ -165,7 +172,146 @@ class PartitionEngine(RowDrawer):
         problem = Problem.framed(self.problem, drawn.X, drawn.y, drawn.weights)
         return MemoryEngine(problem, numbers=drawn.numbers)
 
-    def foretelling(self) -> MemoryEngine:
+    def predicting(self) -> MemoryEngine:
         """Return a block of drawn rows, with the weight of all their copies."""
-        drawn = self.drawn or self.draw(FORETELLING_ROWS, 0)
-        return self.block_of(drawn.distinct(FORETELLING_ROWS))
+        drawn = self._last_draw[2] if self._last_draw else self.draw(PREDICTING_ROWS, 0)
+        return self.block_of(drawn.distinct(PREDICTING_ROWS))
+
+
+def _size_of(block: MemoryEngine, rows: Mask) -> tuple[float, int]:
+    """Return the weight and the number of some rows of a block."""
+    return masked_mass(block, rows), int(np.count_nonzero(rows.mask(block)))
+
+
+# --- making the engine ----------------------------------------------------------------------------
+
+
+def open_parts(
+    parts: Parts, names: tuple[str, ...], *, fit_intercept: bool = True
+) -> PartitionEngine:
+    """Check the rows of all parts, find their units, and make an engine of them."""
+    surveys: list[_Survey] = parts.fold(_Look(names, parts.part_names)) or []
+    n_rows = sum(survey.n_rows for survey in surveys)
+    if n_rows < 2:
+        raise DataError(
+            f"X has {n_rows} row(s) in {len(surveys)} part(s) (n_samples={n_rows}) while a minimum "
+            "of 2 is required; pass more rows."
+        )
+    counts, most, unit, mass = _weighing(surveys)
+    weighted = not all(survey.plain_weights for survey in surveys)
+    rows = _standard_rows(parts, [survey.n_present for survey in surveys])
+    frame = Frame.of_sample(
+        rows[:, :-2],
+        rows[:, -2],
+        rows[:, -1] / most * unit if weighted else None,
+        (
+            np.min([survey.lowest for survey in surveys if survey.n_rows], axis=0),
+            np.max([survey.highest for survey in surveys if survey.n_rows], axis=0),
+        ),
+        names=names,
+        n_rows=n_rows,
+        n_present=sum(survey.n_present for survey in surveys),
+        weighted=weighted,
+        counts=counts,
+        mass=mass,
+        fit_intercept=bool(fit_intercept),
+    )
+    firsts = np.cumsum([0, *(survey.n_rows for survey in surveys)])[:-1]
+    return PartitionEngine(parts, _BlockMaker(frame, tuple(firsts.tolist()), most, unit))
+
+
+@dataclass(frozen=True, eq=False)
+class _Survey:
+    """Extents and weights of one part; extents have the response last, and none without rows."""
+
+    n_rows: int
+    lowest: Floats
+    highest: Floats
+    n_present: int
+    weight_most: float
+    weight_sum: float
+    whole_weights: bool
+    plain_weights: bool
+
+
+@dataclass(frozen=True)
+class _Look(Task):
+    """The task of the first pass: check a part, and survey it."""
+
+    names: tuple[str, ...]
+    part_names: tuple[str, ...] | None
+
+    def __call__(self, rows: RawRows, part: int) -> list[_Survey]:
+        try:
+            return [self._survey(rows)]
+        except DataError as error:
+            where = rows.name or name_of(part, self.part_names)
+            raise type(error)(f"in {where}: {error}") from error
+
+    def _survey(self, rows: RawRows) -> _Survey:
+        if rows.X.ndim != 2 or rows.X.shape[1] != len(self.names):
+            raise DataError(
+                f"the part has the shape {rows.X.shape}, but the table has {len(self.names)} "
+                "feature(s); all parts must have the same columns."
+            )
+        if not rows.n_rows:
+            return _Survey(0, np.empty(0), np.empty(0), 0, 0.0, 0.0, True, True)
+        lowest, highest = Table(rows.X, self.names).extent()
+        y = read_target(rows.y, rows.n_rows)
+        weights = np.ones(rows.n_rows)
+        if rows.weights is not None:
+            weights = check_weights(np.asarray(rows.weights), rows.n_rows)
+        return _Survey(
+            rows.n_rows,
+            np.append(lowest, y.min()),
+            np.append(highest, y.max()),
+            int(np.count_nonzero(weights)),
+            float(weights.max()),
+            # Of the largest: the sum of very large weights is no number.
+            float((weights / (weights.max() or 1.0)).sum()),
+            bool((weights == np.floor(weights)).all()),
+            bool((weights == 1).all()),
+        )
+
+
+def _weighing(surveys: list[_Survey]) -> tuple[bool, float, float, float]:
+    """Find how the weights of all parts are read, as ``read_weights`` does in memory.
+
+    Returns whether they count repetitions, what they are divided by and then multiplied by, and
+    the total weight.
+    """
+    n_present = sum(survey.n_present for survey in surveys)
+    check_present(n_present)
+    most = max(survey.weight_most for survey in surveys)
+    relative = sum(survey.weight_sum * (survey.weight_most / most) for survey in surveys)
+    whole = all(survey.whole_weights for survey in surveys)
+    if whole and most < LARGEST_COUNT and relative * most < LARGEST_COUNT:
+        return True, 1.0, 1.0, float(sum(round(s.weight_sum * s.weight_most) for s in surveys))
+    return False, most, n_present / relative, float(n_present)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pick(Task):
+    """The task of the second pass: return some rows, with response and weight."""
+
+    places: Sequence[NDArray[np.intp]] | dict[int, NDArray[np.intp]]
+
+    def for_part(self, part: int) -> _Pick:
+        """Return the task for one part."""
+        return _Pick({part: self.places[part]})
+
+    def __call__(self, rows: RawRows, part: int) -> list[Floats]:
+        weights = np.ones(rows.n_rows) if rows.weights is None else np.asarray(rows.weights)
+        picked = np.flatnonzero(weights)[self.places[part]]
+        y: Any = rows.y
+        columns = (rows.X[picked], np.asarray(y)[picked], weights[picked])
+        return [np.column_stack(columns).astype(np.float64)]
+
+
+def _standard_rows(parts: Parts, present: list[int]) -> Floats:
+    """Gather evenly spaced rows among those present."""
+    ends = np.cumsum(present)
+    wanted = standard_places(int(ends[-1]))
+    split = np.split(wanted, np.searchsorted(wanted, ends[:-1]))
+    places = [rows - first for rows, first in zip(split, ends - present, strict=True)]
+    return np.concatenate(parts.fold(_Pick(places)))

@@ -1,7 +1,7 @@
 """Parts of a table that does not fit into memory, read one by one.
 
-Whoever holds the parts applies a task to each and adds up what it says. ``LocalParts`` reads them
-here, one after the other and the next one meanwhile; ``engines.dask`` lets workers do it.
+A task is applied to each part, and its results are added. ``LocalParts`` reads the parts on this
+machine, the next one while a task works on the last; ``engines.dask`` lets workers do it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.fold import combine
+from regimix.engines.base import combine
 from regimix.errors import DataError, RegimixError
 
 __all__ = ["LocalParts", "PartTable", "Parts", "PassStopped", "RawRows", "Task", "Watch", "name_of"]
 
-# Told how many parts of how many a pass has done (the number may not be known); a true answer stops
-# it.
+# Called with the parts that a pass has done, and all (None while unknown); a true answer stops it.
 Watch = Callable[[int, int | None], Any]
 
 
@@ -43,7 +42,7 @@ class RawRows:
     y : ndarray of shape (k,) or None
     weights : ndarray of shape (k,) or None
     name : str or None
-        What messages call it.
+        Its name in messages.
     """
 
     X: NDArray[Any]
@@ -51,10 +50,14 @@ class RawRows:
     weights: NDArray[Any] | None = None
     name: str | None = None
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the numbers."""
+        return sum(a.nbytes for a in (self.X, self.y, self.weights) if a is not None)
+
     def __sizeof__(self) -> int:
-        # Dask asks this way: moving a part to another worker is not for free.
-        arrays = (self.X, self.y, self.weights)
-        return object.__sizeof__(self) + sum(a.nbytes for a in arrays if a is not None)
+        # Dask asks this way what moving a part to another worker costs.
+        return object.__sizeof__(self) + self.nbytes
 
     @property
     def n_rows(self) -> int:
@@ -105,10 +108,10 @@ class PartTable:
 
 
 class Task:
-    """What is asked of each part: ``task(rows, number of the part)``."""
+    """A function of each part: ``task(rows, number of the part)``."""
 
     def __call__(self, rows: RawRows, part: int) -> Any:
-        """Answer for one part."""
+        """Return the result of one part."""
         raise NotImplementedError
 
     def for_part(self, part: int) -> Task:
@@ -133,13 +136,8 @@ class Parts(Protocol):
         """Add up ``task(rows, number of the part)``, in the order of the parts."""
         ...
 
-    def map_rows(
-        self,
-        task: Task,
-        lengths: tuple[int, ...],
-        dtype: np.dtype[Any],
-    ) -> Any:
-        """Put together what the task says of each row."""
+    def map_rows(self, task: Task, lengths: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        """Concatenate what the task returns for each row."""
         ...
 
 
@@ -169,13 +167,8 @@ class LocalParts:
             total = result if index == 0 else combine(total, result)
         return total
 
-    def map_rows(
-        self,
-        task: Task,
-        lengths: tuple[int, ...],
-        dtype: np.dtype[Any],
-    ) -> NDArray[Any]:
-        """Put together what the task says of each row."""
+    def map_rows(self, task: Task, lengths: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Concatenate what the task returns for each row."""
         out = np.empty(sum(lengths), dtype=dtype)
         first = 0
         # The answer is there: what is left is to apply it.
@@ -185,7 +178,7 @@ class LocalParts:
         return out
 
     def _each(self, *, to_the_end: bool = False) -> Iterator[tuple[int, RawRows]]:
-        """Count the parts, look at the clock and tell how far a pass is."""
+        """Give each part its number; watch the time, and report how far a pass is."""
         index = -1
         for index, rows in enumerate(_ahead(self._read())):
             late = self.deadline is not None and time.monotonic() > self.deadline

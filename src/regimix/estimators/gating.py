@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
+from regimix.data.problem import Problem
 from regimix.errors import DataError, ParameterError
-from regimix.problem import Problem
 from regimix.result.gate import Gate, read_columns, scale_columns
 from regimix.result.mixture import Mixture
 

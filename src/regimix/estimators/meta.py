@@ -27,9 +27,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from regimix.data.validation import read_weights
 from regimix.errors import ConvergenceWarning, EvidenceWarning, ParameterError
 from regimix.estimators.rounds import LOSSES, Rows, Run, check_parameters
-from regimix.intake import read_weights
 from regimix.search.settings import read_seed
 
 __all__ = ["TrimmedEstimator"]

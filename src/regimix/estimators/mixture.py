@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
+from regimix.data.problem import Frame, Problem
 from regimix.errors import (
     ConvergenceWarning,
     EvidenceWarning,
@@ -19,9 +20,7 @@ from regimix.errors import (
 from regimix.estimators.gating import check_gating, learn_gate
 from regimix.estimators.rows import is_remote, opened, remember_features
 from regimix.estimators.use import MixtureMethods
-from regimix.frame import Frame
 from regimix.model.em import REGIME_GAIN
-from regimix.problem import Problem
 from regimix.result.mixture import Mixture
 from regimix.search.algorithm2 import MAX_STARTS
 from regimix.search.checkpoint import seed_in

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import _safe_indexing, get_tags
 
-from regimix.engines.select import ROUNDING, smallest
+from regimix.engines.selection import ROUNDING, smallest
 from regimix.errors import DataError, ParameterError
 from regimix.search.settings import read_count
 from regimix.trimmed.fit import check_limits

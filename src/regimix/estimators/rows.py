@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from regimix.data.problem import Frame, Problem
 from regimix.engines.base import Engine
-from regimix.engines.door import open_parts
 from regimix.engines.memory import MemoryEngine
+from regimix.engines.partition import open_parts
 from regimix.engines.parts import Parts, PartTable, PassStopped, Watch
 from regimix.errors import DataError, DataKindError, MissingExtraError, OutOfTimeError, StoppedError
-from regimix.frame import Frame
-from regimix.problem import Problem
 from regimix.search.settings import Settings
 
 __all__ = ["Rows", "is_remote", "opened", "refuse_remote", "remember_features"]

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from regimix.data.problem import Frame
+from regimix.data.validation import Table
 from regimix.engines.base import Engine
 from regimix.errors import ConvergenceWarning, EvidenceWarning, ParameterError, RankWarning
 from regimix.estimators.rows import opened, refuse_remote, remember_features
-from regimix.frame import Frame
-from regimix.intake import Table
 from regimix.model.em import REGIME_GAIN
 from regimix.search.given import given_starts
 from regimix.search.settings import read_seed

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from regimix.data.validation import Table
 from regimix.estimators.gating import LearnedGate, gate_parameters, gate_shares
 from regimix.estimators.rows import refuse_remote
-from regimix.intake import Table
 from regimix.result.mixture import Mixture
 from regimix.result.summary import Summary
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.problem import Problem
 from regimix.engines.base import Follower, RowSums, Selected
-from regimix.engines.keep import Keeper
 from regimix.engines.memory import MemoryEngine
-from regimix.problem import Problem
+from regimix.engines.selection import Keeper
 from regimix.trimmed.fit import Run
 from regimix.trimmed.gradient import GradientSolver
 from regimix.trimmed.ilts import ExactSolver, Solver, concentrate

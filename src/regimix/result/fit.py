@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.problem import Frame
 from regimix.engines.base import Engine
 from regimix.engines.parts import PassStopped
-from regimix.engines.single import within_sums
+from regimix.engines.selection import within_sums
 from regimix.errors import ParameterError
-from regimix.frame import Frame
 from regimix.model.background import BACKGROUND_DEGREES, NORMAL_LAW, ROOT_8, WIDTHS
 from regimix.model.blocks import SMALLEST_SCALE, Labelling, Law, without_outliers
 from regimix.model.em import (

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from regimix.data.problem import Frame
 from regimix.engines.base import Engine
-from regimix.frame import Frame
 from regimix.model.blocks import Labelling, Law, MixtureSums, labelled_sums
 from regimix.model.labelling import (
     Likeliest,

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.model.whiten import whiten
-from regimix.problem import Problem
 from regimix.result.mixture import Mixture
 from regimix.theory.separation import nearest_distances
 

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.problem import Frame
 from regimix.engines.base import Selected
 from regimix.errors import ParameterError
-from regimix.frame import Frame
 
 __all__ = [
     "Callback",

@@ -23,11 +23,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.problem import Frame, Problem
 from regimix.engines.base import Follower, Selected
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import ParameterError
-from regimix.frame import Frame
-from regimix.problem import Problem
 from regimix.trimmed.fit import (
     Callback,
     Run,

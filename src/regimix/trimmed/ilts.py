@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.problem import Problem
 from regimix.engines.base import Engine, Follower, Selected
 from regimix.engines.memory import MemoryEngine
-from regimix.problem import Problem
 from regimix.threads import fitting_threads
 from regimix.trimmed.fit import (
     Callback,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from regimix.engines.base import Engine
-from regimix.engines.single import is_within, within_sums
+from regimix.engines.selection import is_within, within_sums
 from regimix.trimmed.gram import NormalEquations
 
 __all__ = ["CUTOFF", "Reweighted", "consistent_scale", "judged", "reweight", "truncation_factor"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from regimix.data.problem import Frame
 from regimix.errors import ParameterError
-from regimix.frame import Frame
 
 __all__ = ["kept_mass"]
 

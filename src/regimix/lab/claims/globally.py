@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.lab.experiment import Cell, Experiment, Verdict
 from regimix.lab.figures import COLOURS, label, panels, ranks
 from regimix.lab.scenes import arrival, mixture
 from regimix.lab.table import Row, Table
 from regimix.model.rows import whitened_rows
-from regimix.problem import Problem
 from regimix.search.joint import joint_starts
 from regimix.search.net import net_source
 from regimix.search.subspace import find_subspace

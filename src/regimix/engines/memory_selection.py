@@ -1,20 +1,29 @@
-"""Following starts in memory: which rows each keeps, and sums over them."""
+"""Which rows each of a batch of starts keeps, in memory, and sums over them.
+
+Near convergence the coefficients of successive rounds differ by little. A residual moves by at most
+``length(z) * distance``; so a row whose residual is far from the threshold stays on its side, and
+only the ``Band`` of rows near the threshold must be looked at. The selection is exact: whenever
+that is not certain, a full pass is made. Late rounds then cost a few rows instead of a pass over
+the table.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.band import Band
+from regimix.data.validation import CHUNK_BYTES
 from regimix.engines.base import RowSums, Selected
-from regimix.engines.keep import Held
-from regimix.engines.select import Choice, mix, smallest, smallest_of_each
-from regimix.problem import Problem
+from regimix.engines.row_sampling import mix
+from regimix.engines.selection import Choice, same_part, smallest, smallest_of_each
+
+if TYPE_CHECKING:
+    from regimix.engines.memory import MemoryEngine
 
 __all__ = ["MemoryFollower"]
 
@@ -24,9 +33,7 @@ Indices = NDArray[np.intp]
 
 # Residuals of a batch of starts, and two scratch blocks of the same size, stay below this.
 BLOCK_BYTES = 64 << 20
-# With fewer kept rows than this share of a chunk, skipping the others pays for gathering.
-GATHER_SHARE = 0.75
-# Running sums tell an objective that is at least this part of the first one.
+# Running sums give an objective well that is at least this part of the first one.
 RUNNING_SUMS = 1e-6
 # Up to so many rows, one product with signs is cheaper than two without.
 FEW_ROWS = 1024
@@ -35,33 +42,18 @@ FARTHEST_OFFSET = 100.0
 # With more rows moved than this share of the kept ones, all kept rows are summed afresh: that costs
 # at most twice as much, and lists of moved rows stay short.
 AFRESH_SHARE = 0.5
-
-
-class Rows(Protocol):
-    """What a follower asks of the engine it works for."""
-
-    problem: Problem
-
-    def chunks(self) -> Iterator[slice]: ...
-    def residual_block(self, thetas: Floats, out: Floats | None = None) -> Floats: ...
-    def standardised(self, rows: Indices | slice) -> Floats: ...
-    def read(self, rows: Indices | slice) -> Floats: ...
-    def residuals_of(self, rows: Indices, theta: Floats, read: Floats | None = None) -> Floats: ...
-    def slopes(self, thetas: Floats) -> tuple[Floats, Floats]: ...
-    def target(self, rows: Indices | slice) -> Floats: ...
-    def sums(
-        self,
-        rows: Indices,
-        residuals: Floats | None,
-        weights: Floats | None = None,
-        theta: Floats | None = None,
-    ) -> RowSums: ...
-    @property
-    def lengths(self) -> NDArray[np.float32]: ...
+# How far the coefficients may still travel, in units of the last step. Rounds contract by a
+# constant factor at worst, so the whole rest of the way is a small multiple of the last step.
+REACH = 4.0
+# A band larger than this share of the rows saves little: scattered rows are slower to read.
+LARGEST_SHARE = 1 / 8
+# Looking for a band costs a few vector operations: not before a typical residual's possible
+# movement is below this share of the threshold.
+CLOSE_ENOUGH = 0.1
 
 
 @dataclass
-class _Memory:
+class _Start:
     """What is remembered of one start between selections.
 
     ``rows`` are those that moved in the last selection, with their residuals then and their signed
@@ -70,15 +62,22 @@ class _Memory:
 
     signature: int = 0
     boundary: tuple[int, float] = (-1, 0.0)
+    threshold: float = math.inf
     rows: Indices | None = None
     residuals: Floats = field(default_factory=lambda: np.empty(0))
     signs: Floats = field(default_factory=lambda: np.empty(0))
     first_objective: float = math.inf
 
-    def name(self) -> int:
-        """Name the kept set, with the row that is kept in part.
+    def note(self, choice: Choice, moved: Indices) -> None:
+        """Take over a new selection, in which these rows moved."""
+        words = mix(moved.astype(np.uint64))
+        self.signature ^= int(np.bitwise_xor.reduce(words, initial=np.uint64(0)))
+        self.boundary, self.threshold = choice.part, choice.threshold
 
-        The part is told to a few digits: a sum of weights in another order is the same part.
+    def hashed(self) -> int:
+        """Hash the kept set, with the row that is kept in part.
+
+        The part counts to a few digits: a sum of weights in another order is the same part.
         """
         row, weight = self.boundary
         return self.signature ^ (hash((row, f"{weight:.9e}")) if row >= 0 else 0)
@@ -87,17 +86,18 @@ class _Memory:
 class MemoryFollower:
     """Remember the kept rows of each of a batch of starts, and sum over them."""
 
-    def __init__(self, engine: Rows, n_starts: int, mass: float, *, narrow: bool) -> None:
+    def __init__(self, engine: MemoryEngine, n_starts: int, mass: float, *, narrow: bool) -> None:
         self.engine = engine
         self.mass = mass
         self.narrow = narrow
         self._weights = engine.problem.weights
         self._kept = np.zeros((n_starts, engine.problem.n_rows), dtype=np.bool_)
-        self._memory = [_Memory() for _ in range(n_starts)]
-        self._thresholds = [math.inf] * n_starts
+        self._starts = [_Start() for _ in range(n_starts)]
         self._band: Band | None = None
         self._last_theta: Floats | None = None
         self._buffer: Floats | None = None
+
+    # --- selections -------------------------------------------------------------------------------
 
     def select(self, thetas: Floats, starts: Sequence[int]) -> list[Selected]:
         """Keep the rows of smallest residual at ``thetas[i]`` for start ``starts[i]``."""
@@ -161,7 +161,7 @@ class MemoryFollower:
 
         They do as long as it has not fallen to the rounding of what it was at first.
         """
-        memory = self._memory[start]
+        memory = self._starts[start]
         largest = choice.threshold**2 * self.mass
         if self.narrow and memory.first_objective * RUNNING_SUMS < largest:
             return None
@@ -186,30 +186,21 @@ class MemoryFollower:
         self, start: int, choice: Choice, residuals: Floats, objective: float | None
     ) -> Selected:
         """Note the new kept rows of a start, and which rows moved."""
+        memory, problem = self._starts[start], self.engine.problem
         changed = self._kept[start] != choice.kept
         self._kept[start] = choice.kept
-        problem = self.engine.problem
-        if np.count_nonzero(changed) > AFRESH_SHARE * self.mass * problem.n_rows / problem.mass:
-            if objective is None:
-                objective = self._objective(choice, residuals)
-            return self._note_afresh(start, changed, choice, objective)
-        rows = np.flatnonzero(changed)
-        part = np.array([choice.boundary, self._memory[start].boundary[0]])
-        selected = self._note_move(start, rows, choice, residuals[rows], residuals[part])
-        return replace(selected, objective=objective)
-
-    def _note_afresh(
-        self, start: int, changed: Bools, choice: Choice, objective: float
-    ) -> Selected:
-        """Note a move of so many rows that it is not worth listing them."""
-        memory = self._memory[start]
-        for chunk in self.engine.chunks():
-            memory.signature ^= _name(np.flatnonzero(changed[chunk]) + chunk.start)
-        memory.boundary = (choice.boundary, choice.boundary_weight)
-        self._thresholds[start] = choice.threshold
-        memory.rows = None
         n_moved = int(np.count_nonzero(changed))
-        return Selected(objective, n_moved, 0.0, choice.threshold, memory.name())
+        if n_moved <= AFRESH_SHARE * self.mass * problem.n_rows / problem.mass:
+            rows = np.flatnonzero(changed)
+            part = residuals[[choice.boundary, memory.boundary[0]]]
+            return self._note_move(start, rows, choice, residuals[rows], part, objective)
+        # So many rows moved that it is not worth listing them.
+        if objective is None:
+            objective = self._objective(choice, residuals)
+        for chunk in self.engine.chunks():
+            memory.note(choice, np.flatnonzero(changed[chunk]) + chunk.start)
+        memory.rows = None
+        return Selected(objective, n_moved, 0.0, choice.threshold, memory.hashed())
 
     def _record_band(self, band: Band, choice: Choice) -> Selected:
         """Note a selection made among the rows of the band alone."""
@@ -218,57 +209,49 @@ class MemoryFollower:
         part = np.zeros(2)
         if self._weights is not None:
             # Rows kept in part lie at the threshold, before and now: inside the band.
-            before = int(np.searchsorted(band.rows, self._memory[0].boundary[0]))
+            before = int(np.searchsorted(band.rows, self._starts[0].boundary[0]))
             part = band.residuals[[choice.boundary, min(before, band.rows.size - 1)]]
             if choice.boundary >= 0:
                 choice = replace(choice, boundary=int(band.rows[choice.boundary]))
-        return self._note_move(0, band.rows[moved], choice, band.residuals[moved], part)
+        return self._note_move(0, band.rows[moved], choice, band.residuals[moved], part, None)
 
     def _note_move(
-        self, start: int, rows: Indices, choice: Choice, residuals: Floats, part: Floats
+        self,
+        start: int,
+        rows: Indices,
+        choice: Choice,
+        residuals: Floats,
+        part: Floats,
+        objective: float | None,
     ) -> Selected:
-        """Work out signed weights of the rows that moved, and the name of the new set.
+        """Work out signed weights of the rows that moved, and the hash of the new set.
 
         ``part`` has the residuals of the rows that are and that were kept in part.
         """
-        memory = self._memory[start]
-        memory.signature ^= _name(rows)
-        self._thresholds[start] = choice.threshold
+        memory = self._starts[start]
+        before = memory.boundary
+        memory.note(choice, rows)
         signs = np.where(self._kept[start, rows], 1.0, -1.0)
         if self._weights is not None:
             signs *= self._weights[rows]
-            now, before = (choice.boundary, choice.boundary_weight), memory.boundary
-            memory.boundary = now
-            if not _same_part(now, before):
-                rows, residuals, signs = self._with_parts(rows, residuals, signs, part, now, before)
+            if not same_part(choice.part, before):
+                # Account for the rows that are and were kept in part: sums may meet a row twice.
+                for (row, weight), residual, sign in zip(
+                    (choice.part, before), part, (-1.0, 1.0), strict=True
+                ):
+                    if row >= 0:
+                        rows = np.append(rows, row)
+                        residuals = np.append(residuals, residual)
+                        signs = np.append(signs, sign * (self._weights[row] - weight))
         memory.rows, memory.residuals, memory.signs = rows, residuals, signs
         square = float((signs * residuals) @ residuals)
-        return Selected(None, int(rows.size), square, choice.threshold, memory.name())
+        return Selected(objective, int(rows.size), square, choice.threshold, memory.hashed())
 
-    def _with_parts(
-        self,
-        rows: Indices,
-        residuals: Floats,
-        signs: Floats,
-        part: Floats,
-        now: tuple[int, float],
-        before: tuple[int, float],
-    ) -> tuple[Indices, Floats, Floats]:
-        """Account for the rows that are and were kept in part: sums may meet a row twice."""
-        assert self._weights is not None
-        for (row, weight), residual, sign in ((now, part[0], -1.0), (before, part[1], 1.0)):
-            if row >= 0:
-                rows = np.append(rows, row)
-                residuals = np.append(residuals, residual)
-                signs = np.append(signs, sign * (self._weights[row] - weight))
-        return rows, residuals, signs
+    # --- sums -------------------------------------------------------------------------------------
 
     def moved_sums(self, start: int) -> RowSums | None:
-        """Sum over the rows that entered, minus those that left, in the last selection.
-
-        None when so many moved that ``kept_sums`` is cheaper.
-        """
-        memory = self._memory[start]
+        """Sum over the rows that entered, minus those that left, in the last selection."""
+        memory = self._starts[start]
         if memory.rows is None:
             return None
         if self._weights is not None or memory.rows.size <= FEW_ROWS:
@@ -282,27 +265,12 @@ class MemoryFollower:
     def kept_sums(self, start: int, theta: Floats) -> RowSums:
         """Sum over all kept rows, afresh, with residuals at ``theta``."""
         rows = np.flatnonzero(self._kept[start])
-        weights = self._kept_weights(start)
-        return self.engine.sums(rows, None, None if weights is None else weights[rows], theta)
+        weights = None if self._weights is None else self._factor(start)[rows]
+        return self.engine.sums(rows, None, weights, theta)
 
     def gradients(self, starts: Sequence[int], thetas: Floats) -> Floats:
         """Sum ``w z r`` over each start's kept rows, residuals at ``thetas``; no p x p matrix."""
-        problem = self.engine.problem
-        weights = [self._kept_weights(start) for start in starts]
-        slopes, constants = self.engine.slopes(thetas)
-        back, mass = np.zeros((len(starts), problem.n_features)), np.zeros(len(starts))
-        for rows in self.engine.chunks():
-            values = self.engine.read(rows)
-            residuals = self.engine.target(rows) - slopes @ values.T - constants[:, None]
-            for i, start in enumerate(starts):
-                row_weights = weights[i]
-                residuals[i] *= (
-                    self._kept[start, rows] if row_weights is None else row_weights[rows]
-                )
-            back += residuals @ values
-            mass += residuals.sum(axis=1)
-        back /= problem.scale
-        return np.column_stack([mass, back]) if problem.fit_intercept else back
+        return self.engine.gradients(thetas, [self._factor(start) for start in starts])
 
     def gradient(self, start: int, theta: Floats) -> Floats:
         """Do the same for one start, as fast as rows can be read.
@@ -315,80 +283,117 @@ class MemoryFollower:
         known = self._last_theta is not None and np.array_equal(theta, self._last_theta)
         if self._buffer is None or not known or far.any():
             return np.asarray(self.gradients([start], theta[None, :])[0])
-        weights = self._kept_weights(start)
-        back, mass = np.zeros(problem.n_features), 0.0
-        for rows in self.engine.chunks():
-            kept = self._kept[start, rows] if weights is None else weights[rows]
-            residuals = self._buffer[0, rows] * kept
-            back += residuals @ np.asarray(problem.X[rows], dtype=np.float64)
-            mass += float(residuals.sum())
-        if not problem.fit_intercept:
-            return np.asarray(back / problem.scale)
-        return np.concatenate([[mass], (back - problem.center * mass) / problem.scale])
+        return self.engine.gradient(self._buffer[0], self._factor(start))
 
     def diagonal(self, start: int) -> Floats:
         """Sum ``w z^2`` over the kept rows, column by column."""
-        total = np.zeros(self.engine.problem.n_columns)
-        weights = self._kept_weights(start)
-        for rows in self.engine.chunks():
-            Z = self.engine.standardised(rows)
-            factor = (
-                self._kept[start, rows].astype(np.float64) if weights is None else weights[rows]
-            )
-            total += factor @ np.square(Z, out=Z)
-        return total
+        return self.engine.diagonal(self._factor(start))
 
     def product(self, start: int, direction: Floats) -> Floats:
-        """Multiply the kept rows' Gram matrix with a vector; no p x p matrix.
+        """Multiply the kept rows' Gram matrix with a vector; no p x p matrix."""
+        return self.engine.product(direction, self._factor(start))
 
-        Reads raw rows and standardises the vectors instead: no copy of what is read.
-        """
-        problem = self.engine.problem
-        slopes, constant = problem.raw(direction)
-        back, mass = np.zeros(problem.n_features), 0.0
-        row_weights = self._kept_weights(start)
-        for rows in self.engine.chunks():
-            kept = self._kept[start, rows]
-            values = problem.X[rows]
-            if kept.mean() < GATHER_SHARE:
-                values = values[kept]
-            values = np.asarray(values, dtype=np.float64)
-            image = values @ slopes
-            image += constant
-            if values.shape[0] == kept.size:
-                image *= kept if row_weights is None else row_weights[rows]
-            elif row_weights is not None:
-                image *= row_weights[rows][kept]
-            back += image @ values
-            mass += float(image.sum())
-        if not problem.fit_intercept:
-            return np.asarray(back / problem.scale)
-        return np.concatenate([[mass], (back - problem.center * mass) / problem.scale])
-
-    def _kept_weights(self, start: int) -> Floats | None:
+    def _factor(self, start: int) -> NDArray[Any]:
+        """Return what each row counts: its weight in the fit, or whether it is kept."""
         if self._weights is None:
-            return None
+            return np.asarray(self._kept[start])
         weights = np.where(self._kept[start], self._weights, 0.0)
-        row, weight = self._memory[start].boundary
+        row, weight = self._starts[start].boundary
         if row >= 0:
             weights[row] = weight
         return weights
 
-    def keeper(self, start: int) -> Held:
-        """Return what tells the kept rows of any block."""
-        row, weight = self._memory[start].boundary
-        return Held(Choice(self._kept[start].copy(), self._thresholds[start], row, weight))
+    def keeper(self, start: int) -> Choice:
+        """Return a rule that says which rows of any block are kept."""
+        memory = self._starts[start]
+        return Choice(self._kept[start].copy(), memory.threshold, *memory.boundary)
 
     def kept(self, start: int) -> tuple[Bools, Floats | None]:
         """Return the kept rows, and their weights in the fit if there are weights."""
-        return self._kept[start].copy(), self._kept_weights(start)
+        return self._kept[start].copy(), None if self._weights is None else self._factor(start)
 
 
-def _name(rows: Indices) -> int:
-    """Name a set of rows: the exclusive or of their scrambled numbers."""
-    return int(np.bitwise_xor.reduce(mix(rows.astype(np.uint64)), initial=np.uint64(0)))
+@dataclass
+class Band:
+    """Undecided rows around a threshold, valid within ``radius`` of a reference.
 
+    Attributes
+    ----------
+    rows : ndarray of int, ascending
+    inside_mass : float
+        Weight that is kept whatever happens within the radius.
+    read : ndarray or None
+        A copy of the rows as the engine reads them, if it fits into one chunk.
+    residuals : ndarray
+        Residuals of the band's rows at the coefficients last asked for.
+    """
 
-def _same_part(now: tuple[int, float], before: tuple[int, float]) -> bool:
-    """Say whether the same row is kept in the same part, up to the rounding of a sum."""
-    return now[0] == before[0] and abs(now[1] - before[1]) <= 1e-9 * abs(now[1])
+    engine: MemoryEngine
+    reference: Floats
+    radius: float
+    threshold: float
+    margin: float
+    floor: float
+    mass: float
+    inside_mass: float
+    rows: Indices
+    read: Floats | None
+    weights: Floats | None
+    residuals: Floats = field(default_factory=lambda: np.empty(0))
+
+    @classmethod
+    def around(
+        cls,
+        engine: MemoryEngine,
+        theta: Floats,
+        last_theta: Floats,
+        sizes: Floats,
+        choice: Choice,
+        mass: float,
+        floor: float,
+    ) -> Band | None:
+        """Find the rows that may change sides within reach; None if they are too many."""
+        radius = REACH * float(np.linalg.norm(theta - last_theta))
+        typical = np.sqrt(theta.size)  # length of a standardised row
+        if radius * typical > CLOSE_ENOUGH * choice.threshold:
+            return None
+        lengths = engine.lengths
+        margin = radius * float(np.mean(lengths)) + 4 * floor
+        near = np.empty(sizes.size, dtype=np.bool_)
+        for part in engine.chunks():
+            gap = np.abs(sizes[part] - choice.threshold)
+            near[part] = gap <= radius * lengths[part] + margin
+        rows = np.flatnonzero(near)
+        if rows.size > max(LARGEST_SHARE * sizes.size, theta.size):
+            return None
+        weights = engine.problem.weights
+        inside = choice.kept & ~near
+        inside_mass = float(np.count_nonzero(inside) if weights is None else weights[inside].sum())
+        return cls(
+            engine=engine,
+            reference=theta,
+            radius=radius,
+            threshold=choice.threshold,
+            margin=margin,
+            floor=floor,
+            mass=mass,
+            inside_mass=inside_mass,
+            rows=rows,
+            read=engine.read(rows) if rows.size * theta.size * 8 <= CHUNK_BYTES else None,
+            weights=None if weights is None else weights[rows],
+        )
+
+    def choose(self, theta: Floats) -> Choice | None:
+        """Select among the band's rows; None when that is not certain to be the whole selection.
+
+        Certain: the coefficients lie within the radius, and the new threshold within the margin.
+        Then every kept row outside the band is still below it, every other still above.
+        """
+        if float(np.linalg.norm(theta - self.reference)) > self.radius:
+            return None
+        self.residuals = self.engine.residuals_of(self.rows, theta, self.read)
+        sizes = np.abs(self.residuals)
+        choice = smallest(sizes, self.mass - self.inside_mass, self.weights, self.floor)
+        if abs(choice.threshold - self.threshold) >= self.margin - 4 * self.floor:
+            return None
+        return choice
