@@ -13,8 +13,7 @@ from regimix.search.net import net_source
 from regimix.search.starts import Starts
 from regimix.synth import make_mlrc
 from regimix.trimmed.gradient import GradientSolver
-from regimix.trimmed.ilts import concentrate
-from regimix.trimmed.rows import kept_mass
+from regimix.trimmed.ilts import concentrate, kept_mass
 
 EXACT = 1e-5
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from regimix import ilts
 from regimix.data.problem import Problem
 from regimix.errors import ParameterError
-from regimix.trimmed.rows import kept_mass
+from regimix.trimmed.ilts import kept_mass
 
 few = settings(max_examples=80, deadline=None)
 

@@ -93,17 +93,14 @@ class DaskParts:
         """Whether the workers keep the parts between passes."""
         return self._held is not None and self._held is not self._parts
 
-    def fold(self, task: Task) -> Any:
-        """Add up ``task(rows, number of the part)``, in the order of the parts."""
+    def fold(self, task: Task, own: Sequence[Any] | None = None) -> Any:
+        """Add up what a task returns for each part, in the order of the parts."""
         with self._cluster():
             if self._held is None:
                 fits = self._fits()
                 persist = self.client.persist
                 self._held = persist(self._parts, optimize_graph=False) if fits else self._parts
-            run = delayed(_run, pure=False)
-            tasks = [
-                run(task.for_part(index), part, index) for index, part in enumerate(self._held)
-            ]
+            tasks = self._tasks(task, self._held, own)
             leaves: list[Future[Any]] = self.client.compute(tasks, optimize_graph=False)
             level = leaves
             while len(level) > 1:
@@ -113,12 +110,14 @@ class DaskParts:
             self.n_passes += 1
             return level[0].result()
 
-    def map_rows(self, task: Task, lengths: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-        """Concatenate what the task returns for each row, on the workers."""
-        run = delayed(_run, pure=False)
+    def map_rows(
+        self, task: Task, lengths: Sequence[int], dtype: Any, own: Sequence[Any] | None = None
+    ) -> Any:
+        """Concatenate what a task returns for each row, on the workers."""
+        tasks = self._tasks(task, self._parts, own)
         blocks = [
-            da.from_delayed(run(task.for_part(index), part, index), shape=(length,), dtype=dtype)
-            for index, (part, length) in enumerate(zip(self._parts, lengths, strict=True))
+            da.from_delayed(said, shape=(length,), dtype=dtype)
+            for said, length in zip(tasks, lengths, strict=True)
         ]
         lazy = da.concatenate(blocks)
         if not self.lasting:
@@ -132,6 +131,12 @@ class DaskParts:
                 return lazy  # whoever asks for them may have more time
             self.n_passes += 1
             return rows
+
+    @staticmethod
+    def _tasks(task: Task, parts: Sequence[Delayed], own: Sequence[Any] | None) -> list[Delayed]:
+        run = delayed(_run, pure=False)
+        own = range(len(parts)) if own is None else own
+        return [run(task, *both) for both in zip(parts, own, strict=True)]
 
     def gather(self) -> list[Any]:
         """Fetch the parts themselves: for work whose results are small."""
@@ -264,8 +269,8 @@ class DaskParts:
         ) from error
 
 
-def _run(task: Task, rows: RawRows, index: int) -> Any:
-    return task(rows, index)
+def _run(task: Task, rows: RawRows, own: Any) -> Any:
+    return task(rows, own)
 
 
 def _add(results: list[T]) -> T:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from regimix.data.validation import (
 from regimix.engines.base import Engine, Follower, Nothing, T
 from regimix.engines.memory import MemoryEngine
 from regimix.engines.partition_selection import PartitionFollower, find_cuts
-from regimix.engines.parts import Parts, RawRows, Task, name_of
+from regimix.engines.parts import Parts, RawRows, name_of
 from regimix.engines.row_sampling import Drawn
 from regimix.engines.selection import BlockValues, Cut, Mask, masked_mass
 from regimix.errors import DataError
@@ -52,8 +53,6 @@ class _BlockMaker:
     Attributes
     ----------
     frame : Frame
-    firsts : sequence or dict of int
-        Where each part begins in the whole table.
     weight_most, weight_unit : float
         What weights are divided by and then multiplied by, so that relative importances have a mean
         of one; in two steps, so that no number is too large on the way.
@@ -62,13 +61,12 @@ class _BlockMaker:
     """
 
     frame: Frame
-    firsts: Sequence[int] | dict[int, int]
     weight_most: float = 1.0
     weight_unit: float = 1.0
     gone: tuple[Mask, ...] = ()
 
-    def __call__(self, rows: RawRows, part: int) -> MemoryEngine:
-        """Make the block."""
+    def __call__(self, rows: RawRows, first: int) -> MemoryEngine:
+        """Make the block; ``first`` is the place of its first row in the whole table."""
         assert rows.y is not None
         weights = None
         if self.frame.weighted:
@@ -76,7 +74,7 @@ class _BlockMaker:
             if rows.weights is not None:
                 weights = np.asarray(rows.weights, dtype=np.float64) / self.weight_most
                 weights = weights * self.weight_unit
-        numbers = range(self.firsts[part], self.firsts[part] + rows.n_rows)
+        numbers = range(first, first + rows.n_rows)
         y = np.asarray(rows.y, dtype=np.float64)
         block = MemoryEngine(Problem.framed(self.frame, rows.X, y, weights), numbers=numbers)
         for mask in self.gone:
@@ -85,58 +83,47 @@ class _BlockMaker:
         return block
 
 
-@dataclass(frozen=True, eq=False)
-class _Fold(Task):
-    """The task of a worker: make the block, and apply the function to it."""
-
-    make: _BlockMaker
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-
-    def for_part(self, part: int) -> _Fold:
-        """Return the task for one part, without where the others begin."""
-        own = replace(self.make, firsts={part: self.make.firsts[part]})
-        return replace(self, make=own)
-
-    def __call__(self, rows: RawRows, part: int) -> Any:
-        """Answer for one part."""
-        if not rows.n_rows:
-            return Nothing()
-        with fitting_threads(self.make.frame.n_columns):
-            return self.make(rows, part).fold(self.function, *self.args)
-
-
-@dataclass(frozen=True, eq=False)
-class _MapRows(_Fold):
-    """The same for a function that returns one value for each row."""
-
-    def __call__(self, rows: RawRows, part: int) -> Any:
-        """Answer for one part."""
-        with fitting_threads(self.make.frame.n_columns):
-            return self.make(rows, part).map_rows(self.function, *self.args)
+def _on_block(
+    make: _BlockMaker,
+    method: str,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    rows: RawRows,
+    first: int,
+) -> Any:
+    """Make the block of a part, and let it "fold" or "map_rows" a function."""
+    if not rows.n_rows and method == "fold":
+        return Nothing()
+    with fitting_threads(make.frame.n_columns):
+        return getattr(make(rows, first), method)(function, *args)
 
 
 class PartitionEngine(Engine):
-    """Serve the reductions of ``engines.base`` from parts of a table."""
+    """Answer the questions of ``engines.base`` from parts of a table.
 
-    def __init__(self, parts: Parts, maker: _BlockMaker) -> None:
+    ``firsts`` are the places of the parts' first rows in the whole table.
+    """
+
+    def __init__(self, parts: Parts, maker: _BlockMaker, firsts: Sequence[int]) -> None:
         self.parts = parts
         self.problem: Frame = maker.frame
         self._maker = maker
+        self._firsts = firsts
 
     def fold(self, function: Callable[..., T], *args: Any) -> T:
         """Add up ``function(block, *args)`` over blocks of rows."""
-        result: T = self.parts.fold(_Fold(self._maker, function, args))
+        task = partial(_on_block, self._maker, "fold", function, args)
+        result: T = self.parts.fold(task, self._firsts)
         return result
 
     def map_rows(self, function: Callable[..., NDArray[Any]], *args: Any) -> Any:
         """Concatenate ``function(block, *args)``, one value for each row, where the rows are."""
-        firsts = (*self._maker.firsts, self.problem.n_rows)
-        lengths = tuple(int(length) for length in np.diff(firsts))
+        lengths = np.diff([*self._firsts, self.problem.n_rows]).tolist()
         frame = self.problem
         nobody = Problem.framed(frame, np.empty((0, frame.n_features)), np.empty(0))
         kind = function(MemoryEngine(nobody), *args).dtype
-        return self.parts.map_rows(_MapRows(self._maker, function, args), lengths, kind)
+        task = partial(_on_block, self._maker, "map_rows", function, args)
+        return self.parts.map_rows(task, lengths, kind, self._firsts)
 
     def choose(
         self, values: BlockValues, args: tuple[Any, ...], mass: float, floor: float = 0.0
@@ -159,7 +146,8 @@ class PartitionEngine(Engine):
             mass=self.problem.mass - mass,
             n_present=self.problem.n_present - count,
         )
-        return PartitionEngine(self.parts, replace(maker, frame=frame, gone=(*maker.gone, rows)))
+        maker = replace(maker, frame=frame, gone=(*maker.gone, rows))
+        return PartitionEngine(self.parts, maker, self._firsts)
 
     def hurry(self) -> None:
         """Let the last passes finish, within a minute if there was a limit."""
@@ -190,7 +178,7 @@ def open_parts(
     parts: Parts, names: tuple[str, ...], *, fit_intercept: bool = True
 ) -> PartitionEngine:
     """Check the rows of all parts, find their units, and make an engine of them."""
-    surveys: list[_Survey] = parts.fold(_Look(names, parts.part_names)) or []
+    surveys: list[_Survey] = parts.fold(partial(_survey, names, parts.part_names)) or []
     n_rows = sum(survey.n_rows for survey in surveys)
     if n_rows < 2:
         raise DataError(
@@ -217,7 +205,7 @@ def open_parts(
         fit_intercept=bool(fit_intercept),
     )
     firsts = np.cumsum([0, *(survey.n_rows for survey in surveys)])[:-1]
-    return PartitionEngine(parts, _BlockMaker(frame, tuple(firsts.tolist()), most, unit))
+    return PartitionEngine(parts, _BlockMaker(frame, most, unit), firsts.tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,44 +222,41 @@ class _Survey:
     plain_weights: bool
 
 
-@dataclass(frozen=True)
-class _Look(Task):
-    """The task of the first pass: check a part, and survey it."""
+def _survey(
+    names: tuple[str, ...], part_names: tuple[str, ...] | None, rows: RawRows, part: int
+) -> list[_Survey]:
+    """Check a part, and survey it: the first pass."""
+    try:
+        return [_survey_rows(names, rows)]
+    except DataError as error:
+        where = rows.name or name_of(part, part_names)
+        raise type(error)(f"in {where}: {error}") from error
 
-    names: tuple[str, ...]
-    part_names: tuple[str, ...] | None
 
-    def __call__(self, rows: RawRows, part: int) -> list[_Survey]:
-        try:
-            return [self._survey(rows)]
-        except DataError as error:
-            where = rows.name or name_of(part, self.part_names)
-            raise type(error)(f"in {where}: {error}") from error
-
-    def _survey(self, rows: RawRows) -> _Survey:
-        if rows.X.ndim != 2 or rows.X.shape[1] != len(self.names):
-            raise DataError(
-                f"the part has the shape {rows.X.shape}, but the table has {len(self.names)} "
-                "feature(s); all parts must have the same columns."
-            )
-        if not rows.n_rows:
-            return _Survey(0, np.empty(0), np.empty(0), 0, 0.0, 0.0, True, True)
-        lowest, highest = Table(rows.X, self.names).extent()
-        y = read_target(rows.y, rows.n_rows)
-        weights = np.ones(rows.n_rows)
-        if rows.weights is not None:
-            weights = check_weights(np.asarray(rows.weights), rows.n_rows)
-        return _Survey(
-            rows.n_rows,
-            np.append(lowest, y.min()),
-            np.append(highest, y.max()),
-            int(np.count_nonzero(weights)),
-            float(weights.max()),
-            # Of the largest: the sum of very large weights is no number.
-            float((weights / (weights.max() or 1.0)).sum()),
-            bool((weights == np.floor(weights)).all()),
-            bool((weights == 1).all()),
+def _survey_rows(names: tuple[str, ...], rows: RawRows) -> _Survey:
+    if rows.X.ndim != 2 or rows.X.shape[1] != len(names):
+        raise DataError(
+            f"the part has the shape {rows.X.shape}, but the table has {len(names)} "
+            "feature(s); all parts must have the same columns."
         )
+    if not rows.n_rows:
+        return _Survey(0, np.empty(0), np.empty(0), 0, 0.0, 0.0, True, True)
+    lowest, highest = Table(rows.X, names).extent()
+    y = read_target(rows.y, rows.n_rows)
+    weights = np.ones(rows.n_rows)
+    if rows.weights is not None:
+        weights = check_weights(np.asarray(rows.weights), rows.n_rows)
+    return _Survey(
+        rows.n_rows,
+        np.append(lowest, y.min()),
+        np.append(highest, y.max()),
+        int(np.count_nonzero(weights)),
+        float(weights.max()),
+        # Of the largest: the sum of very large weights is no number.
+        float((weights / (weights.max() or 1.0)).sum()),
+        bool((weights == np.floor(weights)).all()),
+        bool((weights == 1).all()),
+    )
 
 
 def _weighing(surveys: list[_Survey]) -> tuple[bool, float, float, float]:
@@ -290,22 +275,13 @@ def _weighing(surveys: list[_Survey]) -> tuple[bool, float, float, float]:
     return False, most, n_present / relative, float(n_present)
 
 
-@dataclass(frozen=True, eq=False)
-class _Pick(Task):
-    """The task of the second pass: return some rows, with response and weight."""
-
-    places: Sequence[NDArray[np.intp]] | dict[int, NDArray[np.intp]]
-
-    def for_part(self, part: int) -> _Pick:
-        """Return the task for one part."""
-        return _Pick({part: self.places[part]})
-
-    def __call__(self, rows: RawRows, part: int) -> list[Floats]:
-        weights = np.ones(rows.n_rows) if rows.weights is None else np.asarray(rows.weights)
-        picked = np.flatnonzero(weights)[self.places[part]]
-        y: Any = rows.y
-        columns = (rows.X[picked], np.asarray(y)[picked], weights[picked])
-        return [np.column_stack(columns).astype(np.float64)]
+def _pick(rows: RawRows, places: NDArray[np.intp]) -> list[Floats]:
+    """Return some of the rows present, with response and weight: the second pass."""
+    weights = np.ones(rows.n_rows) if rows.weights is None else np.asarray(rows.weights)
+    picked = np.flatnonzero(weights)[places]
+    y: Any = rows.y
+    columns = (rows.X[picked], np.asarray(y)[picked], weights[picked])
+    return [np.column_stack(columns).astype(np.float64)]
 
 
 def _standard_rows(parts: Parts, present: list[int]) -> Floats:
@@ -314,4 +290,4 @@ def _standard_rows(parts: Parts, present: list[int]) -> Floats:
     wanted = standard_places(int(ends[-1]))
     split = np.split(wanted, np.searchsorted(wanted, ends[:-1]))
     places = [rows - first for rows, first in zip(split, ends - present, strict=True)]
-    return np.concatenate(parts.fold(_Pick(places)))
+    return np.concatenate(parts.fold(_pick, places))

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,16 @@ from numpy.typing import NDArray
 from regimix.engines.base import combine
 from regimix.errors import DataError, RegimixError
 
+if TYPE_CHECKING:
+    from regimix.engines.dask import DaskParts
+
 __all__ = ["LocalParts", "PartTable", "Parts", "PassStopped", "RawRows", "Task", "Watch", "name_of"]
 
 # Called with the parts that a pass has done, and all (None while unknown); a true answer stops it.
 Watch = Callable[[int, int | None], Any]
+# A function of the rows of a part and of what belongs to that part; by default, its number.
+Task = Callable[["RawRows", Any], Any]
+Parts: TypeAlias = "LocalParts | DaskParts"
 
 
 class PassStopped(Exception):  # noqa: N818 - not an error: whoever asked may have an answer already
@@ -107,42 +113,8 @@ class PartTable:
                 ) from error
 
 
-class Task:
-    """A function of each part: ``task(rows, number of the part)``."""
-
-    def __call__(self, rows: RawRows, part: int) -> Any:
-        """Return the result of one part."""
-        raise NotImplementedError
-
-    def for_part(self, part: int) -> Task:
-        """Return what one part needs of the task: a worker is not sent what belongs to others."""
-        del part
-        return self
-
-
-class Parts(Protocol):
-    """Parts of a table, wherever they are; always the same rows in the same order."""
-
-    watch: Watch | None
-    deadline: float | None
-    part_names: tuple[str, ...] | None
-
-    @property
-    def n_passes(self) -> int:
-        """Passes over the table so far."""
-        ...
-
-    def fold(self, task: Task) -> Any:
-        """Add up ``task(rows, number of the part)``, in the order of the parts."""
-        ...
-
-    def map_rows(self, task: Task, lengths: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-        """Concatenate what the task returns for each row."""
-        ...
-
-
 class LocalParts:
-    """Parts that are read here, one after the other.
+    """Parts of a table that are read here, one after the other; always the same rows.
 
     Parameters
     ----------
@@ -159,21 +131,23 @@ class LocalParts:
         # Seconds of time.monotonic() after which a pass is given up.
         self.deadline: float | None = None
 
-    def fold(self, task: Task) -> Any:
-        """Add up ``task(rows, number of the part)``, in the order of the parts."""
+    def fold(self, task: Task, own: Sequence[Any] | None = None) -> Any:
+        """Add up what a task returns for each part, in the order of the parts."""
         total: Any = None
         for index, rows in self._each():
-            result = task(rows, index)
+            result = task(rows, index if own is None else own[index])
             total = result if index == 0 else combine(total, result)
         return total
 
-    def map_rows(self, task: Task, lengths: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Concatenate what the task returns for each row."""
+    def map_rows(
+        self, task: Task, lengths: Sequence[int], dtype: Any, own: Sequence[Any] | None = None
+    ) -> NDArray[Any]:
+        """Concatenate what a task returns for each row; the parts have so many rows."""
         out = np.empty(sum(lengths), dtype=dtype)
         first = 0
         # The answer is there: what is left is to apply it.
         for index, rows in self._each(to_the_end=True):
-            out[first : first + lengths[index]] = task(rows, index)
+            out[first : first + lengths[index]] = task(rows, index if own is None else own[index])
             first += lengths[index]
         return out
 

@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from regimix.engines.selection import ROUNDING, smallest
 from regimix.errors import DataError, ParameterError
 from regimix.search.settings import read_count
-from regimix.trimmed.fit import check_limits
+from regimix.trimmed.ilts import check_limits
 
 __all__ = ["FEWEST_OF_CLASS", "LOSSES", "Rows", "Run", "check_parameters"]
 

@@ -20,11 +20,9 @@ from regimix.model.em import REGIME_GAIN
 from regimix.search.given import given_starts
 from regimix.search.settings import read_seed
 from regimix.search.single import Single, find_single
-from regimix.trimmed.fit import check_limits
 from regimix.trimmed.gradient import GradientSolver
-from regimix.trimmed.ilts import MAX_ITER, ExactSolver, Solver
+from regimix.trimmed.ilts import MAX_ITER, ExactSolver, Solver, check_limits, kept_mass
 from regimix.trimmed.reweight import consistent_scale, judged, reweight
-from regimix.trimmed.rows import kept_mass
 
 __all__ = ["TrimmedRegressor"]
 

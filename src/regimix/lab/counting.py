@@ -16,10 +16,8 @@ from regimix.data.problem import Problem
 from regimix.engines.base import Follower, RowSums, Selected
 from regimix.engines.memory import MemoryEngine
 from regimix.engines.selection import Keeper
-from regimix.trimmed.fit import Run
 from regimix.trimmed.gradient import GradientSolver
-from regimix.trimmed.ilts import ExactSolver, Solver, concentrate
-from regimix.trimmed.rows import kept_mass
+from regimix.trimmed.ilts import ExactSolver, Run, Solver, concentrate, kept_mass
 
 __all__ = ["CountedRun", "CountingEngine", "counted_run", "gradient_solver"]
 

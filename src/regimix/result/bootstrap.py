@@ -21,7 +21,7 @@ from regimix.result.wald import estimates, read_level
 from regimix.search.finish import assign_and_trim
 from regimix.search.partition import assign_nearest, plain_count
 from regimix.search.settings import Settings
-from regimix.trimmed.gram import NormalEquations
+from regimix.trimmed.ilts import NormalEquations
 
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture

@@ -55,9 +55,8 @@ from regimix.search.stages import complete_in_stages, first_stage, search_again
 from regimix.search.subspace import Subspace
 from regimix.threads import fitting_threads
 from regimix.trimmed.gradient import GradientSolver
-from regimix.trimmed.ilts import MAX_ITER, ExactSolver, Solver
+from regimix.trimmed.ilts import MAX_ITER, ExactSolver, Solver, kept_mass
 from regimix.trimmed.reweight import CUTOFF, consistent_scale, reweight
-from regimix.trimmed.rows import kept_mass
 
 __all__ = ["fit_mixture"]
 

@@ -34,9 +34,7 @@ from regimix.search.algorithm2_outcome import (
 )
 from regimix.search.checkpoint import Checkpoint
 from regimix.search.starts import Starts
-from regimix.trimmed.fit import Run
-from regimix.trimmed.ilts import MAX_ITER, Solver, concentrate
-from regimix.trimmed.rows import kept_mass
+from regimix.trimmed.ilts import MAX_ITER, Run, Solver, concentrate, kept_mass
 
 __all__ = ["MAX_STARTS", "SolverMaker", "peel"]
 

@@ -27,9 +27,8 @@ from regimix.model.labelling import (
     unlikeliness,
 )
 from regimix.model.polish import refit
-from regimix.trimmed.ilts import Solver, concentrate
+from regimix.trimmed.ilts import Solver, concentrate, kept_mass
 from regimix.trimmed.reweight import truncation_factor
-from regimix.trimmed.rows import kept_mass
 
 __all__ = ["SolverMaker", "assign_and_trim", "make_exact"]
 

@@ -27,8 +27,7 @@ from regimix.search.hunt import hunt_one, smallest_component
 from regimix.search.relation import score_of_constants
 from regimix.search.robust import elemental, single_starts
 from regimix.search.starts import Starts
-from regimix.trimmed.fit import Run
-from regimix.trimmed.ilts import Solver, concentrate
+from regimix.trimmed.ilts import Run, Solver, concentrate
 from regimix.trimmed.reweight import CUTOFF
 
 __all__ = ["Single", "find_single", "majority"]

@@ -26,8 +26,7 @@ from regimix.theory.checks import count, labelling, matrix, vector
 from regimix.theory.interval import Interval
 from regimix.theory.regularity import Regularity
 from regimix.theory.separation import nearest_distances
-from regimix.trimmed.fit import RoundState
-from regimix.trimmed.ilts import ilts
+from regimix.trimmed.ilts import RoundState, ilts
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

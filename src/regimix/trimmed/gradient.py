@@ -23,21 +23,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.data.problem import Frame, Problem
-from regimix.engines.base import Follower, Selected
-from regimix.engines.memory import MemoryEngine
+from regimix.data.problem import Frame
+from regimix.engines.base import Engine, Follower, Selected
 from regimix.errors import ParameterError
-from regimix.trimmed.fit import (
-    Callback,
-    Run,
-    TrimmedFit,
-    check_limits,
-    read_starts,
-    to_fit,
-    watcher,
-)
-from regimix.trimmed.ilts import MAX_ITER, concentrate
-from regimix.trimmed.rows import kept_mass
+from regimix.trimmed.ilts import EPSILON, MAX_ITER, Callback, Run, TrimmedFit, fit_starts
 
 __all__ = ["GradientSolver", "gd_ilts", "ideal_steps"]
 
@@ -62,7 +51,6 @@ SLOWEST_RATE = 1e-3
 SOLVED = 1e-12
 # Rounds at which column lengths over the kept rows are measured.
 MEASURED_ROUNDS = frozenset(4**k for k in range(8))
-EPSILON = float(np.finfo(np.float64).eps)
 
 
 def ideal_steps(error: float, selection_cost: float, rate: float) -> int:
@@ -307,29 +295,35 @@ chunk_rows
         ``n_steps`` has the inner steps of each round.
     """
     _check(inner, steps, step_size, selection_cost)
-    check_limits(max_iter, tol, chunk_rows)
-    problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=fit_intercept)
-    mass = kept_mass(keep, problem)
-    engine = MemoryEngine(problem, chunk_rows)
-    if start is None:
-        thetas = np.zeros((1, problem.n_columns))
-    else:
-        thetas = read_starts(problem, start, start_intercept)
-    solver = GradientSolver(
-        problem,
-        mass,
-        len(thetas),
-        inner=inner,
-        steps=steps,
-        step_size=step_size,
-        selection_cost=selection_cost,
+
+    def zero(engine: Engine) -> Floats:
+        return np.zeros(engine.problem.n_columns)
+
+    def solver(problem: Frame, n_starts: int, mass: float) -> GradientSolver:
+        return GradientSolver(
+            problem,
+            mass,
+            n_starts,
+            inner=inner,
+            steps=steps,
+            step_size=step_size,
+            selection_cost=selection_cost,
+        )
+
+    return fit_starts(
+        solver,
+        X,
+        y,
+        zero if start is None else start,
+        keep=keep,
+        start_intercept=start_intercept,
+        fit_intercept=fit_intercept,
+        sample_weight=sample_weight,
+        max_iter=max_iter,
+        tol=tol,
+        callback=callback,
+        chunk_rows=chunk_rows,
     )
-    watch = None if callback is None else watcher(problem, callback, mass)
-    runs, follower = concentrate(
-        engine, thetas, mass, solver=solver, max_iter=max_iter, tol=tol, watch=watch
-    )
-    fits = tuple(to_fit(problem, run, follower.kept(i)) for i, run in enumerate(runs))
-    return fits if np.ndim(start) == 2 else fits[0]
 
 
 def _check(inner: Any, steps: Any, step_size: Any, selection_cost: Any) -> None:

@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 
 from regimix.engines.base import Engine
 from regimix.engines.selection import is_within, within_sums
-from regimix.trimmed.gram import NormalEquations
+from regimix.trimmed.ilts import NormalEquations
 
 __all__ = ["CUTOFF", "Reweighted", "consistent_scale", "judged", "reweight", "truncation_factor"]
 

@@ -18,8 +18,7 @@ from regimix.search.joint import joint_starts
 from regimix.search.net import net_source
 from regimix.search.subspace import find_subspace
 from regimix.theory import start_count
-from regimix.trimmed.fit import TrimmedFit
-from regimix.trimmed.ilts import ilts
+from regimix.trimmed.ilts import TrimmedFit, ilts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
