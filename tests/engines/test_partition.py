@@ -186,7 +186,7 @@ def test_a_follower_follows_as_memory_does(seed, weighting, intercept, share):
             close(weights, beside)
         close(*(f.kept_sums(start, pair.theta).gram for f in followers))
         close(*(f.kept_sums(start, pair.theta).moment for f in followers))
-        close(*(f.gradient(start, pair.theta) for f in followers))
+        close(*(f.gradients([start], pair.theta[None, :]) for f in followers))
         close(*(f.diagonal(start) for f in followers))
         close(*(f.product(start, direction) for f in followers))
         assert [f.moved_sums(start) is None for f in followers][1]

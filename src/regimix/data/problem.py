@@ -45,8 +45,8 @@ FARTHEST = 1e30
 # A column whose values are this many times larger than their spread: residuals are differences of
 # numbers of that size, and would keep about six digits.
 LARGEST_OFFSET = 1e10
-# A spread below this many roundings of the values is rounding.
-ROUNDINGS = 8
+# A spread below this share of the values (a few roundings) is rounding.
+ROUNDING = 8 * float(np.finfo(np.float64).eps)
 # Sums over the standard rows are equal up to this share: weights that are not whole numbers are
 # rounded, in parts not as in memory, and a tie must not be decided by that.
 SAME_SUM = STANDARDISE_ROWS * 2.0**-52
@@ -128,7 +128,7 @@ class Frame:
         _check_units(center, scale, lowest, highest, column_labels(names), rows[0])
         y_center, y_scale = _units(y[:, None], weights, y_lowest, y_highest, centred=centred)
         # A response whose values differ by rounding alone is constant, with the scale of its value.
-        rounding = y_scale <= _rounding(y_center)
+        rounding = y_scale <= ROUNDING * np.abs(y_center)
         y_scale = np.where(rounding, _power_of_two(np.abs(y_center)), y_scale)
         _check_units(y_center, y_scale, y_lowest, y_highest, ["y"], rows[1])
         return Frame(
@@ -267,7 +267,7 @@ class Problem(Frame):
     ) -> Problem:
         """Check a table, its response and its weights, and find their units."""
         table = Table.read(X)
-        values, n_rows = table.values, table.n_rows
+        values, n_rows = table.values, len(table.values)
         target = read_target(y, n_rows)
         weights, counts = read_weights(sample_weight, n_rows)
         lowest, highest = table.extent()
@@ -423,13 +423,18 @@ def _spread(
     # Half: what passes here passes ``check`` too, after it is made a power of two.
     usable = np.abs(center) < LARGEST_OFFSET / 2 * deviation
     fallback = np.where(usable, deviation, widest)
-    scale = _power_of_two(np.where(scale > _rounding(center), scale, fallback))
+    scale = _power_of_two(np.where(scale > ROUNDING * np.abs(center), scale, fallback))
     constant = highest == lowest
     size = np.abs(lowest)
     smallest_size = SMALLEST_SPREAD if centred else 0.0
     size = np.where(size > smallest_size, _power_of_two(size), 1.0)
     if centred:
-        center = np.where(constant, lowest, _multiple(center, scale / CENTER_STEPS))
+        # Rounded to a multiple of the unit, where that is not lost beside the value; never -0.0.
+        unit = scale / CENTER_STEPS
+        countable = np.abs(center) < unit * 2.0**52
+        steps = np.rint(np.where(countable, center, 0.0) / unit)
+        center = np.where(countable, steps * unit, center) + 0.0
+        center = np.where(constant, lowest, center)
     return center, np.where(constant, size, scale)
 
 
@@ -446,11 +451,6 @@ def _quartiles(sample: Floats, weights: Floats | None) -> Floats:
     return np.take_along_axis(sample, np.take_along_axis(order, below, axis=0), axis=0)
 
 
-def _rounding(values: Floats) -> Floats:
-    """How much rounding may move values of this size."""
-    return np.asarray(ROUNDINGS * np.finfo(np.float64).eps * np.abs(values))
-
-
 def _power_of_two(values: Floats) -> Floats:
     """Round positive numbers to the power of two next in ratio; zero stays near zero.
 
@@ -458,10 +458,3 @@ def _power_of_two(values: Floats) -> Floats:
     """
     fraction, exponent = np.frexp(values)
     return np.asarray(np.ldexp(1.0, exponent - (fraction < math.sqrt(0.5) * (1 - SAME_SUM))))
-
-
-def _multiple(values: Floats, unit: Floats) -> Floats:
-    """Round to a multiple of a unit, where the unit is not lost beside the value."""
-    countable = np.abs(values) < unit * 2.0**52
-    steps = np.rint(np.where(countable, values, 0.0) / unit)
-    return np.where(countable, steps * unit, values) + 0.0  # never -0.0

@@ -127,10 +127,6 @@ class Follower(Protocol):
         """Sum ``w z r`` over each start's kept rows, residuals at ``thetas``; no p x p matrix."""
         ...
 
-    def gradient(self, start: int, theta: Floats) -> Floats:
-        """Do the same for one start, as fast as rows can be read."""
-        ...
-
     def diagonal(self, start: int) -> Floats:
         """Sum ``w z^2`` over the kept rows, column by column."""
         ...

@@ -78,7 +78,10 @@ class MemoryEngine(Engine):
 
     def fold(self, function: Callable[..., T], *args: Any) -> T:
         """Add up ``function(block, *args)`` over blocks of rows."""
-        return reduce(combine, in_threads(lambda block: function(block, *args), self._blocks()))
+        blocks = self._blocks()
+        if len(blocks) == 1:
+            return function(self, *args)
+        return reduce(combine, in_threads(lambda block: function(block, *args), blocks))
 
     def map_rows(self, function: Callable[..., NDArray[Any]], *args: Any) -> NDArray[Any]:
         """Concatenate ``function(block, *args)``, one value for each row."""
@@ -308,15 +311,6 @@ class MemoryEngine(Engine):
         total[:, 1:] *= self._inverse_scale
         return total if self.problem.fit_intercept else total[:, 1:]
 
-    def gradient(self, residuals: Floats, factor: NDArray[Any]) -> Floats:
-        """Do the same for residuals that are known; reads raw rows, and centres the sums."""
-        sums, mass = np.zeros(self.problem.n_features), 0.0
-        for rows in self.chunks():
-            weighted = residuals[rows] * factor[rows]
-            sums += weighted @ np.asarray(self.problem.X[rows], dtype=np.float64)
-            mass += float(weighted.sum())
-        return self._centred(sums, mass)
-
     def diagonal(self, factor: NDArray[Any]) -> Floats:
         """Sum ``f z^2``, column by column."""
         total = np.zeros(self.problem.n_columns)
@@ -344,11 +338,6 @@ class MemoryEngine(Engine):
             image *= own
             sums += image @ values
             mass += float(image.sum())
-        return self._centred(sums, mass)
-
-    def _centred(self, sums: Floats, mass: float) -> Floats:
-        """Standardise sums over raw rows, given the sum over the constant column."""
-        problem = self.problem
         if not problem.fit_intercept:
             return sums * self._inverse_scale
         return np.concatenate([[mass], (sums - problem.center * mass) * self._inverse_scale])

@@ -33,12 +33,6 @@ Indices = NDArray[np.intp]
 
 # Residuals of a batch of starts, and two scratch blocks of the same size, stay below this.
 BLOCK_BYTES = 64 << 20
-# Running sums give an objective well that is at least this part of the first one.
-RUNNING_SUMS = 1e-6
-# Up to so many rows, one product with signs is cheaper than two without.
-FEW_ROWS = 1024
-# A sum over raw rows, centred afterwards, loses as many digits as centers exceed scales.
-FARTHEST_OFFSET = 100.0
 # With more rows moved than this share of the kept ones, all kept rows are summed afresh: that costs
 # at most twice as much, and lists of moved rows stay short.
 AFRESH_SHARE = 0.5
@@ -66,7 +60,6 @@ class _Start:
     rows: Indices | None = None
     residuals: Floats = field(default_factory=lambda: np.empty(0))
     signs: Floats = field(default_factory=lambda: np.empty(0))
-    first_objective: float = math.inf
 
     def note(self, choice: Choice, moved: Indices) -> None:
         """Take over a new selection, in which these rows moved."""
@@ -123,7 +116,7 @@ class MemoryFollower:
         sizes = np.abs(residuals)
         floor = float(self.engine.problem.residual_floor(theta))
         choice = smallest(sizes, self.mass, self._weights, floor)
-        selected = self._record(0, choice, residuals, self._objective(choice, residuals))
+        selected = self._record(0, choice, residuals)
         if self.narrow and self._last_theta is not None and selected.n_moved:
             self._band = Band.around(
                 self.engine, theta, self._last_theta, sizes, choice, self.mass, floor
@@ -149,26 +142,7 @@ class MemoryFollower:
                 smallest(row, self.mass, self._weights, float(floor))
                 for row, floor in zip(sizes, floors, strict=True)
             ]
-        return [
-            self._record(
-                start, choices[i], residuals[i], self._needed(start, choices[i], residuals[i])
-            )
-            for i, start in enumerate(starts)
-        ]
-
-    def _needed(self, start: int, choice: Choice, residuals: Floats) -> float | None:
-        """Sum the objective where the caller's running sums do not know it well enough.
-
-        They do as long as it has not fallen to the rounding of what it was at first.
-        """
-        memory = self._starts[start]
-        largest = choice.threshold**2 * self.mass
-        if self.narrow and memory.first_objective * RUNNING_SUMS < largest:
-            return None
-        objective = self._objective(choice, residuals)
-        if not math.isfinite(memory.first_objective):
-            memory.first_objective = objective
-        return objective
+        return [self._record(start, choices[i], residuals[i]) for i, start in enumerate(starts)]
 
     def _objective(self, choice: Choice, residuals: Floats) -> float:
         """Sum of squared residuals over the kept rows, by weight."""
@@ -182,21 +156,18 @@ class MemoryFollower:
             total -= float(spare * residuals[choice.boundary] ** 2)
         return total
 
-    def _record(
-        self, start: int, choice: Choice, residuals: Floats, objective: float | None
-    ) -> Selected:
+    def _record(self, start: int, choice: Choice, residuals: Floats) -> Selected:
         """Note the new kept rows of a start, and which rows moved."""
         memory, problem = self._starts[start], self.engine.problem
         changed = self._kept[start] != choice.kept
         self._kept[start] = choice.kept
         n_moved = int(np.count_nonzero(changed))
+        objective = self._objective(choice, residuals)
         if n_moved <= AFRESH_SHARE * self.mass * problem.n_rows / problem.mass:
             rows = np.flatnonzero(changed)
             part = residuals[[choice.boundary, memory.boundary[0]]]
             return self._note_move(start, rows, choice, residuals[rows], part, objective)
         # So many rows moved that it is not worth listing them.
-        if objective is None:
-            objective = self._objective(choice, residuals)
         for chunk in self.engine.chunks():
             memory.note(choice, np.flatnonzero(changed[chunk]) + chunk.start)
         memory.rows = None
@@ -254,13 +225,7 @@ class MemoryFollower:
         memory = self._starts[start]
         if memory.rows is None:
             return None
-        if self._weights is not None or memory.rows.size <= FEW_ROWS:
-            return self.engine.sums(memory.rows, memory.residuals, memory.signs)
-        more, less = (
-            self.engine.sums(memory.rows[side], memory.residuals[side])
-            for side in (memory.signs > 0, memory.signs < 0)
-        )
-        return RowSums(more.gram - less.gram, more.moment - less.moment)
+        return self.engine.sums(memory.rows, memory.residuals, memory.signs)
 
     def kept_sums(self, start: int, theta: Floats) -> RowSums:
         """Sum over all kept rows, afresh, with residuals at ``theta``."""
@@ -271,19 +236,6 @@ class MemoryFollower:
     def gradients(self, starts: Sequence[int], thetas: Floats) -> Floats:
         """Sum ``w z r`` over each start's kept rows, residuals at ``thetas``; no p x p matrix."""
         return self.engine.gradients(thetas, [self._factor(start) for start in starts])
-
-    def gradient(self, start: int, theta: Floats) -> Floats:
-        """Do the same for one start, as fast as rows can be read.
-
-        The residuals of a single start are still there from its selection, so one product with
-        raw rows is enough; where that would lose digits, rows are centred first.
-        """
-        problem = self.engine.problem
-        far = np.abs(problem.center) > FARTHEST_OFFSET * problem.scale
-        known = self._last_theta is not None and np.array_equal(theta, self._last_theta)
-        if self._buffer is None or not known or far.any():
-            return np.asarray(self.gradients([start], theta[None, :])[0])
-        return self.engine.gradient(self._buffer[0], self._factor(start))
 
     def diagonal(self, start: int) -> Floats:
         """Sum ``w z^2`` over the kept rows, column by column."""

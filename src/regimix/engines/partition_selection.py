@@ -395,10 +395,6 @@ class PartitionFollower:
         cuts = [self.keeper(start) for start in starts]
         return self.engine.fold(_gradients, cuts, thetas)
 
-    def gradient(self, start: int, theta: Floats) -> Floats:
-        """Do the same for one start."""
-        return np.asarray(self.gradients([start], theta[None, :])[0])
-
     def diagonal(self, start: int) -> Floats:
         """Sum ``w z^2`` over the kept rows, column by column."""
         return self.engine.fold(_diagonal, self.keeper(start))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,19 +42,6 @@ NORMAL_IQR = 1.349
 MOST_REPEATED = 10_000_000
 
 
-class LearnedGate(Protocol):
-    """What every gate can do."""
-
-    @property
-    def from_features(self) -> bool:
-        """Whether its columns are those of X."""
-        ...
-
-    def shares(self, Z: Any) -> Floats:
-        """Return shares of the components, (n, m)."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class ClassifierGate:
     """A gate made of the user's own classifier.
@@ -81,6 +68,9 @@ class ClassifierGate:
         known = 1.0 if self.classifier is None else self.classifier.predict_proba(Z)
         shares[:, self.present] = known
         return shares
+
+
+LearnedGate = Gate | ClassifierGate
 
 
 def check_gating(gating: Any, gating_features: Any = None) -> None:

@@ -89,11 +89,6 @@ class _CountingFollower:
         self._engine.work += len(starts) * self._mass * self._d
         return self._sign * self._follower.gradients(starts, thetas)
 
-    def gradient(self, start: int, theta: Floats) -> Floats:
-        """Do the same for one start; its residuals are there from the selection."""
-        self._engine.work += self._mass * self._d
-        return np.asarray(self._sign * self._follower.gradient(start, theta))
-
     def diagonal(self, start: int) -> Floats:
         """Sum ``w z^2`` over the kept rows."""
         self._engine.work += self._mass * self._d

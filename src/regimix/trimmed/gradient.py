@@ -143,7 +143,7 @@ class GradientSolver:
             pace.diagonal = np.where(diagonal > 0, diagonal, 1.0)
             pace.size = None
         assert pace.diagonal is not None
-        gradient = follower.gradient(start, theta)
+        gradient: Floats = follower.gradients([start], theta[None, :])[0]
         begin = float(gradient @ (gradient / pace.diagonal))
         walk = self._conjugate if self._inner == "cg" else self._descend
         step, gradient, made = walk(start, gradient, self._count(pace), follower)
