@@ -38,8 +38,8 @@ _blas = SimpleNamespace(lock=threading.Lock(), users=0, threads=1, libraries=Non
 def fitting_threads(n_columns: int) -> Iterator[None]:
     """Keep BLAS to one thread while a table that is not wide is worked on.
 
-    What BLAS was allowed before is then allowed to us: whoever limits threads, by OMP_NUM_THREADS
-    or by threadpoolctl, limits these too.
+    Our own threads may then be as many as BLAS was allowed: a limit by OMP_NUM_THREADS or by
+    threadpoolctl limits them too.
     """
     if n_columns >= WIDE_TABLE:
         yield

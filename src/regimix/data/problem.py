@@ -25,12 +25,12 @@ __all__ = ["Frame", "Problem", "standard_places"]
 Floats = NDArray[np.float64]
 
 # Standardising serves conditioning only (the fit is equivariant), so a few thousand evenly spaced
-# rows say enough about location and spread, and cost nothing against one pass over the table.
+# rows are enough for location and spread, and cost little against one pass over the table.
 STANDARDISE_ROWS = 4096
 # Interquartile range of the standard normal: the factor that turns an IQR into a deviation.
 NORMAL_IQR = 1.3489795003921634
-# Up to this total weight, draws look at all numbers of a row; beyond, at the response alone if that
-# tells this share of the rows apart.
+# Up to this total weight, draws hash all numbers of a row; beyond, the response alone if it is
+# different in this share of the distinct rows.
 WHOLE_KEYS = 1 << 16
 RARELY_EQUAL = 0.999
 # Centers are multiples of this part of the scale: subtracting them is exact for numbers of few
@@ -78,7 +78,7 @@ class Frame:
     feature_names : tuple of str
         Names of the columns, for messages.
     distinct_response : bool
-        Whether the table is large and the response alone tells its rows apart, nearly always.
+        Whether the table is large and nearly all of its distinct rows differ in the response.
     """
 
     n_rows: int
@@ -408,9 +408,8 @@ def _spread(
     """Find a robust location and spread per column; fall back until the spread is not zero.
 
     A rare 0/1 column has no interquartile range, perhaps no deviation in the sample; the extent
-    over all rows tells whether it varies at all. Nor do light rows deviate beside a heavy one:
-    that they weigh little does not make their digits few. A constant column has the scale of its
-    value.
+    over all rows shows whether it varies at all. The same holds for rows of little weight beside a
+    heavy one. A constant column has the scale of its value.
     """
     if centred:
         lower, center, upper = _quartiles(sample, weights)

@@ -130,7 +130,7 @@ class Table:
         lowest = highest = values[0]
         for rows in chunks(*values.shape):
             part = values[rows]
-            # minimum and maximum hand on NaN: one look serves extent and finiteness.
+            # min and max return NaN if there is one: a single pass finds extent and finiteness.
             low, high = part.min(axis=0), part.max(axis=0)
             usable = np.abs(np.array([low, high], dtype=np.float64)) <= LARGEST_VALUE
             if not usable.all():
@@ -172,7 +172,7 @@ def read_target(y: Any, n_rows: int) -> Floats:
 
 
 def read_weights(sample_weight: Any, n_rows: int) -> tuple[Floats | None, bool]:
-    """Check row weights; the second value says whether they count repetitions.
+    """Check row weights; the second value is whether they count repetitions.
 
     Whole numbers count repetitions and stay as they are. Any others are relative importances:
     they are scaled to a mean of one over the rows present, so that their unit does not matter.

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.data.problem import Frame
 from regimix.engines.row_sampling import Drawn, draw_rows
 
 if TYPE_CHECKING:
+    from regimix.data.problem import Frame
     from regimix.engines.memory import MemoryEngine
     from regimix.engines.selection import BlockValues, Keeper, Mask
 
@@ -147,8 +147,8 @@ class Follower(Protocol):
 class Engine(ABC):
     """Rows that live somewhere, seen in standardised units.
 
-    Whatever must be known of all rows is a function of one block of them, whose results are added
-    (``fold``) or put together (``map_rows``). A block is a ``MemoryEngine``. Results are added in
+    Everything computed from all rows is a function of one block of them, whose results are added
+    (``fold``) or concatenated (``map_rows``). A block is a ``MemoryEngine``. Results are added in
     the order of the blocks, so that sums do not depend on which thread or worker ends first.
     """
 

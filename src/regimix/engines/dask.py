@@ -51,6 +51,14 @@ GUARD = (
 )
 # Seconds until a scheduler must have answered.
 CONNECT = 30.0
+SMALLER = "use more and smaller partitions, or workers with more memory."
+WORKER_FAILURES: dict[type[Exception], str] = {
+    KilledWorker: "workers died again and again at the same task ({}); most often their memory is "
+    f"too small for the partitions: {SMALLER}",
+    ImportError: "a worker cannot load what it needs ({}): install regimix[dask], of this version, "
+    "where the workers run.",
+    MemoryError: f"a worker ran out of memory ({{}}): {SMALLER}",
+}
 
 
 class DaskParts:
@@ -62,9 +70,9 @@ class DaskParts:
     parts : sequence of Delayed
         Each makes a ``RawRows``.
     part_names : sequence of str, optional
-        What the parts are called in messages.
+        Their names in messages.
     lasting : bool
-        Whether the cluster outlives the fit: what is said of each row then stays there.
+        Whether the cluster outlives the fit: results for each row then stay on it.
     patience : float
         Seconds to wait for a worker when none is left.
     """
@@ -116,8 +124,8 @@ class DaskParts:
         """Concatenate what a task returns for each row, on the workers."""
         tasks = self._tasks(task, self._parts, own)
         blocks = [
-            da.from_delayed(said, shape=(length,), dtype=dtype)
-            for said, length in zip(tasks, lengths, strict=True)
+            da.from_delayed(values, shape=(length,), dtype=dtype)
+            for values, length in zip(tasks, lengths, strict=True)
         ]
         lazy = da.concatenate(blocks)
         if not self.lasting:
@@ -128,7 +136,7 @@ class DaskParts:
             try:
                 self._wait(futures, futures)
             except PassStopped:
-                return lazy  # whoever asks for them may have more time
+                return lazy  # computed when somebody needs them
             self.n_passes += 1
             return rows
 
@@ -148,7 +156,7 @@ class DaskParts:
     # --- the cluster ------------------------------------------------------------------------------
 
     def _fits(self) -> bool:
-        """Say whether the workers have room for all parts; a few stand for the others."""
+        """Estimate from a few parts whether the workers have memory for all of them."""
         count = len(self._parts)
         some = sorted({0, count // 2, count - 1})
         asked = [self._parts[part].nbytes for part in some]
@@ -186,7 +194,7 @@ class DaskParts:
 
     @contextmanager
     def _cluster(self) -> Iterator[None]:
-        """Say plainly that the cluster is gone, whatever its client makes of that."""
+        """Turn the client's many errors for a lost cluster into one message."""
         try:
             yield
         except (RegimixError, PassStopped):
@@ -207,7 +215,8 @@ class DaskParts:
                 pass
             except FutureCancelledError:
                 return
-            if self._asked_to_stop(leaves):
+            done = sum(leaf.done() for leaf in leaves)
+            if self.watch is not None and self.watch(done, len(leaves)):
                 raise PassStopped("callback")
             now = time.monotonic()
             if self.deadline is not None and now > self.deadline:
@@ -221,11 +230,6 @@ class DaskParts:
                     f"{self.patience:g} seconds. Start workers and fit again; with checkpoint=PATH "
                     "the fit goes on from where it was."
                 )
-
-    def _asked_to_stop(self, leaves: Sequence[Future[Any]]) -> bool:
-        if self.watch is None:
-            return False
-        return bool(self.watch(sum(leaf.done() for leaf in leaves), len(leaves)))
 
     def _raise_failure(
         self,
@@ -241,28 +245,13 @@ class DaskParts:
             raise ClusterError(GONE)
         error = failed[0].exception()
         if isinstance(error, RegimixError):
-            # The client keeps the error, and with its traceback would keep all that is on the way.
+            # The client keeps the error, and with its traceback all objects that it refers to.
             raise copy(error)
-        if isinstance(error, KilledWorker):
-            raise ClusterError(
-                f"workers died again and again at the same task ({error.task}); most often their "
-                "memory is too small for the partitions: use more and smaller partitions, or "
-                "workers with more memory."
-            ) from error
-        if isinstance(error, ImportError):
-            raise ClusterError(
-                f"a worker cannot load what it needs ({error}): install regimix[dask], of this "
-                "version, where the workers run."
-            ) from error
-        if isinstance(error, MemoryError):
-            raise ClusterError(
-                f"a worker ran out of memory ({error}): use more and smaller partitions, or "
-                "workers with more memory."
-            ) from error
-        failures = (
-            part for part, leaf in zip(parts, leaves, strict=True) if leaf.status == "error"
-        )
-        index = next(failures, 0)
+        for kind, reason in WORKER_FAILURES.items():
+            if isinstance(error, kind):
+                raise ClusterError(reason.format(getattr(error, "task", error))) from error
+        statuses = [leaf.status for leaf in leaves]
+        index = parts[statuses.index("error")] if "error" in statuses else 0
         raise DataError(
             f"{name_of(index, self.part_names)} cannot be read: {type(error).__name__}: "
             f"{str(error).rstrip('.')}. Repair it or leave it out."
@@ -339,9 +328,9 @@ def _reached(address: str) -> Client:
 
 @contextmanager
 def dask_rows(X: Any, y: Any, sample_weight: Any = None) -> Iterator[tuple[Names, DaskParts]]:
-    """Find the parts of what a user brings, on the current cluster or one of its own.
+    """Find the parts of Dask arrays and data frames, or of a table in parts (which has its own y).
 
-    Dask arrays and data frames, or a table in parts (``y`` is then not needed).
+    The cluster is the current one, or one started for this table.
     """
     part_names: Sequence[str] | None = None
     if isinstance(X, PartTable):

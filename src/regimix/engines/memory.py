@@ -39,7 +39,7 @@ GATHER_SHARE = 0.75
 
 
 class MemoryEngine(Engine):
-    """Serve the reductions of ``engines.base`` from one array: a whole table, or a block of one.
+    """Answer the questions of ``engines.base`` from one array: a whole table, or a block of one.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class MemoryEngine(Engine):
     chunk_rows : int, optional
         Rows to read at a time; default: as many as fit the cache.
     numbers : range or ndarray of int, optional
-        Where the rows stand in the whole table; default: this is the whole table.
+        Row numbers in the whole table; default: this is the whole table.
     """
 
     problem: Problem
@@ -65,7 +65,7 @@ class MemoryEngine(Engine):
 
     @property
     def numbers(self) -> NDArray[np.int64]:
-        """Where the rows stand in the whole table."""
+        """Row numbers in the whole table."""
         return np.asarray(self._numbers, dtype=np.int64)
 
     def own(self, of_all: NDArray[Any]) -> NDArray[Any]:

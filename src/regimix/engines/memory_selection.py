@@ -36,8 +36,8 @@ BLOCK_BYTES = 64 << 20
 # With more rows moved than this share of the kept ones, all kept rows are summed afresh: that costs
 # at most twice as much, and lists of moved rows stay short.
 AFRESH_SHARE = 0.5
-# How far the coefficients may still travel, in units of the last step. Rounds contract by a
-# constant factor at worst, so the whole rest of the way is a small multiple of the last step.
+# How far the coefficients may still move, in units of the last step. Rounds contract by a constant
+# factor at worst, so the distance that remains is a small multiple of the last step.
 REACH = 4.0
 # A band larger than this share of the rows saves little: scattered rows are slower to read.
 LARGEST_SHARE = 1 / 8
@@ -206,7 +206,7 @@ class MemoryFollower:
         if self._weights is not None:
             signs *= self._weights[rows]
             if not same_part(choice.part, before):
-                # Account for the rows that are and were kept in part: sums may meet a row twice.
+                # Account for the rows that are and were kept in part: a row may be listed twice.
                 for (row, weight), residual, sign in zip(
                     (choice.part, before), part, (-1.0, 1.0), strict=True
                 ):

@@ -1,7 +1,7 @@
 """The engine for tables in parts: out of core on one machine, or on a cluster.
 
 The driver holds coefficients and d x d sums, and a bounded draw of rows. A block of rows is made of
-a part when a task meets it: standardised by the frame, its rows numbered in the whole table.
+a part when a task works on it: standardised by the frame, its rows numbered in the whole table.
 
 ``open_parts`` makes the engine in two passes, which check the rows and find their units: the same
 checks, the same few thousand evenly spaced rows and so the same units as for a table in memory.
@@ -55,7 +55,7 @@ class _BlockMaker:
     frame : Frame
     weight_most, weight_unit : float
         What weights are divided by and then multiplied by, so that relative importances have a mean
-        of one; in two steps, so that no number is too large on the way.
+        of one; in two steps, so that no intermediate number overflows.
     gone : tuple of Mask
         Rows that were left out, in turn.
     """
@@ -120,8 +120,8 @@ class PartitionEngine(Engine):
         """Concatenate ``function(block, *args)``, one value for each row, where the rows are."""
         lengths = np.diff([*self._firsts, self.problem.n_rows]).tolist()
         frame = self.problem
-        nobody = Problem.framed(frame, np.empty((0, frame.n_features)), np.empty(0))
-        kind = function(MemoryEngine(nobody), *args).dtype
+        empty = Problem.framed(frame, np.empty((0, frame.n_features)), np.empty(0))
+        kind = function(MemoryEngine(empty), *args).dtype
         task = partial(_on_block, self._maker, "map_rows", function, args)
         return self.parts.map_rows(task, lengths, kind, self._firsts)
 

@@ -141,7 +141,7 @@ def find_cuts(
         counts = engine.fold(_count, values, asked, engine.problem.n_rows)
         for search, found in zip(waiting, counts, strict=True):
             search.judge(found)
-    return [search.cut if search.settled else _count_ties(engine, search) for search in searches]
+    return [s.cut if s.cut.last >= 0 else _count_ties(engine, s.cut, mass) for s in searches]
 
 
 def predict_window(
@@ -165,16 +165,15 @@ def predict_window(
 
 @dataclass
 class _Search:
-    """The search for one threshold: where it is looked for, and what is known of it.
+    """The search for one threshold; ``done`` when it is known.
 
-    ``done``: the threshold is known. ``settled``: so is the last tied row that is kept.
+    The last tied row that is kept is then in the cut, unless ties were too many to be returned.
     """
 
     cut: Cut
     window: Window
     mass: float
     done: bool = False
-    settled: bool = False
 
     def judge(self, found: _Counts) -> None:
         """Learn from a pass: settle, or look elsewhere."""
@@ -222,7 +221,7 @@ class _Search:
         room = self.mass - below - float(weights[low].sum())
         last, part = fill_mass(weights[ties], room)
         self.cut = _ending_at(self.cut, int(numbers[ties[last]]), part, threshold)
-        self.done = self.settled = True
+        self.done = True
 
 
 def _ending_at(cut: Cut, row: int, part: float | None, threshold: float) -> Cut:
@@ -268,12 +267,11 @@ def _hull(one: tuple[float, float], two: tuple[float, float]) -> tuple[float, fl
 # --- very many ties -------------------------------------------------------------------------------
 
 
-def _count_ties(engine: PartitionEngine, search: _Search) -> Cut:
+def _count_ties(engine: PartitionEngine, cut: Cut, mass: float) -> Cut:
     """Find the last kept row among more tied rows than can be returned."""
-    cut = search.cut
     below, masses = engine.fold(_tie_mass, cut)
-    room = search.mass - below
-    filled = np.cumsum([mass for _, mass in masses])
+    room = mass - below
+    filled = np.cumsum([own for _, own in masses])
     place = min(int(np.searchsorted(filled, room * (1 - ROUNDING))), len(masses) - 1)
     first, own = masses[place]
     room -= float(filled[place]) - own

@@ -30,7 +30,7 @@ Task = Callable[["RawRows", Any], Any]
 Parts: TypeAlias = "LocalParts | DaskParts"
 
 
-class PassStopped(Exception):  # noqa: N818 - not an error: whoever asked may have an answer already
+class PassStopped(Exception):  # noqa: N818 - not an error: there may be an answer already
     """A pass over the table ended early: "time_limit" or "callback"."""
 
     def __init__(self, reason: str) -> None:

@@ -4,9 +4,9 @@ Every distinct row has a 64-bit key made of its numbers and the seed. The rows o
 uniform draw without replacement over distinct rows: the same rows whatever their order, however
 often they repeat, and however the table is cut into blocks and chunks.
 
-Keys of a large table come from the response alone where that tells rows apart: reading one number a
-row instead of all of them. Rows of equal response then have equal keys, and the rest of their
-numbers decides between them.
+Keys of a large table come from the response alone where nearly all rows differ in it: one number a
+row is read instead of all of them. Rows of equal response then have equal keys, and the rest of
+their numbers decides between them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Drawn:
     keys, marks : ndarray of shape (k,)
         Equal rows have equal keys and equal marks; different rows differ in one of them.
     numbers : ndarray of shape (k,), int
-        Where the rows stand in the table.
+        Row numbers in the table.
     X, y : ndarray of shape (k, d), (k,)
     weights : ndarray of shape (k,)
         One without weights.

@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 
 # A row enters the classifier under every component that it belongs to with more than this chance.
 MEMBER = 1e-3
-# Shares tell how likely each regime was, which tells the shares: a few rounds of EM settle them.
+# Shares determine responsibilities, which determine shares: a few rounds of EM settle them.
 ROUNDS = 10
 SETTLED = 1e-3  # largest change of a share in the last round
 # Newton steps settle whatever the columns; beyond this many numbers to learn, gradients cost less.
@@ -190,7 +190,7 @@ def _learn_classifier(
 def _repeated(mixture: Mixture, problem: Problem, gating: Any) -> NDArray[np.intp]:
     """List the rows that are no outliers, as often as their weight counts them.
 
-    Importances cannot be told to a classifier that takes no weights: those rows are listed once.
+    A classifier that takes no weights cannot use relative importances: those rows are listed once.
     """
     rows = np.flatnonzero((mixture.labels >= 0) & (_weights(problem) > 0))
     if problem.weights is None or not problem.counts:
@@ -237,7 +237,7 @@ def _learn_logistic(_kind: str, mixture: Mixture, problem: Problem, Z: Any, own:
 def _location_and_spread(values: NDArray[Any], weights: Floats) -> tuple[Floats, Floats]:
     """Return medians, and deviations by quartiles; 0/1 columns, whose quartiles agree, by squares.
 
-    Rows count by their weights. Constant columns have spread one: they say nothing.
+    Rows count by their weights. Constant columns have spread one.
     """
     present = weights > 0
     rows, counted = values[present].astype(np.float64), weights[present]
@@ -254,7 +254,7 @@ def _location_and_spread(values: NDArray[Any], weights: Floats) -> tuple[Floats,
 
 
 def _logistic(size: int) -> Any:
-    # Loaded by those who ask for it: it is a large part of scikit-learn.
+    # Imported where it is used: it is a large part of scikit-learn.
     from sklearn.linear_model import LogisticRegression
 
     solver = "newton-cholesky" if size <= NEWTON_SIZE else "lbfgs"

@@ -460,7 +460,7 @@ class _Rows:
         return [repr(name) for name in names[~full & (floors < masses)].tolist()]
 
     def _floors(self, fraction: float, balance: float) -> Floats:
-        """Mass of each class that is kept whatever the losses say."""
+        """Mass of each class that is kept whatever its losses are."""
         if self.codes is None:
             return np.empty(0)
         masses = np.bincount(self.codes, self.weights)

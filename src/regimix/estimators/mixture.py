@@ -100,7 +100,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         rows with the same settings goes on from it, to the same answer; a finished fit removes it.
     keep_rows : bool, default=False
         Whether the fitted model holds rows of the table (all, if they are few; a draw otherwise),
-        so that plots, reports and the bootstrap need not be handed them.
+        so that plots, reports and the bootstrap do not need the data again.
     callback : callable, optional
         Told of the progress (``regimix.search.settings.Progress``) between steps; a true answer
         stops the search, likewise. While rows that are not in memory are still being read, there is
@@ -449,19 +449,10 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         sample_weight: Any = None,
         n_jobs: int | None = None,
     ) -> Bootstrap:
-        """Refit to resampled rows: errors that know that labels are not certain.
+        """Refit to resampled rows: standard errors that include the uncertainty of the labels.
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            The rows of the fit; may be left out if the mixture holds them all (``keep_rows=True``,
-            ``mixture_.excerpt.complete``).
-        n_resamples : int, default=200
-        level : float, default=0.95
-            Of its ``conf_int()``.
-        random_state : int, RandomState, Generator or None
-        n_jobs : int, optional
-            Resamples that run side by side; the answer does not depend on it.
+        Parameters are those of :meth:`regimix.Mixture.bootstrap`: the rows of the fit may be left
+        out if the mixture holds them all (``keep_rows=True``).
         """
         check_is_fitted(self)
         values = None if X is None else self._features(X)
@@ -482,16 +473,8 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
     ) -> tuple[NDArray[Any], Floats, Labels]:
         """Draw rows from the model: features, responses, and labels (-1 for outliers).
 
-        Components are drawn by their shares of all rows, whatever the gating.
-
-        Parameters
-        ----------
-        n_samples : int, optional
-            Rows to draw; default: one for each row of X, or one.
-        random_state : int, RandomState, Generator or None
-        X : array or data frame of shape (n_samples, d), optional
-            Features to draw responses for. Without, features are drawn from the normal law with
-            the mean and covariance of the rows of the fit.
+        Components are drawn by their shares of all rows, whatever the gating. Parameters are those
+        of :meth:`regimix.Mixture.sample`: responses are drawn for X if it is given.
         """
         check_is_fitted(self)
         values = None if X is None else self._features(X)

@@ -30,7 +30,7 @@ SOLVERS = ("exact", "gradient", "cg")
 
 
 class TrimmedRegressor(RegressorMixin, BaseEstimator):
-    """Fit the linear relation that most of the data agree on, whatever the other rows say.
+    """Fit the linear relation that most of the rows follow, whatever the other rows are.
 
     Least trimmed squares: the coefficients that fit best the rows they fit best. With the default
     ``keep="auto"`` the number of rows and the noise level come from the data; a number gives the

@@ -72,7 +72,7 @@ def ideal_steps(error: float, selection_cost: float, rate: float) -> int:
 
 @dataclass
 class _Pace:
-    """What the iterates of one start tell: error, shrinking rate, step size."""
+    """Estimates from the iterates of one start: error, shrinking rate, step size."""
 
     last_step: float = math.inf
     error: float = FIRST_ERROR
@@ -82,7 +82,7 @@ class _Pace:
     n_moved: int = 0
     rounds: int = 0
     objective: float = math.inf
-    # What the rest of the way could still gain, in units of the objective.
+    # What further steps could still gain, in units of the objective.
     to_gain: float = math.inf
 
     def note_step(self, step: float) -> None:
@@ -172,8 +172,11 @@ class GradientSolver:
         """Gradient steps of fixed size; the product that a step costs gives the next gradient."""
         pace = self._pace[start]
         assert pace.diagonal is not None
-        if pace.size is None:
-            pace.size = self._size(start, gradient, pace.diagonal, follower)
+        if pace.size is None and self._step_size != "auto":
+            pace.size = float(self._step_size)
+        elif pace.size is None:
+            top = _largest_eigenvalue(start, gradient, pace.diagonal, follower)
+            pace.size = 1.0 / top if top > 0 else 0.0
         total = np.zeros_like(gradient)
         for made in range(steps):
             step = pace.size * gradient / pace.diagonal
@@ -187,12 +190,6 @@ class GradientSolver:
             total += step
             gradient = following
         return total, gradient, steps
-
-    def _size(self, start: int, gradient: Floats, diagonal: Floats, follower: Follower) -> float:
-        if self._step_size != "auto":
-            return float(self._step_size)
-        top = largest_eigenvalue(start, gradient, diagonal, follower)
-        return 1.0 / top if top > 0 else 0.0
 
     def _conjugate(
         self, start: int, gradient: Floats, steps: int, follower: Follower
@@ -218,7 +215,7 @@ class GradientSolver:
         return total, gradient, steps
 
 
-def largest_eigenvalue(start: int, guess: Floats, diagonal: Floats, follower: Follower) -> float:
+def _largest_eigenvalue(start: int, guess: Floats, diagonal: Floats, follower: Follower) -> float:
     """Largest eigenvalue of the kept rows' equilibrated Gram matrix, by power iteration."""
     root = np.sqrt(diagonal)
     vector = guess / root

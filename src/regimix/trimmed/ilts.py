@@ -5,8 +5,8 @@ trimmed objective, so a kept set that comes again is an exact fixed point, and t
 
 From round to round few rows enter or leave the kept set, so the Gram matrix is corrected by those
 rows instead of summed again. The equations are kept for the *next step*: ``gram @ step = moment``
-with ``moment`` made of current residuals. Rounding in the Gram matrix therefore only slows the way
-to the fixed point a little; it does not move the fixed point.
+with ``moment`` made of current residuals. Rounding in the Gram matrix therefore only slows
+convergence a little; it does not move the fixed point.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class TrimmedFit:
 
 @dataclass
 class Run:
-    """One start on its way, in standardised units."""
+    """The rounds of one start, in standardised units."""
 
     theta: Floats
     objective: list[float] = field(default_factory=list)
@@ -189,7 +189,7 @@ def concentrate(
     solver : Solver, optional
         Default: exact least squares.
     watch : callable, optional
-        Told of every round of every start; a true answer stops them all.
+        Called after every round of every start; a true answer stops them all.
     polish : bool
         Whether to bring the results to full accuracy, at the cost of one more pass.
 
@@ -226,7 +226,8 @@ def _make_rounds(
             if watch is not None and watch(i, runs[i], selected):
                 runs[i].stopped = "callback"
         if any(runs[i].stopped == "callback" for i in active):
-            _stop_all(runs, active, "callback")
+            for run in runs:
+                run.stopped = run.stopped or "callback"
         active = [i for i in active if runs[i].stopped is None]
         if not active or iteration == max_iter:
             break
@@ -235,7 +236,8 @@ def _make_rounds(
             run.theta, run.rank, steps = solver.refit(i, run.theta, follower)
             run.n_iter += 1
             run.n_steps.append(steps)
-    _stop_all(runs, active, "max_iter")
+    for run in runs:
+        run.stopped = run.stopped or "max_iter"
 
 
 def _note(run: Run, objective: float, settled: bool, tol: float) -> None:
@@ -245,12 +247,6 @@ def _note(run: Run, objective: float, settled: bool, tol: float) -> None:
     elif tol > 0 and run.objective and run.objective[-1] - objective < tol * run.objective[-1]:
         run.stopped = "tol"
     run.objective.append(objective)
-
-
-def _stop_all(runs: Sequence[Run], active: Sequence[int], reason: StopReason) -> None:
-    for i in active:
-        if runs[i].stopped is None:
-            runs[i].stopped = reason
 
 
 class ExactSolver:
@@ -526,8 +522,23 @@ def fit_starts(
         watch=None if callback is None else watch,
         polish=polish,
     )
-    fits = tuple(_to_fit(problem, run, follower.kept(i)) for i, run in enumerate(runs))
-    return fits if np.ndim(start) == 2 else fits[0]
+    fits = []
+    for i, run in enumerate(runs):
+        coef, intercept = problem.to_user(run.theta)
+        assert run.stopped is not None
+        fits.append(
+            TrimmedFit(
+                coef,
+                float(intercept),
+                *follower.kept(i),
+                objective=np.array(run.objective) * problem.target_scale**2,
+                stopped=run.stopped,
+                n_iter=run.n_iter,
+                rank=run.rank,
+                n_steps=tuple(run.n_steps),
+            )
+        )
+    return tuple(fits) if np.ndim(start) == 2 else fits[0]
 
 
 def check_limits(max_iter: Any, tol: Any, chunk_rows: Any = None) -> None:
@@ -548,12 +559,16 @@ def kept_mass(keep: Any, problem: Frame) -> float:
     The paper's ``floor(tau n)`` rows; with weights the floor of ``tau`` times their sum if they are
     whole numbers (a weight of 3 equals three copies), that product itself otherwise.
     """
-    if not _is_fraction(keep):
+    try:
+        share = 0.0 if isinstance(keep, bool | str) else float(keep)
+    except (TypeError, ValueError):
+        share = 0.0
+    if not 0.0 < share <= 1.0:
         raise ParameterError(
             f"keep must be a fraction above 0 and at most 1; got {keep!r}. keep=0.75 trims the "
             "worst quarter of the rows."
         )
-    mass = float(keep) * problem.mass
+    mass = share * problem.mass
     if problem.counts:
         mass = float(math.floor(mass * (1 + ROUNDING)))
         if mass < 1:
@@ -562,15 +577,6 @@ def kept_mass(keep: Any, problem: Frame) -> float:
                 f"value here is {1 / problem.mass:.3g}."
             )
     return mass
-
-
-def _is_fraction(keep: Any) -> bool:
-    if isinstance(keep, (bool, str)):
-        return False
-    try:
-        return 0.0 < float(keep) <= 1.0
-    except (TypeError, ValueError):
-        return False
 
 
 def _read_starts(problem: Frame, start: Any, start_intercept: Any) -> Floats:
@@ -590,20 +596,3 @@ def _read_starts(problem: Frame, start: Any, start_intercept: Any) -> Floats:
     if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
         raise ParameterError("start and start_intercept must be finite; got NaN or infinity.")
     return problem.from_user(coef, np.broadcast_to(intercept.ravel(), (coef.shape[0],)))
-
-
-def _to_fit(problem: Frame, run: Run, kept: tuple[Bools, Floats | None]) -> TrimmedFit:
-    """Translate a run into user units."""
-    coef, intercept = problem.to_user(run.theta)
-    assert run.stopped is not None
-    return TrimmedFit(
-        coef=coef,
-        intercept=float(intercept),
-        kept=kept[0],
-        kept_weight=kept[1],
-        objective=np.array(run.objective) * problem.target_scale**2,
-        stopped=run.stopped,
-        n_iter=run.n_iter,
-        rank=run.rank,
-        n_steps=tuple(run.n_steps),
-    )
