@@ -150,8 +150,8 @@ def test_no_fit_hands_over_more_than_the_bounded_draw(monkeypatch):
     sizes = []
     fold = parts.parts.fold
 
-    def counted(task):
-        found = fold(task)
+    def counted(*args):
+        found = fold(*args)
         sizes.append(numbers_in(found))
         return found
 

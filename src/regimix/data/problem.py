@@ -106,20 +106,11 @@ class Frame:
         values: tuple[NDArray[Any], Floats] | None = None,
         **known: Any,
     ) -> Frame:
-        """Find the units of a table.
+        """Find the units of a table from its standard rows, some evenly spaced ones.
 
-        Parameters
-        ----------
-        X, y, weights : ndarray
-            The standard rows: some evenly spaced ones.
-        extent : tuple of two ndarrays of shape (d + 1,)
-            Smallest and largest value of each column and, last, of y, over all rows.
-        names : tuple of str
-            Names of the columns.
-        values : tuple of ndarray, optional
-            All rows of X and of y, if they are in memory: messages can then say which row.
-        **known
-            The other attributes.
+        ``extent`` has the smallest and largest value of each column and, last, of y, over all rows;
+        ``values`` all rows of X and of y, if they are in memory, so that messages can name a row;
+        ``known`` the other attributes.
         """
         rows = (values[0], values[1][:, None]) if values is not None else (None, None)
         (lowest, y_lowest), (highest, y_highest) = (np.split(ends, [-1]) for ends in extent)
@@ -155,16 +146,8 @@ class Frame:
         """Turn standardised coefficients into slopes on raw columns and a constant.
 
         The response stays standardised: ``(y - target_center) / target_scale`` is predicted by
-        ``X @ slopes.T + constant``. Serves passes over X that must not standardise it.
-
-        Parameters
-        ----------
-        theta : ndarray of shape (..., n_columns)
-
-        Returns
-        -------
-        slopes : ndarray of shape (..., d)
-        constant : ndarray of shape (...)
+        ``X @ slopes.T + constant``. Serves passes over X that must not standardise it. Shapes are
+        (..., n_columns) to (..., d) and (...).
         """
         first = int(self.fit_intercept)
         slopes = theta[..., first:] / self.scale
@@ -174,13 +157,9 @@ class Frame:
         return slopes, constant
 
     def to_user(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Translate standardised coefficients into the user's units.
+        """Translate standardised coefficients (..., n_columns) into the user's units.
 
-        Returns
-        -------
-        coef : ndarray of shape (..., d)
-        intercept : ndarray of shape (...)
-            Zero without an intercept.
+        Returns coefficients (..., d) and intercepts (...), zero if there is none.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             slopes, constant = self.raw(theta)
@@ -196,17 +175,7 @@ class Frame:
         return coef, intercept
 
     def from_user(self, coef: Floats, intercept: Floats | float = 0.0) -> Floats:
-        """Translate coefficients in the user's units into standardised ones.
-
-        Parameters
-        ----------
-        coef : ndarray of shape (..., d)
-        intercept : ndarray of shape (...)
-
-        Returns
-        -------
-        theta : ndarray of shape (..., n_columns)
-        """
+        """Translate coefficients in the user's units, (..., d), into standardised ones."""
         coef = np.asarray(coef, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             relative = coef / self.target_scale

@@ -44,18 +44,10 @@ def combine(left: Any, right: Any) -> Any:
 
 @dataclass(frozen=True)
 class RowSums:
-    """Sums over some rows, with their weights ``w`` and their residuals ``r``.
+    """Sums over some rows, with their weights ``w`` and their residuals ``r``."""
 
-    Attributes
-    ----------
-    gram : ndarray of shape (p, p)
-        Sum of ``w z z'``.
-    moment : ndarray of shape (p,)
-        Sum of ``w z r``.
-    """
-
-    gram: Floats
-    moment: Floats
+    gram: Floats  # (p, p), sum of w z z'
+    moment: Floats  # (p,), sum of w z r
 
     def __add__(self, other: RowSums) -> RowSums:
         return RowSums(self.gram + other.gram, self.moment + other.moment)
@@ -63,46 +55,26 @@ class RowSums:
 
 @dataclass(frozen=True)
 class Selected:
-    """What one start's new selection of rows amounts to.
+    """The result of one start's new selection of rows.
 
-    Attributes
-    ----------
-    objective : float or None
-        Sum of squared residuals over the kept rows; None where only the rows that may have
-        changed sides were looked at (the caller's running sums still give it).
-    n_moved : int
-        Rows that entered or left since the selection before.
-    square_moved : float
-        Squared residuals of the rows that entered, minus those of the rows that left.
-    threshold : float
-        The largest kept absolute residual.
-    signature : int
-        A 64-bit hash of the kept set: equal sets have equal hashes.
+    ``objective``, the sum of squared residuals over the kept rows, is None where only the rows that
+    may have changed sides were looked at (the caller's running sums still give it).
     """
 
     objective: float | None
-    n_moved: int
-    square_moved: float
-    threshold: float
-    signature: int
+    n_moved: int  # rows that entered or left since the selection before
+    square_moved: float  # squared residuals of the rows that entered, minus those that left
+    threshold: float  # the largest kept absolute residual
+    signature: int  # a 64-bit hash of the kept set: equal sets have equal hashes
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Distinct rows drawn for a search in memory, standardised.
+    """Distinct rows drawn for a search in memory, standardised."""
 
-    Attributes
-    ----------
-    Z : ndarray of shape (rows, p)
-        With the leading constant column if there is an intercept.
-    y : ndarray of shape (rows,)
-    weights : ndarray of shape (rows,)
-        Total weight of all copies of the row.
-    """
-
-    Z: Floats
-    y: Floats
-    weights: Floats
+    Z: Floats  # (rows, p), with the leading constant column if there is an intercept
+    y: Floats  # (rows,)
+    weights: Floats  # (rows,), total weight of all copies of the row
 
 
 class Follower(Protocol):

@@ -267,18 +267,7 @@ class MemoryFollower:
 
 @dataclass
 class Band:
-    """Undecided rows around a threshold, valid within ``radius`` of a reference.
-
-    Attributes
-    ----------
-    rows : ndarray of int, ascending
-    inside_mass : float
-        Weight that is kept whatever happens within the radius.
-    read : ndarray or None
-        A copy of the rows as the engine reads them, if it fits into one chunk.
-    residuals : ndarray
-        Residuals of the band's rows at the coefficients last asked for.
-    """
+    """Undecided rows around a threshold, valid within ``radius`` of a reference."""
 
     engine: MemoryEngine
     reference: Floats
@@ -286,12 +275,11 @@ class Band:
     threshold: float
     margin: float
     floor: float
-    mass: float
-    inside_mass: float
-    rows: Indices
-    read: Floats | None
+    mass: float  # what the band keeps: all but the rows that are kept anyway within the radius
+    rows: Indices  # ascending
+    read: Floats | None  # a copy of the rows as the engine reads them, if it fits into one chunk
     weights: Floats | None
-    residuals: Floats = field(default_factory=lambda: np.empty(0))
+    residuals: Floats = field(default_factory=lambda: np.empty(0))  # at the last coefficients
 
     @classmethod
     def around(
@@ -328,8 +316,7 @@ class Band:
             threshold=choice.threshold,
             margin=margin,
             floor=floor,
-            mass=mass,
-            inside_mass=inside_mass,
+            mass=mass - inside_mass,
             rows=rows,
             read=engine.read(rows) if rows.size * theta.size * 8 <= CHUNK_BYTES else None,
             weights=None if weights is None else weights[rows],
@@ -345,7 +332,7 @@ class Band:
             return None
         self.residuals = self.engine.residuals_of(self.rows, theta, self.read)
         sizes = np.abs(self.residuals)
-        choice = smallest(sizes, self.mass - self.inside_mass, self.weights, self.floor)
+        choice = smallest(sizes, self.mass, self.weights, self.floor)
         if abs(choice.threshold - self.threshold) >= self.margin - 4 * self.floor:
             return None
         return choice

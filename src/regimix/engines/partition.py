@@ -48,22 +48,16 @@ LAST_SECONDS = 60.0
 
 @dataclass(frozen=True, eq=False)
 class _BlockMaker:
-    """Turns the numbers of a part into a block of rows.
+    """Makes a block of rows of the numbers of a part.
 
-    Attributes
-    ----------
-    frame : Frame
-    weight_most, weight_unit : float
-        What weights are divided by and then multiplied by, so that relative importances have a mean
-        of one; in two steps, so that no intermediate number overflows.
-    gone : tuple of Mask
-        Rows that were left out, in turn.
+    Weights are divided by ``weight_most`` and multiplied by ``weight_unit``, so that relative
+    importances have a mean of one; in two steps, so that no intermediate number overflows.
     """
 
     frame: Frame
     weight_most: float = 1.0
     weight_unit: float = 1.0
-    gone: tuple[Mask, ...] = ()
+    gone: tuple[Mask, ...] = ()  # rows that were left out, in turn
 
     def __call__(self, rows: RawRows, first: int) -> MemoryEngine:
         """Make the block; ``first`` is the place of its first row in the whole table."""

@@ -82,26 +82,14 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class _Counts:
-    """Counts of rows around one window; those of several blocks are added.
+    """Counts of rows around one window; those of several blocks are added."""
 
-    Attributes
-    ----------
-    below : float
-        Weight of the rows below the window.
-    bins : ndarray of shape (BINS,)
-        Weight inside, bin by bin.
-    candidates : list or None
-        Values, row numbers and weights inside; None if a block had too many.
-    extremes, inside : tuple of float
-        Smallest and largest value; the same of the values inside. Infinite, and the wrong way
-        round, if there are none.
-    """
-
-    below: float
-    bins: Floats
+    below: float  # weight of the rows below the window
+    bins: Floats  # (BINS,), weight inside
+    # Values, row numbers and weights inside; None if a block had too many.
     candidates: list[tuple[Floats, Numbers, Floats]] | None
-    extremes: tuple[float, float]
-    inside: tuple[float, float]
+    extremes: tuple[float, float]  # smallest and largest value; infinite if there are none
+    inside: tuple[float, float]  # the same of the values inside
 
     def __add__(self, other: _Counts) -> _Counts:
         one, two = self.candidates, other.candidates

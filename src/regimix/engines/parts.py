@@ -40,21 +40,12 @@ class PassStopped(Exception):  # noqa: N818 - not an error: there may be an answ
 
 @dataclass(frozen=True, eq=False)
 class RawRows:
-    """Numbers of one part as its reader gives them.
+    """Numbers of one part as its reader gives them."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (k, d)
-    y : ndarray of shape (k,) or None
-    weights : ndarray of shape (k,) or None
-    name : str or None
-        Its name in messages.
-    """
-
-    X: NDArray[Any]
-    y: NDArray[Any] | None
-    weights: NDArray[Any] | None = None
-    name: str | None = None
+    X: NDArray[Any]  # (k, d)
+    y: NDArray[Any] | None  # (k,)
+    weights: NDArray[Any] | None = None  # (k,)
+    name: str | None = None  # in messages
 
     @property
     def nbytes(self) -> int:

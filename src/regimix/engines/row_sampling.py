@@ -38,28 +38,15 @@ _HASH_SEED = 20190214
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Rows of small key.
-
-    Attributes
-    ----------
-    keys, marks : ndarray of shape (k,)
-        Equal rows have equal keys and equal marks; different rows differ in one of them.
-    numbers : ndarray of shape (k,), int
-        Row numbers in the table.
-    X, y : ndarray of shape (k, d), (k,)
-    weights : ndarray of shape (k,)
-        One without weights.
-    totals : ndarray of shape (k,)
-        The same, and the weight of further copies of the row that were left out.
-    """
+    """Rows of small key; equal rows have equal keys and marks, others differ in one of them."""
 
     keys: Words
     marks: Words
-    numbers: NDArray[np.int64]
+    numbers: NDArray[np.int64]  # in the table
     X: Floats
     y: Floats
-    weights: Floats
-    totals: Floats
+    weights: Floats  # one without weights
+    totals: Floats  # the same, and the weight of further copies of the row that were left out
 
     @classmethod
     def joined(cls, pieces: Sequence[Drawn]) -> Drawn:

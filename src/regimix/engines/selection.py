@@ -57,18 +57,10 @@ class Mask(Protocol):
 
 
 class Keeper:
-    """Kept rows as a function of a block, and the one row that is kept in part.
+    """Kept rows as a function of a block, and the one row that is kept in part."""
 
-    Attributes
-    ----------
-    threshold : float
-        The largest kept value.
-    boundary : int
-        The row of which only ``boundary_weight`` is kept, -1 if there is none.
-    """
-
-    threshold: float
-    boundary: int
+    threshold: float  # the largest kept value
+    boundary: int  # the row of which only ``boundary_weight`` is kept, -1 if there is none
     boundary_weight: float
 
     @property
@@ -111,21 +103,14 @@ class Choice(Keeper):
 class Cut(Keeper):
     """The rows of smallest value, defined by a threshold and a row number.
 
-    Attributes
-    ----------
-    values : callable
-        The value of each row of a block: ``values(block, *args)``.
-    floor : float
-        Values within ``floor`` of the threshold count as tied.
-    last : int
-        The last of the tied rows that is kept.
+    ``values(block, *args)`` are the values of the rows of a block.
     """
 
     values: BlockValues
     args: tuple[Any, ...]
     threshold: float
-    floor: float
-    last: int
+    floor: float  # values within ``floor`` of the threshold count as tied
+    last: int  # the last of the tied rows that is kept
     boundary: int = -1
     boundary_weight: float = 0.0
 

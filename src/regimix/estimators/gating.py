@@ -96,21 +96,9 @@ def learn_gate(
     """Learn the regime of a row from X, or from the columns passed for it.
 
     A row counts for each component by the chance that it belongs to it, so that outliers are left
-    out and a row where regimes cross, whose label is a guess, is not taken for knowledge.
-    Classifiers that take no weights learn the labels instead, of rows repeated as often as whole
-    weights say.
-
-    Parameters
-    ----------
-    gating : "logistic" or classifier
-    mixture : Mixture
-        The fit to these rows.
-    problem : Problem
-        The rows of the fit.
-    X : array or data frame of n rows
-        Its features as they were passed.
-    gating_features : array or data frame of n rows, optional
-        What to learn from instead of X.
+    out and a row where regimes cross, whose label is uncertain, counts for all of them. Classifiers
+    that take no weights learn the labels instead; whole weights repeat their rows. ``problem`` has
+    the rows of the fit, X the features as they were passed.
     """
     own = gating_features is None
     Z = X if own else gating_features

@@ -25,19 +25,11 @@ __all__ = ["Rows", "is_remote", "new_rows", "opened"]
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to fit.
-
-    Attributes
-    ----------
-    engine : Engine
-    target_name : str or None
-    deadline : float or None
-        The end of the time limit, by ``time.monotonic()``; only for rows that are not in memory.
-    """
+    """Rows to fit."""
 
     engine: Engine
     target_name: str | None
-    deadline: float | None = None
+    deadline: float | None = None  # by ``time.monotonic()``; only for rows that are not in memory
 
 
 def is_remote(X: Any) -> bool:
@@ -84,14 +76,8 @@ def opened(
 ) -> Iterator[Rows]:
     """Check the rows, make an engine of them, and note their columns in the estimator.
 
-    Parameters
-    ----------
-    estimator : estimator
-        With a parameter ``fit_intercept``.
-    time_limit : float, optional
-        Seconds after which a pass over rows that are not in memory is given up.
-    watch : callable, optional
-        Called with the progress of such a pass; a true answer stops it.
+    A pass over rows that are not in memory is given up after ``time_limit`` seconds, or when
+    ``watch``, called with its progress, returns a true value.
     """
     name = None if _is_dask(y) and not hasattr(y, "divisions") else getattr(y, "name", None)
     label = None if name is None else str(name)

@@ -181,23 +181,11 @@ def concentrate(
     watch: Callable[[int, Run, Selected], Any] | None = None,
     polish: bool = False,
 ) -> tuple[list[Run], Follower]:
-    """Run Algorithm 1 from a batch of starts that keep the same mass, in standardised units.
+    """Run Algorithm 1 from a batch of starts (starts, p) that keep the same mass, standardised.
 
-    Parameters
-    ----------
-    thetas : ndarray of shape (starts, p)
-    solver : Solver, optional
-        Default: exact least squares.
-    watch : callable, optional
-        Called after every round of every start; a true answer stops them all.
-    polish : bool
-        Whether to bring the results to full accuracy, at the cost of one more pass.
-
-    Returns
-    -------
-    runs : list of Run
-    follower : Follower
-        Knows the kept rows of each run.
+    The solver is exact least squares by default. ``watch`` is called after every round of every
+    start; a true answer stops them all. ``polish`` brings the results to full accuracy, at the cost
+    of one more pass. The follower that is returned has the kept rows of each run.
     """
     solver = solver or ExactSolver(len(thetas), thetas.shape[1], mass)
     follower = engine.follow(len(thetas), mass, narrow=solver.narrow)
@@ -341,20 +329,11 @@ class NormalEquations:
     def solve(
         self, theta: Floats, afresh: Callable[[], RowSums] | None = None
     ) -> tuple[Floats, int]:
-        """Find the least squares solution on the kept rows, seen from the current coefficients.
+        """Find the least squares solution on the kept rows, given the current coefficients.
 
-        Parameters
-        ----------
-        theta : ndarray of shape (p,)
-        afresh : callable, optional
-            Sums over all kept rows. Asked for when columns seem to depend on each other: the
-            rounding that updates leave behind must not pass for a direction of its own.
-
-        Returns
-        -------
-        theta : ndarray of shape (p,)
-            The solution; the shortest one (in standardised units) if columns depend on each other.
-        rank : int
+        Returns it with its rank; if columns depend on each other, the shortest in standardised
+        units. ``afresh`` sums over all kept rows again. It is called when columns seem to depend on
+        each other: rounding left by updates must not be taken for a direction of its own.
         """
         if afresh is not None and self._turnover:
             diagonal = np.maximum(self.gram.diagonal(), np.finfo(np.float64).tiny)

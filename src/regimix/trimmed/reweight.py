@@ -34,20 +34,11 @@ FEW_ROWS = 6.0
 
 @dataclass(frozen=True)
 class Reweighted:
-    """A fit to all rows within the cutoff, in standardised units.
-
-    Attributes
-    ----------
-    theta : ndarray of shape (p,)
-    scale : float
-        Standard deviation of the residuals, consistent at the normal law.
-    inliers : array of shape (n,), bool
-        Where the rows are: of NumPy, or of Dask.
-    """
+    """A fit to all rows within the cutoff, in standardised units."""
 
     theta: Floats
-    scale: float
-    inliers: Any
+    scale: float  # standard deviation of the residuals, consistent at the normal law
+    inliers: Any  # (n,), bool; a NumPy or a Dask array
 
 
 def truncation_factor(cutoff: float) -> float:
