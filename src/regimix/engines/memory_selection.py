@@ -108,7 +108,7 @@ class MemoryFollower:
         if self._band is not None:
             choice = self._band.choose(theta)
             if choice is not None:
-                return self._record_band(self._band, choice)
+                return self._record(0, choice, self._band.residuals, self._band.rows)
             self._band = None
         if self._buffer is None:
             self._buffer = np.empty((1, self.engine.problem.n_rows))
@@ -156,66 +156,44 @@ class MemoryFollower:
             total -= float(spare * residuals[choice.boundary] ** 2)
         return total
 
-    def _record(self, start: int, choice: Choice, residuals: Floats) -> Selected:
-        """Note the new kept rows of a start, and which rows moved."""
-        memory, problem = self._starts[start], self.engine.problem
-        changed = self._kept[start] != choice.kept
-        self._kept[start] = choice.kept
-        n_moved = int(np.count_nonzero(changed))
-        objective = self._objective(choice, residuals)
-        if n_moved <= AFRESH_SHARE * self.mass * problem.n_rows / problem.mass:
-            rows = np.flatnonzero(changed)
-            part = residuals[[choice.boundary, memory.boundary[0]]]
-            return self._note_move(start, rows, choice, residuals[rows], part, objective)
-        # So many rows moved that it is not worth listing them.
-        for chunk in self.engine.chunks():
-            memory.note(choice, np.flatnonzero(changed[chunk]) + chunk.start)
-        memory.rows = None
-        return Selected(objective, n_moved, 0.0, choice.threshold, memory.hashed())
-
-    def _record_band(self, band: Band, choice: Choice) -> Selected:
-        """Note a selection made among the rows of the band alone."""
-        moved = np.flatnonzero(self._kept[0, band.rows] != choice.kept)
-        self._kept[0, band.rows] = choice.kept
-        part = np.zeros(2)
-        if self._weights is not None:
-            # Rows kept in part lie at the threshold, before and now: inside the band.
-            before = int(np.searchsorted(band.rows, self._starts[0].boundary[0]))
-            part = band.residuals[[choice.boundary, min(before, band.rows.size - 1)]]
-            if choice.boundary >= 0:
-                choice = replace(choice, boundary=int(band.rows[choice.boundary]))
-        return self._note_move(0, band.rows[moved], choice, band.residuals[moved], part, None)
-
-    def _note_move(
-        self,
-        start: int,
-        rows: Indices,
-        choice: Choice,
-        residuals: Floats,
-        part: Floats,
-        objective: float | None,
+    def _record(
+        self, start: int, choice: Choice, residuals: Floats, among: Indices | None = None
     ) -> Selected:
-        """Work out signed weights of the rows that moved, and the hash of the new set.
-
-        ``part`` has the residuals of the rows that are and that were kept in part.
-        """
-        memory = self._starts[start]
+        """Note the new kept rows of a start and which rows moved, among all rows or some."""
+        memory, problem = self._starts[start], self.engine.problem
+        changed = self._kept[start, slice(None) if among is None else among] != choice.kept
+        n_moved = int(np.count_nonzero(changed))
+        objective = self._objective(choice, residuals) if among is None else None
+        if n_moved > AFRESH_SHARE * self.mass * problem.n_rows / problem.mass and among is None:
+            self._kept[start] = choice.kept
+            # So many rows moved that it is not worth listing them.
+            for chunk in self.engine.chunks():
+                memory.note(choice, np.flatnonzero(changed[chunk]) + chunk.start)
+            memory.rows = None
+            return Selected(objective, n_moved, 0.0, choice.threshold, memory.hashed())
+        places = np.flatnonzero(changed)
+        signs = np.where(choice.kept[places], 1.0, -1.0)
+        rows, ends = places, [choice.boundary, memory.boundary[0]]
+        if among is not None:
+            rows = among[places]
+            # Rows kept in part lie at the threshold, before and now: among these.
+            ends[1] = min(int(np.searchsorted(among, ends[1])), among.size - 1)
+            if choice.boundary >= 0:
+                choice = replace(choice, boundary=int(among[choice.boundary]))
+        self._kept[start, rows] = ~self._kept[start, rows]
         before = memory.boundary
         memory.note(choice, rows)
-        signs = np.where(self._kept[start, rows], 1.0, -1.0)
         if self._weights is not None:
             signs *= self._weights[rows]
             if not same_part(choice.part, before):
                 # Account for the rows that are and were kept in part: a row may be listed twice.
-                for (row, weight), residual, sign in zip(
-                    (choice.part, before), part, (-1.0, 1.0), strict=True
-                ):
+                parts = zip(ends, (choice.part, before), (-1.0, 1.0), strict=True)
+                for place, (row, weight), sign in parts:
                     if row >= 0:
-                        rows = np.append(rows, row)
-                        residuals = np.append(residuals, residual)
+                        rows, places = np.append(rows, row), np.append(places, place)
                         signs = np.append(signs, sign * (self._weights[row] - weight))
-        memory.rows, memory.residuals, memory.signs = rows, residuals, signs
-        square = float((signs * residuals) @ residuals)
+        memory.rows, memory.residuals, memory.signs = rows, residuals[places], signs
+        square = float((signs * memory.residuals) @ memory.residuals)
         return Selected(objective, int(rows.size), square, choice.threshold, memory.hashed())
 
     # --- sums -------------------------------------------------------------------------------------
