@@ -154,10 +154,11 @@ class PartitionEngine(Engine):
         problem = Problem.framed(self.problem, drawn.X, drawn.y, drawn.weights)
         return MemoryEngine(problem, numbers=drawn.numbers)
 
-    def predicting(self) -> MemoryEngine:
-        """Return a block of drawn rows, with the weight of all their copies."""
+    def predicting(self) -> tuple[MemoryEngine, Floats]:
+        """Return a block of drawn rows, and the weights of all their copies."""
         drawn = self._last_draw[2] if self._last_draw else self.draw(PREDICTING_ROWS, 0)
-        return self.block_of(drawn.distinct(PREDICTING_ROWS))
+        drawn = drawn.distinct(PREDICTING_ROWS)
+        return self.block_of(drawn), drawn.weights
 
 
 def _size_of(block: MemoryEngine, rows: Mask) -> tuple[float, int]:

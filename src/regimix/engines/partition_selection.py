@@ -118,8 +118,8 @@ def find_cuts(
     One pass serves all of them. Values closer to a threshold than its floor count as tied.
     """
     if windows is None:
-        drawn, share = engine.predicting(), mass / engine.problem.mass
-        windows = [predict_window(drawn, values(drawn, *arg), share) for arg in args]
+        (drawn, weights), share = engine.predicting(), mass / engine.problem.mass
+        windows = [_predict_window(weights, values(drawn, *arg), share) for arg in args]
     searches = [
         _Search(Cut(values, arg, np.nan, floor, -1), window, mass)
         for arg, floor, window in zip(args, floors, windows, strict=True)
@@ -132,16 +132,15 @@ def find_cuts(
     return [s.cut if s.cut.last >= 0 else _count_ties(engine, s.cut, mass) for s in searches]
 
 
-def predict_window(
-    drawn: MemoryEngine, values: Floats, share: float, margin: float | None = None
+def _predict_window(
+    weights: Floats, values: Floats, share: float, margin: float | None = None
 ) -> Window:
     """Guess between which values of the drawn rows the threshold lies.
 
     ``share`` is that of the rows below it, by weight, give or take ``margin``.
     """
-    weights = drawn.problem.weights
     order = np.argsort(values, kind="stable")
-    filled = np.cumsum(np.ones(values.size) if weights is None else weights[order])
+    filled = np.cumsum(weights[order])
     filled /= filled[-1]
     if margin is None:
         margin = CERTAIN * float(np.sqrt(max(share * (1 - share), 1e-6) / values.size))
@@ -311,6 +310,11 @@ class _Start:
     share: float | None = None
     error: float | None = None
 
+    def note(self, cut: Cut, sums: RowSums, share: float) -> None:
+        """Take over a new selection, and compare its share with the one predicted."""
+        self.error = None if self.share is None else abs(share - self.share)
+        self.cut, self.sums, self.share = cut, sums, share
+
 
 class PartitionFollower:
     """Remember the cuts of each of a batch of starts, and sum over the rows they keep."""
@@ -323,47 +327,34 @@ class PartitionFollower:
     def select(self, thetas: Floats, starts: Sequence[int]) -> list[Selected]:
         """Keep the rows of smallest residual at ``thetas[i]`` for start ``starts[i]``."""
         floors = self.engine.problem.residual_floor(thetas).tolist()
-        drawn = self.engine.predicting()
+        drawn, weights = self.engine.predicting()
         sizes = [residual_sizes(drawn, theta) for theta in thetas]
         windows = [
-            self._window(drawn, values, self._starts[start])
+            self._window(weights, values, self._starts[start])
             for values, start in zip(sizes, starts, strict=True)
         ]
         args = [(theta,) for theta in thetas]
         cuts = find_cuts(self.engine, residual_sizes, args, self.mass, floors, windows)
         before = [self._starts[start].cut for start in starts]
         found = self.engine.fold(_kept_sums, cuts, before)
-        for start, cut, values, (sums, *_) in zip(starts, cuts, sizes, found, strict=True):
-            self._starts[start].cut, self._starts[start].sums = cut, sums
-            self._learn(drawn, values, self._starts[start], cut.threshold)
-        return [
-            Selected(
-                square,
-                moved + (last is not None and not same_part(cut.part, last.part)),
-                0.0,
-                cut.threshold,
-                int(name[0]),
-            )
-            for cut, last, (_, square, moved, name) in zip(cuts, before, found, strict=True)
-        ]
+        selected = []
+        for start, cut, last, values, sums in zip(starts, cuts, before, sizes, found, strict=True):
+            row_sums, square, moved, name = sums
+            share = float(weights[values < cut.threshold].sum() / weights.sum())
+            self._starts[start].note(cut, row_sums, share)
+            moved += last is not None and not same_part(cut.part, last.part)
+            selected.append(Selected(square, moved, 0.0, cut.threshold, int(name[0])))
+        return selected
 
-    def _window(self, drawn: MemoryEngine, values: Floats, start: _Start) -> Window:
+    def _window(self, weights: Floats, values: Floats, start: _Start) -> Window:
         """Predict a threshold from the drawn rows, as well as the last ones were predicted."""
         if start.share is None:
-            return predict_window(drawn, values, self.mass / self.engine.problem.mass)
+            return _predict_window(weights, values, self.mass / self.engine.problem.mass)
         margin = None if start.error is None else CERTAIN * start.error
-        return predict_window(drawn, values, start.share, margin)
-
-    @staticmethod
-    def _learn(drawn: MemoryEngine, values: Floats, start: _Start, threshold: float) -> None:
-        weights = drawn.problem.weights
-        below = values < threshold
-        share = float(below.mean() if weights is None else weights[below].sum() / weights.sum())
-        start.error = None if start.share is None else abs(share - start.share)
-        start.share = share
+        return _predict_window(weights, values, start.share, margin)
 
     def moved_sums(self, start: int) -> RowSums | None:
-        """Say that sums over all kept rows are there already."""
+        """Return nothing: sums over all kept rows are there already."""
         del start
         return None
 
