@@ -41,8 +41,6 @@ LARGEST_COUNT = 2.0**53
 # About the second-level cache of one core: a chunk that fits is read from memory once,
 # however many operations follow.
 CHUNK_BYTES = 2 << 20
-# Rows of a block that is worth a thread.
-THREAD_ROWS = 1 << 16
 # Below this, the overhead of a call outweighs its arithmetic.
 SMALLEST_CHUNK = 256
 # How the names of number types begin, in lower case, in pandas and polars.
@@ -115,30 +113,24 @@ class Table:
         """Find the smallest and largest value of each column; refuse what is not finite."""
         lowest = highest = self.values[0]
         n_rows, n_columns = self.values.shape
-        blocks = list(chunks(n_rows, n_columns, THREAD_ROWS))
         with fitting_threads(n_columns):
-            for low, high in in_threads(self._extent_of, blocks):
+            for low, high in in_threads(self._extent_of, list(chunks(n_rows, n_columns))):
                 lowest, highest = np.minimum(lowest, low), np.maximum(highest, high)
         if self.values.dtype.kind in "iu":
             for i in np.flatnonzero(lowest != highest):
                 _check_digits(lowest[i], highest[i], column_labels(self.names)[i])
         return lowest.astype(np.float64), highest.astype(np.float64)
 
-    def _extent_of(self, block: slice) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Find the extent of a block of rows, chunk by chunk."""
-        values = self.values[block]
-        lowest = highest = values[0]
-        for rows in chunks(*values.shape):
-            part = values[rows]
-            # min and max return NaN if there is one: a single pass finds extent and finiteness.
-            low, high = part.min(axis=0), part.max(axis=0)
-            usable = np.abs(np.array([low, high], dtype=np.float64)) <= LARGEST_VALUE
-            if not usable.all():
-                column = int(np.flatnonzero(~usable.all(axis=0))[0])
-                label = column_labels(self.names)[column]
-                _refuse_value(part[:, column], block.start + rows.start, label, LARGEST_VALUE)
-            lowest, highest = np.minimum(lowest, low), np.maximum(highest, high)
-        return lowest, highest
+    def _extent_of(self, rows: slice) -> tuple[NDArray[Any], NDArray[Any]]:
+        part = self.values[rows]
+        # min and max return NaN if there is one: a single pass finds extent and finiteness.
+        low, high = part.min(axis=0), part.max(axis=0)
+        usable = np.abs(np.array([low, high], dtype=np.float64)) <= LARGEST_VALUE
+        if not usable.all():
+            column = int(np.flatnonzero(~usable.all(axis=0))[0])
+            label = column_labels(self.names)[column]
+            _refuse_value(part[:, column], rows.start, label, LARGEST_VALUE)
+        return low, high
 
 
 def read_target(y: Any, n_rows: int) -> Floats:
