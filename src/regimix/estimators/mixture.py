@@ -59,39 +59,39 @@ EARLY = {
 class MixedLinearRegression(RegressorMixin, BaseEstimator):
     """Find every linear relation that some of the rows follow, and the rows that follow none.
 
-    The number of relations (components), their sizes, their noise and the outliers are found from
-    the data: by default one score judges the whole model, and components are added, replaced and
+    The number of relations (regimes), their sizes, their noise and the outliers are found from
+    the data: by default one score judges the whole model, and regimes are added, replaced and
     deleted until nothing improves it.
 
     Parameters
     ----------
     n_components : "auto" or int, default="auto"
-        Number of components; "auto" finds it.
+        Number of regimes; "auto" finds it.
     outliers : "auto", False or float, default="auto"
-        Share of the rows that belong to no component. "auto" finds it. False allows none: the fit
+        Share of the rows that belong to no regime. "auto" finds it. False allows none: the fit
         is then the mixture of largest likelihood. A number from 0 to below 1 calls so many rows
         outliers, those that fit worst.
     noise : {"auto", "normal", "student"}, default="auto"
-        Law of the noise of the components: normal, or Student's, whose heavier tails belong to a
-        component instead of making another one. "auto" takes the likelier.
+        Law of the noise of the regimes: normal, or Student's, whose heavier tails belong to a
+        regime instead of making another one. "auto" takes the likelier.
     search : {"auto", "joint", "partition", "net"}, default="auto"
-        How components are found: by every source of proposals; by the joint search alone; by
+        How regimes are found: by every source of proposals; by the joint search alone; by
         sorting all rows into ``n_components`` regimes with the least sum of squares; or by
-        Algorithm 2 as its paper states it, an epsilon-net, one component after the other
+        Algorithm 2 as its paper states it, an epsilon-net, one regime after the other
         (``regimix.global_ilts`` takes its parameters).
     fit_intercept : bool, default=True
-        Whether each component has an intercept.
+        Whether each regime has an intercept.
     gating : None, "logistic" or classifier, default=None
-        What learns, once the components are found, which of them rows belong to, so that
+        What learns, once the regimes are found, which of them rows belong to, so that
         ``predict`` averages them by the shares of each row instead of one share for all. None:
         nothing. "logistic": multinomial logistic regression. Or any scikit-learn classifier with
         ``predict_proba``; it is cloned. Methods that take ``gating_features`` need them if it was
         learnt from such columns instead of X.
     init : array of shape (d,), (d + 1,), (starts, d) or (starts, d + 1), optional
-        Components to begin with, in user units: coefficients, then the intercept if there is one
+        Regimes to begin with, in user units: coefficients, then the intercept if there is one
         more.
     max_starts : int, optional
-        Most starts to try (``search="net"``: for each component and share); the best so far is
+        Most starts to try (``search="net"``: for each regime and share); the best so far is
         returned, with a warning.
     time_limit : float, optional
         Most seconds to search, likewise.
@@ -102,7 +102,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         Whether the fitted model holds rows of the table (all, if they are few; a draw otherwise),
         so that plots, reports and the bootstrap do not need the data again.
     callback : callable, optional
-        Told of the progress (``regimix.search.settings.Progress``) between steps; a true answer
+        Called with the progress (``regimix.search.settings.Progress``) between steps; a true answer
         stops the search, likewise. While rows that are not in memory are still being read, there is
         nothing to return, and the fit ends with a ``StoppedError``.
     random_state : int, RandomState, Generator or None, default=None
@@ -113,18 +113,18 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
     Attributes
     ----------
     coef_ : ndarray of shape (m, d)
-        Coefficients of the components, sorted by share, largest first.
+        Coefficients of the regimes, sorted by share, largest first.
     intercept_ : ndarray of shape (m,)
     weights_ : ndarray of shape (m,)
         Shares of all rows; with ``outlier_share_`` they sum to one.
     scale_ : ndarray of shape (m,)
-        Standard deviation of the noise of each component.
+        Standard deviation of the noise of each regime.
     labels_ : array of shape (n,)
-        The component of each row, -1 for outliers. A dask array if the rows are on a cluster.
+        The regime of each row, -1 for outliers. A dask array if the rows are on a cluster.
     n_components_ : int
     outlier_share_ : float
     evidence_ : float
-        By how much the score of the components exceeds that of constants, in nats: whether there is
+        By how much the score of the regimes exceeds that of constants, in nats: whether there is
         a relation at all. It takes 3, odds of 20 to 1. (``search="net"`` counts rows and knows no
         evidence.)
     noise_degrees_ : float
@@ -137,7 +137,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         What the gating learnt: its ``shares(Z)`` are those of each row, (n, m).
     selection_ : dict of str to ndarray, or None
         Columns ``n_components``, ``evidence``, ``bic`` and ``icl``: the best model of every number
-        of components that was looked at. None with ``search="net"``.
+        of regimes that was looked at. None with ``search="net"``.
     n_iter_ : int
         Moves that were tried; at least one.
     n_features_in_ : int
@@ -204,7 +204,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
             Whole numbers count repetitions of a row, other numbers are relative importances; a row
             of weight zero is absent.
         gating_features : array or data frame of n rows, optional
-            Columns from which the gating learns the component of a row; default: X. They need not
+            Columns from which the gating learns the regime of a row; default: X. They need not
             be numbers if the classifier of your choice takes them.
 
         Returns
@@ -285,7 +285,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
             found = mixture.n_components
             remedy = "give starts (init)" if self.search != "net" else 'try search="auto"'
             _say(
-                f"{found} component{'s' * (found != 1)} found, {asked} asked for: the rows do not "
+                f"{found} regime{'s' * (found != 1)} found, {asked} asked for: the rows do not "
                 f"support more. Bring more rows, {remedy}, or ask for fewer.",
                 EvidenceWarning,
             )
@@ -305,7 +305,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
             )
         if mixture.ranks is not None and min(mixture.ranks) < problem.n_columns:
             _say(
-                f"the rows of a component determine {min(mixture.ranks)} of its "
+                f"the rows of a regime determine {min(mixture.ranks)} of its "
                 f"{problem.n_columns} coefficients (columns that repeat or depend on each other, "
                 "or too few rows); the shortest solution is returned. Drop columns, or bring more "
                 "rows.",
@@ -315,7 +315,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
     # --- predicting -------------------------------------------------------------------------------
 
     def predict(self, X: Any, gating_features: Any = None) -> Floats:
-        """Predict the mean response: the components averaged by their shares, (n,).
+        """Predict the mean response: the regimes averaged by their shares, (n,).
 
         With gating, the shares are those of each row.
         """
@@ -323,7 +323,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         return self.mixture_.predict(values, shares)
 
     def predict_components(self, X: Any) -> Floats:
-        """Predict the response by each component, (n, m)."""
+        """Predict the response by each regime, (n, m)."""
         return self.mixture_.predict_components(self._features(X))
 
     def predict_interval(self, X: Any, level: float = 0.95, gating_features: Any = None) -> Floats:
@@ -337,11 +337,11 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         return self.mixture_.predict_interval(values, level, shares)
 
     def predict_component_intervals(self, X: Any, level: float = 0.95) -> Floats:
-        """Predict an interval for the response of each row under each component, (n, m, 2)."""
+        """Predict an interval for the response of each row under each regime, (n, m, 2)."""
         return self.mixture_.predict_component_intervals(self._features(X), level)
 
     def predict_shares(self, X: Any, gating_features: Any = None) -> Floats:
-        """Return the shares of the components among rows like each row, no outliers, (n, m).
+        """Return the shares of the regimes among rows like each row, no outliers, (n, m).
 
         Without gating they are the same for all rows.
         """
@@ -363,12 +363,12 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
     # --- judging rows -----------------------------------------------------------------------------
 
     def assign(self, X: Any, y: Any, gating_features: Any = None) -> Labels:
-        """Label rows by their likeliest component, -1 for outliers, (n,)."""
+        """Label rows by their likeliest regime, -1 for outliers, (n,)."""
         values, shares = self._rows(X, gating_features)
         return self.mixture_.assign(values, y, shares)
 
     def responsibilities(self, X: Any, y: Any, gating_features: Any = None) -> Floats:
-        """Probability that a row belongs to each component or, last, is an outlier, (n, m + 1)."""
+        """Probability that a row belongs to each regime or, last, is an outlier, (n, m + 1)."""
         values, shares = self._rows(X, gating_features)
         return self.mixture_.responsibilities(values, y, shares)
 
@@ -390,7 +390,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
     def score_samples(self, X: Any, y: Any = None, gating_features: Any = None) -> Floats:
         """Log density of each response given its features, (n,).
 
-        Without y, that of the likeliest among the predictions of the components: how sharply the
+        Without y, that of the likeliest among the predictions of the regimes: how sharply the
         features determine the response.
         """
         values, shares = self._rows(X, gating_features)
@@ -461,7 +461,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         )
 
     def plot_selection(self, ax: Any = None, **options: Any) -> Any:
-        """Plot evidence, BIC and ICL by the number of components; see ``SelectionDisplay``."""
+        """Plot evidence, BIC and ICL by the number of regimes; see ``SelectionDisplay``."""
         check_is_fitted(self)
         display = import_module("regimix.plots").SelectionDisplay
         return display.from_estimator(self, ax=ax, **options)
@@ -473,7 +473,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
     ) -> tuple[NDArray[Any], Floats, Labels]:
         """Draw rows from the model: features, responses, and labels (-1 for outliers).
 
-        Components are drawn by their shares of all rows, whatever the gating. Parameters are those
+        Regimes are drawn by their shares of all rows, whatever the gating. Parameters are those
         of :meth:`regimix.Mixture.sample`: responses are drawn for X if it is given.
         """
         check_is_fitted(self)
@@ -485,7 +485,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         return new_rows(self, X).values
 
     def _rows(self, X: Any, gating_features: Any) -> tuple[NDArray[Any], Floats | None]:
-        """Check features, and find the shares of the components in each row, if there is a gate."""
+        """Check features, and find the shares of the regimes in each row, if there is a gate."""
         return self._features(X), gate_shares(self.gate_, X, gating_features)
 
     def __sklearn_tags__(self) -> Any:
@@ -505,7 +505,7 @@ def _nothing(mixture: Mixture) -> str:
     asked, selection = mixture.settings.n_components, mixture.selection
     if mixture.settings.search == "net" or selection is None:
         return (
-            'no component was accepted; a robust fit to the rows is returned. Try search="auto", '
+            'no regime was accepted; a robust fit to the rows is returned. Try search="auto", '
             "or bring more rows."
         )
     evidence = mixture.evidence
