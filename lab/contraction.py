@@ -24,8 +24,7 @@ from regimix.errors import DataError, ParameterError
 from regimix.synth import nearest_distances
 from regimix.theory import Interval, Regularity, affine_error_at, own_slack
 from regimix.theory.checks import count, matrix, vector
-from regimix.trimmed.fit import RoundState
-from regimix.trimmed.ilts import ilts
+from regimix.trimmed.ilts import RoundState, ilts
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

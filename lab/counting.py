@@ -12,14 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.problem import Problem
 from regimix.engines.base import Follower, RowSums, Selected
-from regimix.engines.keep import Keeper
 from regimix.engines.memory import MemoryEngine
-from regimix.problem import Problem
-from regimix.trimmed.fit import Run
+from regimix.engines.selection import Keeper
 from regimix.trimmed.gradient import GradientSolver
-from regimix.trimmed.ilts import ExactSolver, Solver, concentrate
-from regimix.trimmed.rows import kept_mass
+from regimix.trimmed.ilts import ExactSolver, Run, Solver, concentrate, kept_mass
 
 __all__ = ["CountedRun", "CountingEngine", "counted_run", "gradient_solver"]
 
@@ -90,11 +88,6 @@ class _CountingFollower:
         """Sum ``w z r`` over each start's kept rows."""
         self._engine.work += len(starts) * self._mass * self._d
         return self._sign * self._follower.gradients(starts, thetas)
-
-    def gradient(self, start: int, theta: Floats) -> Floats:
-        """Do the same for one start; its residuals are there from the selection."""
-        self._engine.work += self._mass * self._d
-        return np.asarray(self._sign * self._follower.gradient(start, theta))
 
     def diagonal(self, start: int) -> Floats:
         """Sum ``w z^2`` over the kept rows."""

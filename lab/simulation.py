@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.synth import MLRCData, make_mlrc
-from regimix.trimmed.fit import RoundState, TrimmedFit
-from regimix.trimmed.ilts import ilts
+from regimix.trimmed.ilts import RoundState, TrimmedFit, ilts
 
 __all__ = [
     "RECOVERED",

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from regimix.problem import Problem
+from regimix.data.problem import Problem
 from regimix.synth import make_mlrc
 
 __all__ = [

@@ -51,6 +51,7 @@ def _home(path: str) -> Path:
 
 
 ROOMS = [
+    "data",
     "engines",
     "trimmed",
     "model",

@@ -6,10 +6,10 @@ import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from regimix import threads
+from regimix.data.problem import Problem
 from regimix.engines import memory
 from regimix.engines.memory import MemoryEngine
 from regimix.model.blocks import Law, mixture_sums
-from regimix.problem import Problem
 
 
 def blas_threads():

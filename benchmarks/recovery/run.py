@@ -31,11 +31,7 @@ OURS = "regimix"
 LEAST_SQUARES_REPEATS = 7
 FAILED = "failed:"
 # The part of the library that a fit runs through.
-ROOMS = (
-    "intake.py",
-    "problem.py",
-    *(f"{room}/*.py" for room in ("engines", "trimmed", "model", "search", "result")),
-)
+ROOMS = (*(f"{room}/*.py" for room in ("data", "engines", "trimmed", "model", "search", "result")),)
 Line = dict[str, Any]
 Key = tuple[str, str, int]
 

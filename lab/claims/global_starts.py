@@ -11,15 +11,14 @@ from lab.experiment import Cell, Experiment, Verdict
 from lab.figures import COLOURS, label, panels, ranks
 from lab.simulation import arrival, mixture
 from lab.table import Row, Table
+from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.model.rows import whitened_rows
-from regimix.problem import Problem
 from regimix.search.joint import joint_starts
 from regimix.search.net import net_source
 from regimix.search.subspace import find_subspace
 from regimix.theory import start_count
-from regimix.trimmed.fit import TrimmedFit
-from regimix.trimmed.ilts import ilts
+from regimix.trimmed.ilts import TrimmedFit, ilts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
     from regimix.store import load, save
     from regimix.tables.parquet import scan_parquet
-    from regimix.trimmed.fit import TrimmedFit
     from regimix.trimmed.gradient import gd_ilts
-    from regimix.trimmed.ilts import ilts
+    from regimix.trimmed.ilts import TrimmedFit, ilts
 
 __version__: str
 __all__ = [
@@ -61,7 +60,7 @@ _HOME = {
     "MixedLinearRegression": "regimix.estimators.mixture",
     "Mixture": "regimix.result.mixture",
     "TrimmedEstimator": "regimix.estimators.meta",
-    "TrimmedFit": "regimix.trimmed.fit",
+    "TrimmedFit": "regimix.trimmed.ilts",
     "TrimmedRegressor": "regimix.estimators.trimmed",
     "gd_ilts": "regimix.trimmed.gradient",
     "global_ilts": "regimix.result.global_ilts",

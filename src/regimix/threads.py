@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
-from typing import Any, TypeVar
+from types import SimpleNamespace
+from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
@@ -30,59 +30,37 @@ T = TypeVar("T")
 _ALLOWED: ContextVar[int] = ContextVar("allowed_threads", default=1)
 
 
-@cache
-def _controller() -> ThreadpoolController:
-    """Find the BLAS libraries that are loaded; they stay the same."""
-    return ThreadpoolController()
+# Limits of BLAS are those of the whole process: who needs them is counted.
+_blas = SimpleNamespace(lock=threading.Lock(), users=0, threads=1, libraries=None, held=None)
 
 
 @contextmanager
 def fitting_threads(n_columns: int) -> Iterator[None]:
     """Keep BLAS to one thread while a table that is not wide is worked on.
 
-    What BLAS was allowed before is then allowed to us: whoever limits threads, by OMP_NUM_THREADS
-    or by threadpoolctl, limits these too.
+    Our own threads may then be as many as BLAS was allowed: a limit by OMP_NUM_THREADS or by
+    threadpoolctl limits them too.
     """
     if n_columns >= WIDE_TABLE:
         yield
         return
-    token = _ALLOWED.set(_limit.enter())
+    with _blas.lock:
+        if _blas.users == 0:
+            # The libraries that are loaded stay the same: they are looked for once.
+            _blas.libraries = _blas.libraries or ThreadpoolController().select(user_api="blas")
+            counts = (library["num_threads"] for library in _blas.libraries.info())
+            _blas.threads = max(counts, default=1)
+            _blas.held = _blas.libraries.limit(limits=1)
+        _blas.users += 1
+    token = _ALLOWED.set(_blas.threads)
     try:
         yield
     finally:
         _ALLOWED.reset(token)
-        _limit.leave()
-
-
-class _Limit:
-    """Holds BLAS to one thread while anyone needs that: limits are those of the whole process."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users = 0
-        self._before = 1
-        self._held: Any = None
-
-    def enter(self) -> int:
-        """Limit BLAS, if nobody has; return how many threads it had."""
-        with self._lock:
-            if self._users == 0:
-                blas = _controller().select(user_api="blas")
-                counts = (library["num_threads"] for library in blas.info())
-                self._before = max(counts, default=1)
-                self._held = blas.limit(limits=1)
-            self._users += 1
-            return self._before
-
-    def leave(self) -> None:
-        """Give BLAS its threads back, if nobody else needs it to have one."""
-        with self._lock:
-            self._users -= 1
-            if self._users == 0:
-                self._held.restore_original_limits()
-
-
-_limit = _Limit()
+        with _blas.lock:
+            _blas.users -= 1
+            if _blas.users == 0:
+                _blas.held.restore_original_limits()
 
 
 def in_threads(function: Callable[[S], T], items: Sequence[S]) -> Iterable[T]:

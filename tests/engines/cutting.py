@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from regimix.engines.door import open_parts
+from regimix.engines.partition import open_parts
 from regimix.engines.parts import LocalParts, RawRows
 
 __all__ = ["cut_anywhere", "pieces", "table_in_parts", "weights_of"]

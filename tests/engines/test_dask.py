@@ -14,14 +14,14 @@ from dask.sizeof import sizeof
 from distributed import wait
 
 from regimix import MixedLinearRegression, TrimmedRegressor, load, save
+from regimix.data.problem import Problem
 from regimix.engines.dask import DaskParts, dask_rows
-from regimix.engines.door import open_parts
 from regimix.engines.memory import MemoryEngine
+from regimix.engines.partition import open_parts
 from regimix.engines.parts import RawRows
-from regimix.engines.single import residual_sizes
+from regimix.engines.selection import residual_sizes
 from regimix.errors import DataError, DataKindError, ParameterError
 from regimix.model.blocks import Law, mixture_sums
-from regimix.problem import Problem
 from tests.engines.clusters import made_table, small_cluster
 
 N_ROWS = 1_500
@@ -344,4 +344,4 @@ def test_the_engine_asks_workers_what_it_would_ask_memory(client, table):
         cut = engine.choose(residual_sizes, (law.thetas[0],), 700.0)
         held = memory.choose(residual_sizes, (law.thetas[0],), 700.0)
         mask = engine.map_rows(lambda block: cut.mask(block))
-        np.testing.assert_array_equal(np.asarray(mask), held.choice.kept)
+        np.testing.assert_array_equal(np.asarray(mask), held.kept)

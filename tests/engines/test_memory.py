@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regimix import gd_ilts, ilts
+from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
-from regimix.engines.single import is_within, within_sums
-from regimix.problem import Problem
+from regimix.engines.selection import is_within, within_sums
 from tests.oracles import fraction_for, kept_weight_by_sorting, noisy_table
 
 seeds = st.integers(0, 2**32 - 1)
@@ -192,7 +192,7 @@ def test_a_batch_too_large_for_memory_is_cut(monkeypatch):
     X, y = noisy_table(rng, 300, 3)
     starts = rng.standard_normal((7, 3))
     whole = ilts(X, y, starts, keep=0.5)
-    monkeypatch.setattr("regimix.engines.follow.BLOCK_BYTES", 3 * 300 * 8, raising=False)
+    monkeypatch.setattr("regimix.engines.memory_selection.BLOCK_BYTES", 3 * 300 * 8, raising=False)
     for cut, fit in zip(ilts(X, y, starts, keep=0.5), whole, strict=True):
         np.testing.assert_array_equal(cut.kept, fit.kept)
         np.testing.assert_allclose(cut.coef, fit.coef, rtol=1e-12)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
-from regimix.engines.single import Near, is_within, masked, masked_mass, present, within_sums
+from regimix.engines.selection import Near, is_within, masked, masked_mass, present, within_sums
 from regimix.model.blocks import Law, labelled_sums, mixture_sums
 from regimix.model.labelling import Likeliest, Trimmed, unlikeliness
-from regimix.problem import Problem
 from tests.engines.cutting import cut_anywhere, table_in_parts, weights_of
 
 seeds = st.integers(0, 2**32 - 1)
@@ -186,7 +186,7 @@ def test_a_follower_follows_as_memory_does(seed, weighting, intercept, share):
             close(weights, beside)
         close(*(f.kept_sums(start, pair.theta).gram for f in followers))
         close(*(f.kept_sums(start, pair.theta).moment for f in followers))
-        close(*(f.gradient(start, pair.theta) for f in followers))
+        close(*(f.gradients([start], pair.theta[None, :]) for f in followers))
         close(*(f.diagonal(start) for f in followers))
         close(*(f.product(start, direction) for f in followers))
         assert [f.moved_sums(start) is None for f in followers][1]
@@ -209,9 +209,9 @@ def test_equal_sets_have_equal_names_and_others_have_others():
 def test_the_name_of_a_set_is_the_same_in_every_process():
     """Workers name their part of a set; a part may be with another worker in the next round."""
     code = (
-        "import numpy as np; from regimix.engines.keep import Cut; "
-        "from regimix.engines.partfollow import _name; "
-        "cut = Cut(abs, (), 1.0, 0.0, 5, 3, 0.1234567); print(_name(cut, np.arange(6)))"
+        "import numpy as np; from regimix.engines.selection import Cut; "
+        "from regimix.engines.partition_selection import _hash; "
+        "cut = Cut(abs, (), 1.0, 0.0, 5, 3, 0.1234567); print(_hash(cut, np.arange(6)))"
     )
     names = {
         subprocess.run(

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from regimix.engines import cut
+from regimix.data.problem import Problem
+from regimix.engines import partition_selection as cut
 from regimix.engines.memory import MemoryEngine
-from regimix.problem import Problem
 from regimix.result.fit import fit_mixture
 from regimix.search.settings import Settings
 from regimix.search.single import find_single
@@ -150,8 +150,8 @@ def test_no_fit_hands_over_more_than_the_bounded_draw(monkeypatch):
     sizes = []
     fold = parts.parts.fold
 
-    def counted(task):
-        found = fold(task)
+    def counted(*args):
+        found = fold(*args)
         sizes.append(numbers_in(found))
         return found
 

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from regimix.engines.door import open_parts
-from regimix.engines.fold import Nothing, combine
+from regimix.data.problem import Frame, Problem
+from regimix.engines.base import Nothing, combine
+from regimix.engines.partition import open_parts
 from regimix.engines.parts import LocalParts, PartTable, PassStopped, RawRows
 from regimix.errors import DataError
-from regimix.frame import Frame
-from regimix.problem import Problem
 from tests.engines.cutting import cut_anywhere, pieces, table_in_parts
 
 seeds = st.integers(0, 2**32 - 1)

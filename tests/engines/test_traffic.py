@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from tornado.iostream import IOStream
 
-from regimix.engines.cut import BINS, MOST_CANDIDATES, UNEVEN
+from regimix.data.problem import STANDARDISE_ROWS
 from regimix.engines.dask import dask_rows
-from regimix.engines.door import open_parts
-from regimix.engines.single import residual_sizes
+from regimix.engines.partition import open_parts
+from regimix.engines.partition_selection import BINS, MOST_CANDIDATES, UNEVEN
+from regimix.engines.selection import residual_sizes
 from regimix.model.blocks import Law, mixture_sums
-from regimix.problem import STANDARDISE_ROWS
 from regimix.result.fit import SEARCH_ROWS, fit_mixture
 from regimix.search.settings import Settings
 from tests.engines.clusters import far_cluster
@@ -169,7 +169,7 @@ def test_a_selection_hands_over_no_more_than_the_bound():
     for n_rows in (40_000, 640_000):
         with dask_rows(*made_table(n_rows, 3, 4)) as (names, parts):
             engine = open_parts(parts, names)
-            engine.foretelling()
+            engine.predicting()
             before = parts.n_passes
             with Meter() as meter:
                 engine.choose(residual_sizes, (theta,), n_rows * 0.6)

@@ -19,10 +19,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from regimix.data.problem import Problem
 from regimix.errors import DataError, DataKindError, ParameterError
 from regimix.estimators.gating import ClassifierGate, _location_and_spread, learn_gate
 from regimix.estimators.mixture import MixedLinearRegression
-from regimix.problem import Problem
 from regimix.result.gate import Gate
 
 SLOPES, INTERCEPTS = np.array([[2.0, 0.0, 1.0], [-2.0, 1.0, 0.0]]), np.array([3.0, -1.0])

@@ -25,8 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from regimix import ilts
 from regimix.errors import ConvergenceWarning, DataError, EvidenceWarning, ParameterError
-from regimix.estimators.meta import TrimmedEstimator
-from regimix.estimators.rounds import FEWEST_OF_CLASS
+from regimix.estimators.meta import FEWEST_OF_CLASS, TrimmedEstimator
 from tests.oracles import one_regime, repeat_rows
 
 seeds = st.integers(0, 2**32 - 1)

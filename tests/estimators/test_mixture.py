@@ -221,14 +221,14 @@ ASKED = r"better than linear relations do: one regime asked for, which score 0\.
         ({}, {"evidence": -3.0, "selection": LOOKED_AT}, EvidenceWarning, BETTER),
         ({}, {"evidence": 2.125, "selection": LOOKED_AT}, EvidenceWarning, NEARLY),
         ({"n_components": 1}, {"evidence": -0.5, "selection": LOOKED_AT}, EvidenceWarning, ASKED),
-        ({"search": "net"}, {"evidence": -np.inf}, EvidenceWarning, "no component was accepted"),
+        ({"search": "net"}, {"evidence": -np.inf}, EvidenceWarning, "no regime was accepted"),
         (
             {"n_components": 1, "search": "partition"},
             {"evidence": -0.5},
             EvidenceWarning,
             "with every row in one of the 1 regimes asked for",
         ),
-        ({"n_components": 3}, {}, EvidenceWarning, "1 component found, 3 asked"),
+        ({"n_components": 3}, {}, EvidenceWarning, "1 regime found, 3 asked"),
         ({}, {"ranks": (2,)}, RankWarning, "determine 2 of its 4 coefficients"),
         (
             {},

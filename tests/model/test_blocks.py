@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.model.blocks import Law, mixture_sums, nearest
-from regimix.problem import Problem
 
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=15, deadline=None)

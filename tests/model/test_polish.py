@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from regimix import MixedLinearRegression
+from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.engines.parts import PassStopped
 from regimix.errors import ConvergenceWarning
 from regimix.model import polish as module
 from regimix.model.blocks import Law, mixture_sums
 from regimix.model.polish import maximised, polish
-from regimix.problem import Problem
 
 
 def table(seed, n=20_000, d=4, m=3, noise=0.1, outliers=0.1):

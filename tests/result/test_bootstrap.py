@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from regimix import MixedLinearRegression, global_ilts
+from regimix.data.problem import Problem
 from regimix.errors import DataError, ParameterError
 from regimix.model.blocks import Law
-from regimix.problem import Problem
 from regimix.result import bootstrap as module
 from regimix.result.wald import errors, estimates
 from regimix.synth import make_mlrc

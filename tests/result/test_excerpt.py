@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from regimix import MixedLinearRegression
+from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
-from regimix.problem import Problem
 from regimix.result import excerpt as module
 from regimix.result.excerpt import Excerpt
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy.stats import t as student
 
 from regimix import MixedLinearRegression, global_ilts
+from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import ParameterError
 from regimix.model.blocks import Law
-from regimix.problem import Problem
 from regimix.result import inference as inference_module
 from regimix.result.inference import infer
 from regimix.result.wald import errors, estimates

@@ -14,9 +14,9 @@ from scipy.integrate import quad
 from scipy.stats import kstest
 from scipy.stats import t as student
 
+from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import DataError, ParameterError
-from regimix.problem import Problem
 from regimix.result.mixture import Mixture
 from regimix.result.rowlaw import MOST_COVARIANCE_FEATURES, RowLaw
 from regimix.search.selection import Attempt

@@ -3,19 +3,17 @@
 import numpy as np
 import pytest
 
-from regimix.engines.keep import Held
+from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
-from regimix.engines.select import Choice
+from regimix.engines.selection import Choice
 from regimix.errors import ParameterError
-from regimix.problem import Problem
 from regimix.search import algorithm2 as module
 from regimix.search.algorithm2 import peel
 from regimix.search.net import net_source
 from regimix.search.starts import Starts
 from regimix.synth import make_mlrc
 from regimix.trimmed.gradient import GradientSolver
-from regimix.trimmed.ilts import concentrate
-from regimix.trimmed.rows import kept_mass
+from regimix.trimmed.ilts import concentrate, kept_mass
 
 EXACT = 1e-5
 
@@ -286,7 +284,7 @@ def test_an_interrupt_keeps_what_was_found():
 def test_the_table_is_never_copied():
     engine, _ = mixture(0, 2, 5, 60)
     first = Choice(np.arange(engine.problem.n_rows) < 10, 0.0)
-    taken = engine.without(Held(first))
+    taken = engine.without(first)
     assert taken.problem.X is engine.problem.X
     assert taken.problem.y is engine.problem.y
     assert taken.problem.mass == engine.problem.mass - 10

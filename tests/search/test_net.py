@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
+from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import ParameterError
-from regimix.problem import Problem
 from regimix.search.net import lay_net, net_source, shuffled
 from regimix.synth import make_mlrc
 

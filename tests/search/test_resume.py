@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import CheckpointError
 from regimix.model.em import Parameters, evaluate
 from regimix.model.rows import whitened_rows
-from regimix.problem import Problem
 from regimix.search import loop as moves
 from regimix.search.algorithm2 import peel
 from regimix.search.checkpoint import Checkpoint

@@ -5,10 +5,10 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from regimix import MixedLinearRegression
+from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import CheckpointError, ConvergenceWarning
 from regimix.model.rows import whitened_rows
-from regimix.problem import Problem
 from regimix.result import fit as fit_module
 from regimix.result import resume
 from regimix.search.checkpoint import Checkpoint

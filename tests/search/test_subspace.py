@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import ParameterError
 from regimix.model.whiten import whiten
-from regimix.problem import Problem
 from regimix.search.subspace import find_subspace, shapeless
 from regimix.synth import make_mlrc
 

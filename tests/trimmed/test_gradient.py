@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regimix import gd_ilts, ilts
+from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import ParameterError
-from regimix.problem import Problem
 from regimix.trimmed.gradient import ideal_steps
 from tests.oracles import (
     fraction_for,

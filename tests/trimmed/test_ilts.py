@@ -8,9 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from regimix import ilts
+from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import ParameterError
-from regimix.problem import Problem
 from regimix.synth import make_mlrc
 from tests.oracles import (
     all_subsets_lts,

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.integrate import quad
 
+from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
-from regimix.problem import Problem
 from regimix.trimmed.reweight import CUTOFF, consistent_scale, reweight, truncation_factor
 from tests.oracles import least_squares, one_regime, plain_engine_rows, repeat_rows
 

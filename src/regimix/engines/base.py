@@ -1,13 +1,14 @@
-"""The few reductions over rows that solvers may ask for.
+"""What solvers may ask of rows, wherever the rows live.
 
 Solvers never touch X. They hold coefficients and d x d statistics, ask an ``Engine`` to *follow* a
 batch of starts, and let the ``Follower`` remember which rows each start keeps. Everything else they
-ask is a function of one block of rows (``fold``, ``map_rows``): memory, a disk or a cluster serve
+ask is a function of one block of rows (``fold``, ``map_rows``): memory, files and a cluster answer
 the same questions.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -15,33 +16,38 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.draw import Drawn
-from regimix.engines.keep import BlockValues, Keeper, Mask
-from regimix.frame import Frame
+from regimix.engines.row_sampling import Drawn, draw_rows
 
 if TYPE_CHECKING:
+    from regimix.data.problem import Frame
     from regimix.engines.memory import MemoryEngine
+    from regimix.engines.selection import BlockValues, Keeper, Mask
 
-__all__ = ["Engine", "Follower", "RowSums", "Sample", "Selected"]
+__all__ = ["Engine", "Follower", "Nothing", "RowSums", "Sample", "Selected", "combine"]
 
 Floats = NDArray[np.float64]
 T = TypeVar("T")
 
 
+class Nothing:
+    """The result of a block without rows."""
+
+
+def combine(left: Any, right: Any) -> Any:
+    """Add two results: numbers, arrays, lists (which grow), or tuples of these, part by part."""
+    if isinstance(left, Nothing) or isinstance(right, Nothing):
+        return right if isinstance(left, Nothing) else left
+    if isinstance(left, tuple):
+        return tuple(combine(a, b) for a, b in zip(left, right, strict=True))
+    return None if left is None else left + right
+
+
 @dataclass(frozen=True)
 class RowSums:
-    """Sums over some rows, with their weights ``w`` and their residuals ``r``.
+    """Sums over some rows, with their weights ``w`` and their residuals ``r``."""
 
-    Attributes
-    ----------
-    gram : ndarray of shape (p, p)
-        Sum of ``w z z'``.
-    moment : ndarray of shape (p,)
-        Sum of ``w z r``.
-    """
-
-    gram: Floats
-    moment: Floats
+    gram: Floats  # (p, p), sum of w z z'
+    moment: Floats  # (p,), sum of w z r
 
     def __add__(self, other: RowSums) -> RowSums:
         return RowSums(self.gram + other.gram, self.moment + other.moment)
@@ -49,46 +55,26 @@ class RowSums:
 
 @dataclass(frozen=True)
 class Selected:
-    """What one start's new selection of rows amounts to.
+    """The result of one start's new selection of rows.
 
-    Attributes
-    ----------
-    objective : float or None
-        Sum of squared residuals over the kept rows; None where only the rows that may have
-        changed sides were looked at (the caller's running sums still know it).
-    n_moved : int
-        Rows that entered or left since the selection before.
-    square_moved : float
-        Squared residuals of the rows that entered, minus those of the rows that left.
-    threshold : float
-        The largest kept absolute residual.
-    signature : int
-        A 64-bit name of the kept set: equal sets have equal names.
+    ``objective``, the sum of squared residuals over the kept rows, is None where only the rows that
+    may have changed sides were looked at (the caller's running sums still give it).
     """
 
     objective: float | None
-    n_moved: int
-    square_moved: float
-    threshold: float
-    signature: int
+    n_moved: int  # rows that entered or left since the selection before
+    square_moved: float  # squared residuals of the rows that entered, minus those that left
+    threshold: float  # the largest kept absolute residual
+    signature: int  # a 64-bit hash of the kept set: equal sets have equal hashes
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Distinct rows drawn for a search in memory, standardised.
+    """Distinct rows drawn for a search in memory, standardised."""
 
-    Attributes
-    ----------
-    Z : ndarray of shape (rows, p)
-        With the leading constant column if there is an intercept.
-    y : ndarray of shape (rows,)
-    weights : ndarray of shape (rows,)
-        Total weight of all copies of the row.
-    """
-
-    Z: Floats
-    y: Floats
-    weights: Floats
+    Z: Floats  # (rows, p), with the leading constant column if there is an intercept
+    y: Floats  # (rows,)
+    weights: Floats  # (rows,), total weight of all copies of the row
 
 
 class Follower(Protocol):
@@ -113,10 +99,6 @@ class Follower(Protocol):
         """Sum ``w z r`` over each start's kept rows, residuals at ``thetas``; no p x p matrix."""
         ...
 
-    def gradient(self, start: int, theta: Floats) -> Floats:
-        """Do the same for one start, as fast as rows can be read."""
-        ...
-
     def diagonal(self, start: int) -> Floats:
         """Sum ``w z^2`` over the kept rows, column by column."""
         ...
@@ -130,60 +112,67 @@ class Follower(Protocol):
         ...
 
     def keeper(self, start: int) -> Keeper:
-        """Return what tells the kept rows of any block."""
+        """Return a rule that says which rows of any block are kept."""
         ...
 
 
-class Engine(Protocol):
+class Engine(ABC):
     """Rows that live somewhere, seen in standardised units.
 
-    Whatever must be known of all rows is a function of one block of them, whose results are added
-    (``fold``) or put together (``map_rows``). A block is a ``MemoryEngine``.
+    Everything computed from all rows is a function of one block of them, whose results are added
+    (``fold``) or concatenated (``map_rows``). A block is a ``MemoryEngine``. Results are added in
+    the order of the blocks, so that sums do not depend on which thread or worker ends first.
     """
 
-    @property
-    def problem(self) -> Frame:
-        """Size and units of the table."""
-        ...
+    problem: Frame
+    _last_draw: tuple[int, int, Drawn] | None = None
 
+    @abstractmethod
     def fold(self, function: Callable[..., T], *args: Any) -> T:
         """Add up ``function(block, *args)`` over blocks of rows."""
-        ...
 
+    @abstractmethod
     def map_rows(self, function: Callable[..., NDArray[Any]], *args: Any) -> Any:
-        """Put together what ``function(block, *args)`` says of each row, where the rows are."""
-        ...
+        """Concatenate ``function(block, *args)``, one value for each row, where the rows are."""
 
+    @abstractmethod
     def choose(
         self, values: BlockValues, args: tuple[Any, ...], mass: float, floor: float = 0.0
     ) -> Keeper:
         """Keep the rows of smallest ``values(block, *args)`` up to a total weight."""
-        ...
 
+    @abstractmethod
     def follow(self, n_starts: int, mass: float, *, narrow: bool = False) -> Follower:
         """Begin to follow starts that keep rows of total weight ``mass`` each.
 
         With ``narrow``, late selections may look at undecided rows alone and then leave the
         objective to the caller's running sums.
         """
-        ...
 
+    @abstractmethod
     def without(self, rows: Mask) -> Engine:
         """Leave rows out; the table, its units and its number of rows stay."""
-        ...
 
+    @abstractmethod
     def hurry(self) -> None:
-        """Let the last passes come to their end: there is an answer, and it must be told soon."""
-        ...
+        """Let the last passes finish although the time is over: only the answer is missing."""
+
+    @abstractmethod
+    def block_of(self, drawn: Drawn) -> MemoryEngine:
+        """Make a block of drawn rows, in the units of the table."""
 
     def draw(self, rows: int, seed: int) -> Drawn:
-        """Draw at least so many distinct rows with all their copies, in order of their keys."""
-        ...
+        """Draw at least so many distinct rows with all their copies, in order of their keys.
+
+        The largest draw is remembered: smaller ones are a part of it.
+        """
+        last = self._last_draw
+        if last is None or last[0] != seed or last[1] < rows:
+            last = self._last_draw = seed, rows, draw_rows(self, rows, seed)
+        return last[2]
 
     def sample(self, rows: int, seed: int) -> Sample:
         """Draw distinct rows, whatever their order and repetition in the table."""
-        ...
-
-    def block_of(self, drawn: Drawn) -> MemoryEngine:
-        """Make a block of drawn rows, in the units of the table."""
-        ...
+        drawn = self.draw(rows, seed).distinct(rows)
+        block = self.block_of(drawn)
+        return Sample(block.standardised(slice(None)), block.target(slice(None)), drawn.weights)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import multiprocessing
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
+from functools import reduce
 from typing import Any, TypeVar
 
 import dask.array as da
@@ -22,15 +23,10 @@ from distributed import Client, Future, LocalCluster, default_client, futures_of
 from distributed.client import FutureCancelledError
 from distributed.scheduler import KilledWorker
 
-from regimix.engines.dasktables import cut_up, dask_parts
-from regimix.engines.fold import combine_all
-from regimix.engines.load import read_whole
+from regimix.data.validation import Table, read_vector
+from regimix.engines.base import combine
 from regimix.engines.parts import PartTable, PassStopped, RawRows, Task, Watch, name_of
-from regimix.errors import (
-    ClusterError,
-    DataError,
-    RegimixError,
-)
+from regimix.errors import ClusterError, DataError, DataKindError, RegimixError
 
 __all__ = ["DaskParts", "connected", "current_client", "dask_map", "dask_rows"]
 
@@ -55,6 +51,14 @@ GUARD = (
 )
 # Seconds until a scheduler must have answered.
 CONNECT = 30.0
+SMALLER = "use more and smaller partitions, or workers with more memory."
+WORKER_FAILURES: dict[type[Exception], str] = {
+    KilledWorker: "workers died again and again at the same task ({}); most often their memory is "
+    f"too small for the partitions: {SMALLER}",
+    ImportError: "a worker cannot load what it needs ({}): install regimix[dask], of this version, "
+    "where the workers run.",
+    MemoryError: f"a worker ran out of memory ({{}}): {SMALLER}",
+}
 
 
 class DaskParts:
@@ -66,9 +70,9 @@ class DaskParts:
     parts : sequence of Delayed
         Each makes a ``RawRows``.
     part_names : sequence of str, optional
-        What the parts are called in messages.
+        Their names in messages.
     lasting : bool
-        Whether the cluster outlives the fit: what is said of each row then stays there.
+        Whether the cluster outlives the fit: results for each row then stay on it.
     patience : float
         Seconds to wait for a worker when none is left.
     """
@@ -97,17 +101,14 @@ class DaskParts:
         """Whether the workers keep the parts between passes."""
         return self._held is not None and self._held is not self._parts
 
-    def fold(self, task: Task) -> Any:
-        """Add up ``task(rows, number of the part)``, in the order of the parts."""
+    def fold(self, task: Task, own: Sequence[Any] | None = None) -> Any:
+        """Add up what a task returns for each part, in the order of the parts."""
         with self._cluster():
             if self._held is None:
                 fits = self._fits()
                 persist = self.client.persist
                 self._held = persist(self._parts, optimize_graph=False) if fits else self._parts
-            run = delayed(_run, pure=False)
-            tasks = [
-                run(task.for_part(index), part, index) for index, part in enumerate(self._held)
-            ]
+            tasks = self._tasks(task, self._held, own)
             leaves: list[Future[Any]] = self.client.compute(tasks, optimize_graph=False)
             level = leaves
             while len(level) > 1:
@@ -118,16 +119,13 @@ class DaskParts:
             return level[0].result()
 
     def map_rows(
-        self,
-        task: Task,
-        lengths: tuple[int, ...],
-        dtype: np.dtype[Any],
+        self, task: Task, lengths: Sequence[int], dtype: Any, own: Sequence[Any] | None = None
     ) -> Any:
-        """Put together what the task says of each row, on the workers."""
-        run = delayed(_run, pure=False)
+        """Concatenate what a task returns for each row, on the workers."""
+        tasks = self._tasks(task, self._parts, own)
         blocks = [
-            da.from_delayed(run(task.for_part(index), part, index), shape=(length,), dtype=dtype)
-            for index, (part, length) in enumerate(zip(self._parts, lengths, strict=True))
+            da.from_delayed(values, shape=(length,), dtype=dtype)
+            for values, length in zip(tasks, lengths, strict=True)
         ]
         lazy = da.concatenate(blocks)
         if not self.lasting:
@@ -138,9 +136,15 @@ class DaskParts:
             try:
                 self._wait(futures, futures)
             except PassStopped:
-                return lazy  # whoever asks for them may have more time
+                return lazy  # computed when somebody needs them
             self.n_passes += 1
             return rows
+
+    @staticmethod
+    def _tasks(task: Task, parts: Sequence[Delayed], own: Sequence[Any] | None) -> list[Delayed]:
+        run = delayed(_run, pure=False)
+        own = range(len(parts)) if own is None else own
+        return [run(task, *both) for both in zip(parts, own, strict=True)]
 
     def gather(self) -> list[Any]:
         """Fetch the parts themselves: for work whose results are small."""
@@ -152,10 +156,10 @@ class DaskParts:
     # --- the cluster ------------------------------------------------------------------------------
 
     def _fits(self) -> bool:
-        """Say whether the workers have room for all parts; a few stand for the others."""
+        """Estimate from a few parts whether the workers have memory for all of them."""
         count = len(self._parts)
         some = sorted({0, count // 2, count - 1})
-        asked = [delayed(_size)(self._parts[part]) for part in some]
+        asked = [self._parts[part].nbytes for part in some]
         sizes = self.client.compute(asked, optimize_graph=False)
         self._wait(sizes, sizes, some)
         limits = [worker.get("memory_limit") or np.inf for worker in self._workers().values()]
@@ -190,7 +194,7 @@ class DaskParts:
 
     @contextmanager
     def _cluster(self) -> Iterator[None]:
-        """Say plainly that the cluster is gone, whatever its client makes of that."""
+        """Turn the client's many errors for a lost cluster into one message."""
         try:
             yield
         except (RegimixError, PassStopped):
@@ -211,7 +215,8 @@ class DaskParts:
                 pass
             except FutureCancelledError:
                 return
-            if self._asked_to_stop(leaves):
+            done = sum(leaf.done() for leaf in leaves)
+            if self.watch is not None and self.watch(done, len(leaves)):
                 raise PassStopped("callback")
             now = time.monotonic()
             if self.deadline is not None and now > self.deadline:
@@ -225,11 +230,6 @@ class DaskParts:
                     f"{self.patience:g} seconds. Start workers and fit again; with checkpoint=PATH "
                     "the fit goes on from where it was."
                 )
-
-    def _asked_to_stop(self, leaves: Sequence[Future[Any]]) -> bool:
-        if self.watch is None:
-            return False
-        return bool(self.watch(sum(leaf.done() for leaf in leaves), len(leaves)))
 
     def _raise_failure(
         self,
@@ -245,48 +245,28 @@ class DaskParts:
             raise ClusterError(GONE)
         error = failed[0].exception()
         if isinstance(error, RegimixError):
-            # The client keeps the error, and with its traceback would keep all that is on the way.
+            # The client keeps the error, and with its traceback all objects that it refers to.
             raise copy(error)
-        if isinstance(error, KilledWorker):
-            raise ClusterError(
-                f"workers died again and again at the same task ({error.task}); most often their "
-                "memory is too small for the partitions: use more and smaller partitions, or "
-                "workers with more memory."
-            ) from error
-        if isinstance(error, ImportError):
-            raise ClusterError(
-                f"a worker cannot load what it needs ({error}): install regimix[dask], of this "
-                "version, where the workers run."
-            ) from error
-        if isinstance(error, MemoryError):
-            raise ClusterError(
-                f"a worker ran out of memory ({error}): use more and smaller partitions, or "
-                "workers with more memory."
-            ) from error
-        failures = (
-            part for part, leaf in zip(parts, leaves, strict=True) if leaf.status == "error"
-        )
-        index = next(failures, 0)
+        for kind, reason in WORKER_FAILURES.items():
+            if isinstance(error, kind):
+                raise ClusterError(reason.format(getattr(error, "task", error))) from error
+        statuses = [leaf.status for leaf in leaves]
+        index = parts[statuses.index("error")] if "error" in statuses else 0
         raise DataError(
             f"{name_of(index, self.part_names)} cannot be read: {type(error).__name__}: "
             f"{str(error).rstrip('.')}. Repair it or leave it out."
         ) from error
 
 
-def _run(task: Task, rows: RawRows, index: int) -> Any:
-    return task(rows, index)
+def _run(task: Task, rows: RawRows, own: Any) -> Any:
+    return task(rows, own)
 
 
 def _add(results: list[T]) -> T:
-    return combine_all(results)
+    return reduce(combine, results)
 
 
-def _size(rows: RawRows) -> int:
-    arrays = (rows.X, rows.y, rows.weights)
-    return sum(array.nbytes for array in arrays if array is not None)
-
-
-# --- what users bring -----------------------------------------------------------------------------
+# --- connecting -----------------------------------------------------------------------------------
 
 
 def current_client() -> Client | None:
@@ -343,19 +323,22 @@ def _reached(address: str) -> Client:
     return client
 
 
+# --- tables ---------------------------------------------------------------------------------------
+
+
 @contextmanager
 def dask_rows(X: Any, y: Any, sample_weight: Any = None) -> Iterator[tuple[Names, DaskParts]]:
-    """Find the parts of what a user brings, on the current cluster or one of its own.
+    """Find the parts of Dask arrays and data frames, or of a table in parts (which has its own y).
 
-    Dask arrays and data frames, or a table in parts (``y`` is then not needed).
+    The cluster is the current one, or one started for this table.
     """
     part_names: Sequence[str] | None = None
     if isinstance(X, PartTable):
-        read = delayed(read_whole, pure=True)
+        read = delayed(_read_whole, pure=True)
         names, parts = X.names, [read(reader) for reader in X.readers]
         part_names = X.part_names
     else:
-        names, parts = dask_parts(X, y, sample_weight)
+        names, parts = _dask_parts(X, y, sample_weight)
     client = current_client()
     if client is not None:
         yield names, DaskParts(client, parts, part_names)
@@ -372,7 +355,7 @@ def dask_map(
     if client is None:
         with connected():
             return dask_map(function, items, rows, names, watch)
-    blocks = [None] * len(items) if rows is None else cut_up(rows, "rows")
+    blocks = [None] * len(items) if rows is None else _cut_up(rows, "rows")
     # As a node of the graph the function travels once, however many items there are.
     run, node = delayed(_apply, pure=False), delayed(function, pure=False)
     jobs = [run(node, item, block) for item, block in zip(items, blocks, strict=True)]
@@ -383,3 +366,121 @@ def dask_map(
 
 def _apply(function: Callable[[Any, Any], T], item: Any, block: Any) -> T:
     return function(item, block)
+
+
+def _dask_parts(X: Any, y: Any, sample_weight: Any = None) -> tuple[Names, list[Delayed]]:
+    """Return the names of the columns, and what makes the numbers of each part."""
+    if y is None:
+        raise DataError("requires y to be passed, but the target y is None: pass one number a row.")
+    vectors = {"y": y} if sample_weight is None else {"y": y, "sample_weight": sample_weight}
+    if not hasattr(X, "columns"):
+        if X.ndim != 2:
+            raise DataError(
+                f"X must be a table of rows and columns; expected 2D array, got {X.ndim}D array of "
+                f"shape {X.shape} instead. Use X.reshape(-1, 1) if it is one column."
+            )
+        names = tuple(f"x{i}" for i in range(int(X.shape[1])))
+    else:
+        names = tuple(str(name) for name in X.columns)
+        if all(hasattr(vector, "divisions") for vector in vectors.values()):
+            return names, _frame_parts(X, names, vectors)
+    table = _cut_up(X, "X")
+    columns = []
+    for what, vector in vectors.items():
+        columns.append(_cut_up(_same_chunks(vector, X, what), what))
+        if len(columns[-1]) != len(table):
+            raise _unmatched(len(table), what, len(columns[-1]))
+    read = delayed(_load, pure=True)
+    return names, [read(*parts) for parts in zip(table, *columns, strict=True)]
+
+
+def _frame_parts(X: Any, names: Names, vectors: dict[str, Any]) -> list[Delayed]:
+    """Cut a data frame together with its response: one reading serves both.
+
+    (Cut apart, Dask may merge partitions of the one and not of the other.)
+    """
+    for what, vector in vectors.items():
+        if vector.npartitions != X.npartitions:
+            raise _unmatched(X.npartitions, what, vector.npartitions)
+        if vector.ndim == 2 and len(vector.columns) != 1:
+            raise DataError(
+                f"{what} must be one number a row; got a data frame of {len(vector.columns)} "
+                "columns. Pass one of them."
+            )
+    vectors = {
+        what: vector[vector.columns[0]] if vector.ndim == 2 else vector
+        for what, vector in vectors.items()
+    }
+    mark = max(map(len, names), default=0) * "_"  # longer than any name: it is no name
+    together = X.assign(**{mark + what: vector for what, vector in vectors.items()})
+    read = delayed(_load_frame, pure=True)
+    return [read(part, [mark + what for what in vectors]) for part in together.to_delayed()]
+
+
+def _unmatched(n_parts: int, what: str, n_others: int) -> DataError:
+    return DataError(
+        f"X has {n_parts} partitions, {what} has {n_others}: rows cannot be matched. Take both "
+        "from one data frame, or give arrays the same chunks along the rows."
+    )
+
+
+def _cut_up(data: Any, what: str) -> list[Delayed]:
+    """Cut a collection into what makes each of its parts."""
+    if not hasattr(data, "to_delayed"):
+        raise DataKindError(
+            f"{what} is of type {type(data).__name__}, but the table is on a cluster: pass a dask "
+            f"array or a column of a dask data frame, for example dask.array.from_array({what}, "
+            "chunks=X.chunks[0])."
+        )
+    if isinstance(data, da.Array):
+        if data.ndim > 1 and data.numblocks[1] > 1:
+            data = data.rechunk({1: -1})
+        return list(data.to_delayed(optimize_graph=False).ravel())
+    return list(data.to_delayed(optimize_graph=False))
+
+
+def _same_chunks(vector: Any, X: Any, what: str) -> Any:
+    """Cut an array along the rows as X is cut, where sizes are known."""
+    if not isinstance(vector, da.Array) or not isinstance(X, da.Array):
+        return vector
+    if vector.ndim != 1 and vector.shape[1:] != (1,):
+        raise DataError(
+            f"{what} must be one number a row; got a dask array of shape {vector.shape}. Pass one "
+            "column."
+        )
+    vector = vector.reshape(-1) if vector.ndim == 2 else vector
+    known = not (np.isnan(vector.shape[0]) or np.isnan(X.shape[0]))
+    if known and vector.shape[0] != X.shape[0]:
+        raise DataError(
+            f"X and {what} have inconsistent numbers of rows: X has {X.shape[0]}, {what} has "
+            f"{vector.shape[0]}. Pass one number in {what} for each row of X."
+        )
+    return vector.rechunk((X.chunks[0],)) if known else vector
+
+
+# --- what workers do ------------------------------------------------------------------------------
+
+
+def _read_whole(reader: Callable[[], Iterable[RawRows]]) -> RawRows:
+    """Read one part of a table, whole."""
+    pieces = list(reader())
+    if len(pieces) == 1:
+        return pieces[0]
+    columns = zip(*((piece.X, piece.y, piece.weights) for piece in pieces), strict=True)
+    joined: list[Any] = [None if some[0] is None else np.concatenate(some) for some in columns]
+    return RawRows(*joined)
+
+
+def _load_frame(frame: Any, vectors: list[str]) -> RawRows:
+    """Separate a part of a data frame into features, response and weights again."""
+    return _load(frame.drop(columns=vectors), *(frame[name] for name in vectors))
+
+
+def _load(x: Any, y: Any, weights: Any = None) -> RawRows:
+    """Read one part into plain arrays, rows one after the other in memory."""
+    table = Table.read(x, fewest_rows=0)
+    vectors: list[Any] = [read_vector(y, "y")]
+    if weights is not None:
+        vectors.append(read_vector(weights, "sample_weight"))
+    flat = (v.ravel() if v.ndim == 2 and v.shape[1] == 1 else v for v in vectors)
+    return RawRows(np.ascontiguousarray(table.values), *flat)

@@ -1,7 +1,7 @@
 """Parts of a table that does not fit into memory, read one by one.
 
-Whoever holds the parts applies a task to each and adds up what it says. ``LocalParts`` reads them
-here, one after the other and the next one meanwhile; ``engines.dask`` lets workers do it.
+A task is applied to each part, and its results are added. ``LocalParts`` reads the parts on this
+machine, the next one while a task works on the last; ``engines.dask`` lets workers do it.
 """
 
 from __future__ import annotations
@@ -10,22 +10,27 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.fold import combine
+from regimix.engines.base import combine
 from regimix.errors import DataError, RegimixError
+
+if TYPE_CHECKING:
+    from regimix.engines.dask import DaskParts
 
 __all__ = ["LocalParts", "PartTable", "Parts", "PassStopped", "RawRows", "Task", "Watch", "name_of"]
 
-# Told how many parts of how many a pass has done (the number may not be known); a true answer stops
-# it.
+# Called with the parts that a pass has done, and all (None while unknown); a true answer stops it.
 Watch = Callable[[int, int | None], Any]
+# A function of the rows of a part and of what belongs to that part; by default, its number.
+Task = Callable[["RawRows", Any], Any]
+Parts: TypeAlias = "LocalParts | DaskParts"
 
 
-class PassStopped(Exception):  # noqa: N818 - not an error: whoever asked may have an answer already
+class PassStopped(Exception):  # noqa: N818 - not an error: there may be an answer already
     """A pass over the table ended early: "time_limit" or "callback"."""
 
     def __init__(self, reason: str) -> None:
@@ -35,26 +40,21 @@ class PassStopped(Exception):  # noqa: N818 - not an error: whoever asked may ha
 
 @dataclass(frozen=True, eq=False)
 class RawRows:
-    """Numbers of one part as its reader gives them.
+    """Numbers of one part as its reader gives them."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (k, d)
-    y : ndarray of shape (k,) or None
-    weights : ndarray of shape (k,) or None
-    name : str or None
-        What messages call it.
-    """
+    X: NDArray[Any]  # (k, d)
+    y: NDArray[Any] | None  # (k,)
+    weights: NDArray[Any] | None = None  # (k,)
+    name: str | None = None  # in messages
 
-    X: NDArray[Any]
-    y: NDArray[Any] | None
-    weights: NDArray[Any] | None = None
-    name: str | None = None
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the numbers."""
+        return sum(a.nbytes for a in (self.X, self.y, self.weights) if a is not None)
 
     def __sizeof__(self) -> int:
-        # Dask asks this way: moving a part to another worker is not for free.
-        arrays = (self.X, self.y, self.weights)
-        return object.__sizeof__(self) + sum(a.nbytes for a in arrays if a is not None)
+        # Dask asks this way what moving a part to another worker costs.
+        return object.__sizeof__(self) + self.nbytes
 
     @property
     def n_rows(self) -> int:
@@ -104,47 +104,8 @@ class PartTable:
                 ) from error
 
 
-class Task:
-    """What is asked of each part: ``task(rows, number of the part)``."""
-
-    def __call__(self, rows: RawRows, part: int) -> Any:
-        """Answer for one part."""
-        raise NotImplementedError
-
-    def for_part(self, part: int) -> Task:
-        """Return what one part needs of the task: a worker is not sent what belongs to others."""
-        del part
-        return self
-
-
-class Parts(Protocol):
-    """Parts of a table, wherever they are; always the same rows in the same order."""
-
-    watch: Watch | None
-    deadline: float | None
-    part_names: tuple[str, ...] | None
-
-    @property
-    def n_passes(self) -> int:
-        """Passes over the table so far."""
-        ...
-
-    def fold(self, task: Task) -> Any:
-        """Add up ``task(rows, number of the part)``, in the order of the parts."""
-        ...
-
-    def map_rows(
-        self,
-        task: Task,
-        lengths: tuple[int, ...],
-        dtype: np.dtype[Any],
-    ) -> Any:
-        """Put together what the task says of each row."""
-        ...
-
-
 class LocalParts:
-    """Parts that are read here, one after the other.
+    """Parts of a table that are read here, one after the other; always the same rows.
 
     Parameters
     ----------
@@ -161,31 +122,28 @@ class LocalParts:
         # Seconds of time.monotonic() after which a pass is given up.
         self.deadline: float | None = None
 
-    def fold(self, task: Task) -> Any:
-        """Add up ``task(rows, number of the part)``, in the order of the parts."""
+    def fold(self, task: Task, own: Sequence[Any] | None = None) -> Any:
+        """Add up what a task returns for each part, in the order of the parts."""
         total: Any = None
         for index, rows in self._each():
-            result = task(rows, index)
+            result = task(rows, index if own is None else own[index])
             total = result if index == 0 else combine(total, result)
         return total
 
     def map_rows(
-        self,
-        task: Task,
-        lengths: tuple[int, ...],
-        dtype: np.dtype[Any],
+        self, task: Task, lengths: Sequence[int], dtype: Any, own: Sequence[Any] | None = None
     ) -> NDArray[Any]:
-        """Put together what the task says of each row."""
+        """Concatenate what a task returns for each row; the parts have so many rows."""
         out = np.empty(sum(lengths), dtype=dtype)
         first = 0
         # The answer is there: what is left is to apply it.
         for index, rows in self._each(to_the_end=True):
-            out[first : first + lengths[index]] = task(rows, index)
+            out[first : first + lengths[index]] = task(rows, index if own is None else own[index])
             first += lengths[index]
         return out
 
     def _each(self, *, to_the_end: bool = False) -> Iterator[tuple[int, RawRows]]:
-        """Count the parts, look at the clock and tell how far a pass is."""
+        """Give each part its number; watch the time, and report how far a pass is."""
         index = -1
         for index, rows in enumerate(_ahead(self._read())):
             late = self.deadline is not None and time.monotonic() > self.deadline

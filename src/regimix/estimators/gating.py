@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
+from regimix.data.problem import Problem
 from regimix.errors import DataError, ParameterError
-from regimix.problem import Problem
 from regimix.result.gate import Gate, read_columns, scale_columns
 from regimix.result.mixture import Mixture
 
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 
 # A row enters the classifier under every component that it belongs to with more than this chance.
 MEMBER = 1e-3
-# Shares tell how likely each regime was, which tells the shares: a few rounds of EM settle them.
+# Shares determine responsibilities, which determine shares: a few rounds of EM settle them.
 ROUNDS = 10
 SETTLED = 1e-3  # largest change of a share in the last round
 # Newton steps settle whatever the columns; beyond this many numbers to learn, gradients cost less.
@@ -40,19 +40,6 @@ MAX_ITER = 1000
 NORMAL_IQR = 1.349
 # Rows that are written out for a classifier that takes no weights, repetitions included.
 MOST_REPEATED = 10_000_000
-
-
-class LearnedGate(Protocol):
-    """What every gate can do."""
-
-    @property
-    def from_features(self) -> bool:
-        """Whether its columns are those of X."""
-        ...
-
-    def shares(self, Z: Any) -> Floats:
-        """Return shares of the components, (n, m)."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +70,9 @@ class ClassifierGate:
         return shares
 
 
+LearnedGate = Gate | ClassifierGate
+
+
 def check_gating(gating: Any, gating_features: Any = None) -> None:
     """Refuse what is neither None, "logistic" nor a classifier with probabilities."""
     if gating is None and gating_features is not None:
@@ -106,21 +96,9 @@ def learn_gate(
     """Learn the regime of a row from X, or from the columns passed for it.
 
     A row counts for each component by the chance that it belongs to it, so that outliers are left
-    out and a row where regimes cross, whose label is a guess, is not taken for knowledge.
-    Classifiers that take no weights learn the labels instead, of rows repeated as often as whole
-    weights say.
-
-    Parameters
-    ----------
-    gating : "logistic" or classifier
-    mixture : Mixture
-        The fit to these rows.
-    problem : Problem
-        The rows of the fit.
-    X : array or data frame of n rows
-        Its features as they were passed.
-    gating_features : array or data frame of n rows, optional
-        What to learn from instead of X.
+    out and a row where regimes cross, whose label is uncertain, counts for all of them. Classifiers
+    that take no weights learn the labels instead; whole weights repeat their rows. ``problem`` has
+    the rows of the fit, X the features as they were passed.
     """
     own = gating_features is None
     Z = X if own else gating_features
@@ -200,7 +178,7 @@ def _learn_classifier(
 def _repeated(mixture: Mixture, problem: Problem, gating: Any) -> NDArray[np.intp]:
     """List the rows that are no outliers, as often as their weight counts them.
 
-    Importances cannot be told to a classifier that takes no weights: those rows are listed once.
+    A classifier that takes no weights cannot use relative importances: those rows are listed once.
     """
     rows = np.flatnonzero((mixture.labels >= 0) & (_weights(problem) > 0))
     if problem.weights is None or not problem.counts:
@@ -247,7 +225,7 @@ def _learn_logistic(_kind: str, mixture: Mixture, problem: Problem, Z: Any, own:
 def _location_and_spread(values: NDArray[Any], weights: Floats) -> tuple[Floats, Floats]:
     """Return medians, and deviations by quartiles; 0/1 columns, whose quartiles agree, by squares.
 
-    Rows count by their weights. Constant columns have spread one: they say nothing.
+    Rows count by their weights. Constant columns have spread one.
     """
     present = weights > 0
     rows, counted = values[present].astype(np.float64), weights[present]
@@ -264,7 +242,7 @@ def _location_and_spread(values: NDArray[Any], weights: Floats) -> tuple[Floats,
 
 
 def _logistic(size: int) -> Any:
-    # Loaded by those who ask for it: it is a large part of scikit-learn.
+    # Imported where it is used: it is a large part of scikit-learn.
     from sklearn.linear_model import LogisticRegression
 
     solver = "newton-cholesky" if size <= NEWTON_SIZE else "lbfgs"

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from dataclasses import replace
-from typing import Any, Self
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
+from regimix.data.problem import Frame, Problem
 from regimix.errors import (
     ConvergenceWarning,
     EvidenceWarning,
@@ -16,13 +21,17 @@ from regimix.errors import (
     RankWarning,
     UnrepeatedWarning,
 )
-from regimix.estimators.gating import check_gating, learn_gate
-from regimix.estimators.rows import is_remote, opened, remember_features
-from regimix.estimators.use import MixtureMethods
-from regimix.frame import Frame
+from regimix.estimators.gating import (
+    LearnedGate,
+    check_gating,
+    gate_parameters,
+    gate_shares,
+    learn_gate,
+)
+from regimix.estimators.inputs import is_remote, new_rows, opened
 from regimix.model.em import REGIME_GAIN
-from regimix.problem import Problem
 from regimix.result.mixture import Mixture
+from regimix.result.summary import Summary
 from regimix.search.algorithm2 import MAX_STARTS
 from regimix.search.checkpoint import seed_in
 from regimix.search.control import watcher
@@ -30,7 +39,13 @@ from regimix.search.given import given_starts
 from regimix.search.partition import plain_count
 from regimix.search.settings import Settings
 
+if TYPE_CHECKING:
+    from regimix.result.bootstrap import Bootstrap
+
 __all__ = ["MixedLinearRegression"]
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
 
 # Why a search may have ended before it was done, and what to do about it.
 EARLY = {
@@ -41,42 +56,42 @@ EARLY = {
 }
 
 
-class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
+class MixedLinearRegression(RegressorMixin, BaseEstimator):
     """Find every linear relation that some of the rows follow, and the rows that follow none.
 
-    The number of relations (components), their sizes, their noise and the outliers are found from
-    the data: by default one score judges the whole model, and components are added, replaced and
+    The number of relations (regimes), their sizes, their noise and the outliers are found from
+    the data: by default one score judges the whole model, and regimes are added, replaced and
     deleted until nothing improves it.
 
     Parameters
     ----------
     n_components : "auto" or int, default="auto"
-        Number of components; "auto" finds it.
+        Number of regimes; "auto" finds it.
     outliers : "auto", False or float, default="auto"
-        Share of the rows that belong to no component. "auto" finds it. False allows none: the fit
+        Share of the rows that belong to no regime. "auto" finds it. False allows none: the fit
         is then the mixture of largest likelihood. A number from 0 to below 1 calls so many rows
         outliers, those that fit worst.
     noise : {"auto", "normal", "student"}, default="auto"
-        Law of the noise of the components: normal, or Student's, whose heavier tails belong to a
-        component instead of making another one. "auto" takes the likelier.
+        Law of the noise of the regimes: normal, or Student's, whose heavier tails belong to a
+        regime instead of making another one. "auto" takes the likelier.
     search : {"auto", "joint", "partition", "net"}, default="auto"
-        How components are found: by every source of proposals; by the joint search alone; by
+        How regimes are found: by every source of proposals; by the joint search alone; by
         sorting all rows into ``n_components`` regimes with the least sum of squares; or by
-        Algorithm 2 as its paper states it, an epsilon-net, one component after the other
+        Algorithm 2 as its paper states it, an epsilon-net, one regime after the other
         (``regimix.global_ilts`` takes its parameters).
     fit_intercept : bool, default=True
-        Whether each component has an intercept.
+        Whether each regime has an intercept.
     gating : None, "logistic" or classifier, default=None
-        What learns, once the components are found, which of them rows belong to, so that
+        What learns, once the regimes are found, which of them rows belong to, so that
         ``predict`` averages them by the shares of each row instead of one share for all. None:
         nothing. "logistic": multinomial logistic regression. Or any scikit-learn classifier with
         ``predict_proba``; it is cloned. Methods that take ``gating_features`` need them if it was
         learnt from such columns instead of X.
     init : array of shape (d,), (d + 1,), (starts, d) or (starts, d + 1), optional
-        Components to begin with, in user units: coefficients, then the intercept if there is one
+        Regimes to begin with, in user units: coefficients, then the intercept if there is one
         more.
     max_starts : int, optional
-        Most starts to try (``search="net"``: for each component and share); the best so far is
+        Most starts to try (``search="net"``: for each regime and share); the best so far is
         returned, with a warning.
     time_limit : float, optional
         Most seconds to search, likewise.
@@ -85,9 +100,9 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
         rows with the same settings goes on from it, to the same answer; a finished fit removes it.
     keep_rows : bool, default=False
         Whether the fitted model holds rows of the table (all, if they are few; a draw otherwise),
-        so that plots, reports and the bootstrap need not be handed them.
+        so that plots, reports and the bootstrap do not need the data again.
     callback : callable, optional
-        Told of the progress (``regimix.search.settings.Progress``) between steps; a true answer
+        Called with the progress (``regimix.search.settings.Progress``) between steps; a true answer
         stops the search, likewise. While rows that are not in memory are still being read, there is
         nothing to return, and the fit ends with a ``StoppedError``.
     random_state : int, RandomState, Generator or None, default=None
@@ -98,18 +113,18 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
     Attributes
     ----------
     coef_ : ndarray of shape (m, d)
-        Coefficients of the components, sorted by share, largest first.
+        Coefficients of the regimes, sorted by share, largest first.
     intercept_ : ndarray of shape (m,)
     weights_ : ndarray of shape (m,)
         Shares of all rows; with ``outlier_share_`` they sum to one.
     scale_ : ndarray of shape (m,)
-        Standard deviation of the noise of each component.
+        Standard deviation of the noise of each regime.
     labels_ : array of shape (n,)
-        The component of each row, -1 for outliers. A dask array if the rows are on a cluster.
+        The regime of each row, -1 for outliers. A dask array if the rows are on a cluster.
     n_components_ : int
     outlier_share_ : float
     evidence_ : float
-        By how much the score of the components exceeds that of constants, in nats: whether there is
+        By how much the score of the regimes exceeds that of constants, in nats: whether there is
         a relation at all. It takes 3, odds of 20 to 1. (``search="net"`` counts rows and knows no
         evidence.)
     noise_degrees_ : float
@@ -122,7 +137,7 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
         What the gating learnt: its ``shares(Z)`` are those of each row, (n, m).
     selection_ : dict of str to ndarray, or None
         Columns ``n_components``, ``evidence``, ``bic`` and ``icl``: the best model of every number
-        of components that was looked at. None with ``search="net"``.
+        of regimes that was looked at. None with ``search="net"``.
     n_iter_ : int
         Moves that were tried; at least one.
     n_features_in_ : int
@@ -138,6 +153,9 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
     >>> fit.n_components_
     2
     """
+
+    mixture_: Mixture
+    gate_: LearnedGate | None
 
     def __init__(
         self,
@@ -186,7 +204,7 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
             Whole numbers count repetitions of a row, other numbers are relative importances; a row
             of weight zero is absent.
         gating_features : array or data frame of n rows, optional
-            Columns from which the gating learns the component of a row; default: X. They need not
+            Columns from which the gating learns the regime of a row; default: X. They need not
             be numbers if the classifier of your choice takes them.
 
         Returns
@@ -203,25 +221,23 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
             # A fit that goes on has the seed that it began with.
             given["random_state"] = seed_in(self.checkpoint)
         settings = Settings.read(**given)
-        check_gating(self.gating, gating_features)
+        if self.gating is not None or gating_features is not None:
+            check_gating(self.gating, gating_features)
         if self.gating is not None and is_remote(X):
             raise ParameterError(
                 "gating is learnt from rows in memory, and these are not: fit without gating, then "
                 "learn a classifier from a part of the rows and their labels."
             )
-        with opened(
-            X,
-            y,
-            sample_weight,
-            fit_intercept=self.fit_intercept,
-            time_limit=settings.time_limit,
-            watch=watcher(settings),
-        ) as rows:
+        limits: dict[str, Any] = {"time_limit": settings.time_limit, "watch": watcher(settings)}
+        with opened(self, X, y, sample_weight, **limits) as rows:
             engine, frame = rows.engine, rows.engine.problem
-            remember_features(self, X, y, frame)
             init = None if self.init is None else given_starts(engine, self.init, settings.seed)
-            # Reading rows that are not in memory has taken a part of the time there is.
-            mixture = fit_mixture(engine, rows.within_limit(settings), init)
+            limited = settings
+            if rows.deadline is not None:
+                # Reading rows that are not in memory has taken a part of the time there is.
+                left = max(rows.deadline - time.monotonic(), 1e-3)
+                limited = replace(settings, time_limit=left)
+            mixture = fit_mixture(engine, limited, init)
         mixture = replace(mixture, settings=replace(settings, callback=None, checkpoint=None))
         if rows.target_name is not None:
             mixture = replace(mixture, target_name=rows.target_name)
@@ -229,19 +245,14 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
             assert isinstance(frame, Problem)
             gate = learn_gate(self.gating, mixture, frame, X, gating_features)
             mixture = replace(mixture, gate=gate)
-        self._store(mixture)
         labels: Any = mixture.labels
+        self.labels_ = labels
         if not isinstance(labels, np.ndarray):
             # They stay where the rows are; a model must be small enough to be passed around.
-            self.mixture_ = replace(mixture, labels=np.empty(0, dtype=np.int64))
-        self._warn(frame)
-        return self
-
-    def _store(self, mixture: Mixture) -> None:
+            mixture = replace(mixture, labels=np.empty(0, dtype=np.int64))
         self.mixture_ = mixture
         self.coef_, self.intercept_ = mixture.coef, mixture.intercept
         self.weights_, self.scale_ = mixture.weights, mixture.scale
-        self.labels_ = mixture.labels
         self.n_components_ = mixture.n_components
         self.outlier_share_ = mixture.outlier_share
         self.evidence_ = mixture.evidence
@@ -250,6 +261,8 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
         self.gate_ = mixture.gate
         self.selection_ = None if mixture.selection is None else mixture.selection.as_dict()
         self.n_iter_ = mixture.n_iter
+        self._warn(frame)
+        return self
 
     def _warn(self, problem: Frame) -> None:
         mixture = self.mixture_
@@ -272,7 +285,7 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
             found = mixture.n_components
             remedy = "give starts (init)" if self.search != "net" else 'try search="auto"'
             _say(
-                f"{found} component{'s' * (found != 1)} found, {asked} asked for: the rows do not "
+                f"{found} regime{'s' * (found != 1)} found, {asked} asked for: the rows do not "
                 f"support more. Bring more rows, {remedy}, or ask for fewer.",
                 EvidenceWarning,
             )
@@ -292,12 +305,188 @@ class MixedLinearRegression(MixtureMethods, RegressorMixin, BaseEstimator):
             )
         if mixture.ranks is not None and min(mixture.ranks) < problem.n_columns:
             _say(
-                f"the rows of a component determine {min(mixture.ranks)} of its "
+                f"the rows of a regime determine {min(mixture.ranks)} of its "
                 f"{problem.n_columns} coefficients (columns that repeat or depend on each other, "
                 "or too few rows); the shortest solution is returned. Drop columns, or bring more "
                 "rows.",
                 RankWarning,
             )
+
+    # --- predicting -------------------------------------------------------------------------------
+
+    def predict(self, X: Any, gating_features: Any = None) -> Floats:
+        """Predict the mean response: the regimes averaged by their shares, (n,).
+
+        With gating, the shares are those of each row.
+        """
+        values, shares = self._rows(X, gating_features)
+        return self.mixture_.predict(values, shares)
+
+    def predict_components(self, X: Any) -> Floats:
+        """Predict the response by each regime, (n, m)."""
+        return self.mixture_.predict_components(self._features(X))
+
+    def predict_interval(self, X: Any, level: float = 0.95, gating_features: Any = None) -> Floats:
+        """Predict an interval for the response of each row, its regime unknown, (n, 2).
+
+        For rows that are no outliers; the errors of the coefficients are included. Where regimes
+        are far apart it reaches over the gap between them; ``predict_component_intervals`` has the
+        pieces.
+        """
+        values, shares = self._rows(X, gating_features)
+        return self.mixture_.predict_interval(values, level, shares)
+
+    def predict_component_intervals(self, X: Any, level: float = 0.95) -> Floats:
+        """Predict an interval for the response of each row under each regime, (n, m, 2)."""
+        return self.mixture_.predict_component_intervals(self._features(X), level)
+
+    def predict_shares(self, X: Any, gating_features: Any = None) -> Floats:
+        """Return the shares of the regimes among rows like each row, no outliers, (n, m).
+
+        Without gating they are the same for all rows.
+        """
+        values, shares = self._rows(X, gating_features)
+        if shares is None:
+            weights = self.mixture_.weights
+            shares = np.tile(weights / weights.sum(), (values.shape[0], 1))
+        return shares
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, gating_features: Any = None
+    ) -> float:
+        """Coefficient of determination of ``predict``: 1 is best, 0 as good as the mean of y."""
+        from sklearn.metrics import r2_score
+
+        predicted = self.predict(X, gating_features)
+        return float(r2_score(y, predicted, sample_weight=sample_weight))
+
+    # --- judging rows -----------------------------------------------------------------------------
+
+    def assign(self, X: Any, y: Any, gating_features: Any = None) -> Labels:
+        """Label rows by their likeliest regime, -1 for outliers, (n,)."""
+        values, shares = self._rows(X, gating_features)
+        return self.mixture_.assign(values, y, shares)
+
+    def responsibilities(self, X: Any, y: Any, gating_features: Any = None) -> Floats:
+        """Probability that a row belongs to each regime or, last, is an outlier, (n, m + 1)."""
+        values, shares = self._rows(X, gating_features)
+        return self.mixture_.responsibilities(values, y, shares)
+
+    def outlier_score(self, X: Any, y: Any, gating_features: Any = None) -> Floats:
+        """Say how unlikely each response is: 2 if one in 100 clean rows is so unlikely, (n,).
+
+        Minus the decimal logarithm of the chance of a response at least as unlikely.
+        """
+        values, shares = self._rows(X, gating_features)
+        return self.mixture_.outlier_score(values, y, shares)
+
+    def flag(
+        self, X: Any, y: Any, rate: float = 0.01, gating_features: Any = None
+    ) -> NDArray[np.bool_]:
+        """Flag unlikely rows, of clean rows about the given share, (n,)."""
+        values, shares = self._rows(X, gating_features)
+        return self.mixture_.flag(values, y, rate, shares)
+
+    def score_samples(self, X: Any, y: Any = None, gating_features: Any = None) -> Floats:
+        """Log density of each response given its features, (n,).
+
+        Without y, that of the likeliest among the predictions of the regimes: how sharply the
+        features determine the response.
+        """
+        values, shares = self._rows(X, gating_features)
+        if y is not None:
+            return self.mixture_.score_samples(values, y, shares)
+        means = self.mixture_.predict_components(values)
+        scores = [self.mixture_.score_samples(values, mean, shares) for mean in means.T]
+        return np.asarray(np.max(scores, axis=0))
+
+    def bic(self, X: Any, y: Any, sample_weight: Any = None, gating_features: Any = None) -> float:
+        """Bayesian information criterion on rows; lower is better.
+
+        A logistic gating is charged for what it learnt. The parameters of other classifiers cannot
+        be counted; ``mixture_.bic`` leaves the gating out.
+        """
+        values, shares = self._rows(X, gating_features)
+        return self.mixture_.bic(values, y, sample_weight, shares, gate_parameters(self.gate_))
+
+    def icl(self, X: Any, y: Any, sample_weight: Any = None, gating_features: Any = None) -> float:
+        """BIC plus twice the entropy of the assignments: lower if the regimes are also distinct.
+
+        As in ``bic``, a logistic gating is charged for, and others are refused.
+        """
+        values, shares = self._rows(X, gating_features)
+        return self.mixture_.icl(values, y, sample_weight, shares, gate_parameters(self.gate_))
+
+    # --- how sure the coefficients are ------------------------------------------------------------
+
+    def summary(self, level: float = 0.95) -> Summary:
+        """Return a table of all coefficients with errors, tests and intervals; ``print`` it."""
+        check_is_fitted(self)
+        return self.mixture_.summary(level)
+
+    def summary_frame(self, level: float = 0.95) -> Any:
+        """Return the same as a pandas data frame (polars if pandas is missing)."""
+        check_is_fitted(self)
+        return self.mixture_.summary_frame(level)
+
+    def conf_int(self, level: float = 0.95) -> Floats:
+        """Return confidence intervals of the coefficients, (m, d + 1, 2), the intercept last.
+
+        They are conditional on the regimes that were found. Rows of uncertain label count by their
+        probabilities and widen them; with a share of outliers given, or ``search="partition"`` or
+        ``"net"``, labels are taken as certain. Without an intercept, (m, d, 2).
+        """
+        check_is_fitted(self)
+        return self.mixture_.conf_int(level)
+
+    def bootstrap(
+        self,
+        X: Any = None,
+        y: Any = None,
+        n_resamples: int = 200,
+        level: float = 0.95,
+        random_state: Any = None,
+        sample_weight: Any = None,
+        n_jobs: int | None = None,
+    ) -> Bootstrap:
+        """Refit to resampled rows: standard errors that include the uncertainty of the labels.
+
+        Parameters are those of :meth:`regimix.Mixture.bootstrap`: the rows of the fit may be left
+        out if the mixture holds them all (``keep_rows=True``).
+        """
+        check_is_fitted(self)
+        values = None if X is None else self._features(X)
+        return self.mixture_.bootstrap(
+            values, y, n_resamples, level, random_state, sample_weight, n_jobs
+        )
+
+    def plot_selection(self, ax: Any = None, **options: Any) -> Any:
+        """Plot evidence, BIC and ICL by the number of regimes; see ``SelectionDisplay``."""
+        check_is_fitted(self)
+        display = import_module("regimix.plots").SelectionDisplay
+        return display.from_estimator(self, ax=ax, **options)
+
+    # --- new rows ---------------------------------------------------------------------------------
+
+    def sample(
+        self, n_samples: int | None = None, random_state: Any = None, X: Any = None
+    ) -> tuple[NDArray[Any], Floats, Labels]:
+        """Draw rows from the model: features, responses, and labels (-1 for outliers).
+
+        Regimes are drawn by their shares of all rows, whatever the gating. Parameters are those
+        of :meth:`regimix.Mixture.sample`: responses are drawn for X if it is given.
+        """
+        check_is_fitted(self)
+        values = None if X is None else self._features(X)
+        return self.mixture_.sample(n_samples, random_state, values)
+
+    def _features(self, X: Any) -> NDArray[Any]:
+        """Check features of rows that may be new."""
+        return new_rows(self, X).values
+
+    def _rows(self, X: Any, gating_features: Any) -> tuple[NDArray[Any], Floats | None]:
+        """Check features, and find the shares of the regimes in each row, if there is a gate."""
+        return self._features(X), gate_shares(self.gate_, X, gating_features)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -316,7 +505,7 @@ def _nothing(mixture: Mixture) -> str:
     asked, selection = mixture.settings.n_components, mixture.selection
     if mixture.settings.search == "net" or selection is None:
         return (
-            'no component was accepted; a robust fit to the rows is returned. Try search="auto", '
+            'no regime was accepted; a robust fit to the rows is returned. Try search="auto", '
             "or bring more rows."
         )
     evidence = mixture.evidence

@@ -9,22 +9,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
+from regimix.data.problem import Frame
 from regimix.engines.base import Engine
 from regimix.errors import ConvergenceWarning, EvidenceWarning, ParameterError, RankWarning
-from regimix.estimators.rows import opened, refuse_remote, remember_features
-from regimix.frame import Frame
-from regimix.intake import Table
+from regimix.estimators.inputs import new_rows, opened
 from regimix.model.em import REGIME_GAIN
 from regimix.search.given import given_starts
 from regimix.search.settings import read_seed
 from regimix.search.single import Single, find_single
-from regimix.trimmed.fit import check_limits
 from regimix.trimmed.gradient import GradientSolver
-from regimix.trimmed.ilts import MAX_ITER, ExactSolver, Solver
+from regimix.trimmed.ilts import MAX_ITER, ExactSolver, Solver, check_limits, kept_mass
 from regimix.trimmed.reweight import consistent_scale, judged, reweight
-from regimix.trimmed.rows import kept_mass
 
 __all__ = ["TrimmedRegressor"]
 
@@ -34,7 +30,7 @@ SOLVERS = ("exact", "gradient", "cg")
 
 
 class TrimmedRegressor(RegressorMixin, BaseEstimator):
-    """Fit the linear relation that most of the data agree on, whatever the other rows say.
+    """Fit the linear relation that most of the rows follow, whatever the other rows are.
 
     Least trimmed squares: the coefficients that fit best the rows they fit best. With the default
     ``keep="auto"`` the number of rows and the noise level come from the data; a number gives the
@@ -144,12 +140,11 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         """
         self._check_parameters()
         seed = read_seed(self.random_state)
-        with opened(X, y, sample_weight, fit_intercept=self.fit_intercept) as rows:
+        with opened(self, X, y, sample_weight) as rows:
             engine = rows.engine
-            remember_features(self, X, y, engine.problem)
             single = find_single(
                 engine,
-                None if self._is_auto() else kept_mass(self.keep, engine.problem),
+                None if isinstance(self.keep, str) else kept_mass(self.keep, engine.problem),
                 given=None if self.init is None else given_starts(engine, self.init, seed),
                 n_starts=self.n_starts,
                 seed=seed,
@@ -163,15 +158,9 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
 
     def predict(self, X: Any) -> Floats:
         """Predict the response by the relation found."""
-        check_is_fitted(self)
-        refuse_remote(X)
-        table = Table.read(X, fewest_rows=1)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        table = new_rows(self, X)
         table.extent()
         return np.asarray(table.values @ self.coef_ + self.intercept_)
-
-    def _is_auto(self) -> bool:
-        return isinstance(self.keep, str)
 
     def _check_parameters(self) -> None:
         if isinstance(self.keep, str) and self.keep != "auto":
@@ -194,10 +183,8 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         raw_scale = single.scale
         if raw_scale is None:
             raw_scale = consistent_scale(run.objective[-1], single.mass, problem.mass, run.rank)
-        if self.reweight:
-            final = reweight(engine, run.theta, raw_scale)
-        else:
-            final = judged(engine, run.theta, raw_scale)
+        finish = reweight if self.reweight else judged
+        final = finish(engine, run.theta, raw_scale)
         unit = problem.target_scale
         raw_coef, raw_intercept = problem.to_user(run.theta)
         coef, intercept = problem.to_user(final.theta)

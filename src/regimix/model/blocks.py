@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.base import Engine, RowSums
-from regimix.engines.fold import combine
-from regimix.engines.keep import Keeper
+from regimix.engines.base import Engine, RowSums, combine
+from regimix.engines.selection import Keeper
 from regimix.model.background import BACKGROUND_DEGREES, fall_of_background
 from regimix.model.em import LOG_ROOT_2PI, NEVER, normalise
 from regimix.model.noise import NoiseLaw

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.keep import Keeper, Mask
-from regimix.engines.select import mix
+from regimix.engines.row_sampling import mix
+from regimix.engines.selection import Keeper, Mask
 from regimix.model.blocks import Labelling, Law, nearest
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from regimix.engines.base import Engine, RowSums
 from regimix.engines.parts import PassStopped
 from regimix.model.blocks import SMALLEST_SCALE, Law, MixtureSums, mixture_sums
-from regimix.trimmed.gram import NormalEquations
+from regimix.trimmed.ilts import NormalEquations
 
 __all__ = ["LARGEST_SUMS", "SMALLEST_SCALE", "Begun", "Polished", "maximised", "polish", "refit"]
 

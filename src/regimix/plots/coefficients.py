@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.validation import Table
 from regimix.errors import ParameterError
-from regimix.intake import Table
 from regimix.plots.palette import EDGE, NEUTRAL, PALE, colour, marker
 from regimix.plots.rows import contrast, mixture_of
 from regimix.plots.style import add_legend, begin, label_axes, outline, short

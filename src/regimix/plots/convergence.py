@@ -12,7 +12,7 @@ from regimix.errors import ParameterError
 from regimix.plots.palette import NEUTRAL, OUTLIERS, colour
 from regimix.plots.rows import find_mixture, last_step
 from regimix.plots.style import Frame, add_legend, begin, draw_outliers, label_axes
-from regimix.trimmed.fit import TrimmedFit
+from regimix.trimmed.ilts import TrimmedFit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.validation import Table, read_target
 from regimix.errors import DataError, ParameterError
-from regimix.intake import Table, read_target
 from regimix.model.noise import NoiseLaw
 from regimix.result.mixture import Mixture
 from regimix.search.settings import read_count

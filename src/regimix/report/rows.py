@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.validation import Table, read_target
 from regimix.errors import DataError
-from regimix.intake import Table, read_target
 from regimix.result.mixture import Mixture
 from regimix.result.rowlaw import MOMENT_ROWS
 

@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import ParameterError
 from regimix.model.blocks import Law, mixture_sums
 from regimix.model.polish import SMALLEST_SCALE, maximised
-from regimix.problem import Problem
 from regimix.result.wald import estimates, read_level
 from regimix.search.finish import assign_and_trim
 from regimix.search.partition import assign_nearest, plain_count
 from regimix.search.settings import Settings
-from regimix.trimmed.gram import NormalEquations
+from regimix.trimmed.ilts import NormalEquations
 
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture

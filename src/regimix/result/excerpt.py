@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.problem import Frame
 from regimix.engines.base import Engine
-from regimix.frame import Frame
 from regimix.model.blocks import Labelling
 
 __all__ = ["Excerpt", "excerpt_rows"]

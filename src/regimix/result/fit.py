@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from regimix.data.problem import Frame
 from regimix.engines.base import Engine
 from regimix.engines.parts import PassStopped
 from regimix.errors import ParameterError
-from regimix.frame import Frame
 from regimix.model.background import BACKGROUND_DEGREES, NORMAL_LAW, ROOT_8, WIDTHS
 from regimix.model.blocks import SMALLEST_SCALE, Labelling, Law, without_outliers
 from regimix.model.em import (
@@ -55,9 +55,8 @@ from regimix.search.stages import complete_in_stages, first_stage, search_again
 from regimix.search.subspace import Subspace
 from regimix.threads import fitting_threads
 from regimix.trimmed.gradient import GradientSolver
-from regimix.trimmed.ilts import MAX_ITER, ExactSolver, Solver
+from regimix.trimmed.ilts import MAX_ITER, ExactSolver, Solver, kept_mass
 from regimix.trimmed.reweight import consistent_scale, reweight
-from regimix.trimmed.rows import kept_mass
 
 __all__ = ["fit_mixture"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from regimix.data.validation import Table, chunks
 from regimix.errors import DataError
-from regimix.intake import Table, chunks
 
 __all__ = ["Gate", "read_columns", "scale_columns"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
-from regimix.problem import Problem
 from regimix.result.fit import fit_mixture
 from regimix.result.mixture import Mixture
 from regimix.search.given import given_starts

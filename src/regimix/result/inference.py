@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from regimix.data.problem import Frame
 from regimix.engines.base import Engine, RowSums
-from regimix.frame import Frame
 from regimix.model.blocks import Labelling, Law, MixtureSums, labelled_sums, mixture_sums
 from regimix.model.polish import LARGEST_SUMS
 from regimix.result.rowlaw import MOST_COVARIANCE_FEATURES
-from regimix.trimmed.gram import EPSILON, RANK_ROUNDINGS
+from regimix.trimmed.ilts import EPSILON, RANK_ROUNDINGS
 
 __all__ = ["Inference", "infer"]
 

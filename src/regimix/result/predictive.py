@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, gammaln, hyp2f1, log_ndtr, logsumexp, ndtr, stdtr, stdtrit
 
-from regimix.intake import chunks
+from regimix.data.validation import chunks
 
 if TYPE_CHECKING:
     from regimix.result.inference import Inference

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr, logsumexp
 
+from regimix.data.validation import Table, chunks, read_target, read_weights
 from regimix.errors import DataError, ParameterError
-from regimix.intake import Table, chunks, read_target, read_weights
 from regimix.model.background import BACKGROUND_DEGREES, fall_of_background
 from regimix.model.noise import NoiseLaw
 from regimix.result.predictive import surprise

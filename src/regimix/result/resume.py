@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.problem import Frame
 from regimix.engines.base import Engine, Sample
-from regimix.frame import Frame
 from regimix.model.blocks import Law
 from regimix.model.polish import Begun, Polished, polish
 from regimix.search.checkpoint import Checkpoint, fingerprint

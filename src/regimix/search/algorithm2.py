@@ -19,11 +19,11 @@ from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-un
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from regimix.data.problem import Frame
 from regimix.engines.base import Engine, Selected
 from regimix.engines.parts import PassStopped
-from regimix.engines.single import Near, masked, masked_mass, present
+from regimix.engines.selection import Near, masked, masked_mass, present
 from regimix.errors import ParameterError
-from regimix.frame import Frame
 from regimix.search.algorithm2_outcome import (
     Accepted,
     Peeled,
@@ -34,9 +34,7 @@ from regimix.search.algorithm2_outcome import (
 )
 from regimix.search.checkpoint import Checkpoint
 from regimix.search.starts import Starts
-from regimix.trimmed.fit import Run
-from regimix.trimmed.ilts import MAX_ITER, Solver, concentrate
-from regimix.trimmed.rows import kept_mass
+from regimix.trimmed.ilts import MAX_ITER, Run, Solver, concentrate, kept_mass
 
 __all__ = ["MAX_STARTS", "SolverMaker", "peel"]
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.single import Near
+from regimix.engines.selection import Near
 from regimix.search.starts import Starts
 
 __all__ = ["Accepted", "PeelState", "PeelStop", "Peeled", "Rejected", "StartSource"]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.problem import Frame
 from regimix.engines.base import Engine
-from regimix.frame import Frame
 from regimix.model.blocks import Labelling, Law
 from regimix.model.labelling import Taken, label_squares
 from regimix.model.rows import whitened_rows

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from regimix.data.problem import Frame
 from regimix.engines.base import Engine
-from regimix.frame import Frame
 from regimix.model.blocks import Labelling, Law, MixtureSums, labelled_sums
 from regimix.model.labelling import (
     Likeliest,
@@ -27,9 +27,8 @@ from regimix.model.labelling import (
     unlikeliness,
 )
 from regimix.model.polish import refit
-from regimix.trimmed.ilts import Solver, concentrate
+from regimix.trimmed.ilts import Solver, concentrate, kept_mass
 from regimix.trimmed.reweight import truncation_factor
-from regimix.trimmed.rows import kept_mass
 
 __all__ = ["SolverMaker", "assign_and_trim", "make_exact"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.engines.base import Engine
-from regimix.engines.draw import Drawn
+from regimix.engines.row_sampling import Drawn
 from regimix.errors import ParameterError
 
 __all__ = ["given_starts"]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.engines.base import Engine
-from regimix.engines.select import mix
+from regimix.engines.row_sampling import mix
 from regimix.errors import ParameterError
 from regimix.model.whiten import Whitening, weighted_quantile, whiten
 from regimix.search.starts import Starts

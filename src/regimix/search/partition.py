@@ -21,7 +21,7 @@ from regimix.model.labelling import Nearest
 from regimix.model.polish import SMALLEST_SCALE
 from regimix.model.rows import Rows
 from regimix.search.settings import Settings
-from regimix.trimmed.gram import NormalEquations
+from regimix.trimmed.ilts import NormalEquations
 
 if TYPE_CHECKING:
     from regimix.engines.memory import MemoryEngine

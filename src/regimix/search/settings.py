@@ -15,8 +15,7 @@ import numpy as np
 from regimix.errors import ParameterError
 from regimix.search.net import GRANULARITY
 from regimix.search.subspace import SubspaceKind
-from regimix.trimmed.fit import check_limits
-from regimix.trimmed.ilts import MAX_ITER
+from regimix.trimmed.ilts import MAX_ITER, check_limits
 
 __all__ = [
     "NoiseKind",

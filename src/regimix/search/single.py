@@ -18,18 +18,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.problem import Frame, Problem
 from regimix.engines.base import Engine, Follower, Sample
 from regimix.engines.memory import MemoryEngine
-from regimix.frame import Frame
 from regimix.model.em import REGIME_GAIN, Fitted, Parameters, point_of, refit
 from regimix.model.rows import MAD_TO_DEVIATION, Rows, Units, whitened_rows
-from regimix.problem import Problem
 from regimix.search.hunt import hunt_one, smallest_component
 from regimix.search.relation import score_of_constants
 from regimix.search.robust import elemental, single_starts
 from regimix.search.starts import Starts
-from regimix.trimmed.fit import Run
-from regimix.trimmed.ilts import Solver, concentrate
+from regimix.trimmed.ilts import Run, Solver, concentrate
 from regimix.trimmed.reweight import CUTOFF
 
 __all__ = ["Single", "find_single", "majority"]

@@ -23,22 +23,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.base import Follower, Selected
-from regimix.engines.memory import MemoryEngine
+from regimix.data.problem import Frame
+from regimix.engines.base import Engine, Follower, Selected
 from regimix.errors import ParameterError
-from regimix.frame import Frame
-from regimix.problem import Problem
-from regimix.trimmed.fit import (
-    Callback,
-    Run,
-    TrimmedFit,
-    check_limits,
-    read_starts,
-    to_fit,
-    watcher,
-)
-from regimix.trimmed.ilts import MAX_ITER, concentrate
-from regimix.trimmed.rows import kept_mass
+from regimix.trimmed.ilts import EPSILON, MAX_ITER, Callback, Run, TrimmedFit, fit_starts
 
 __all__ = ["GradientSolver", "gd_ilts", "ideal_steps"]
 
@@ -63,7 +51,6 @@ SLOWEST_RATE = 1e-3
 SOLVED = 1e-12
 # Rounds at which column lengths over the kept rows are measured.
 MEASURED_ROUNDS = frozenset(4**k for k in range(8))
-EPSILON = float(np.finfo(np.float64).eps)
 
 
 def ideal_steps(error: float, selection_cost: float, rate: float) -> int:
@@ -85,7 +72,7 @@ def ideal_steps(error: float, selection_cost: float, rate: float) -> int:
 
 @dataclass
 class _Pace:
-    """What the iterates of one start tell: error, shrinking rate, step size."""
+    """Estimates from the iterates of one start: error, shrinking rate, step size."""
 
     last_step: float = math.inf
     error: float = FIRST_ERROR
@@ -95,7 +82,7 @@ class _Pace:
     n_moved: int = 0
     rounds: int = 0
     objective: float = math.inf
-    # What the rest of the way could still gain, in units of the objective.
+    # What further steps could still gain, in units of the objective.
     to_gain: float = math.inf
 
     def note_step(self, step: float) -> None:
@@ -156,7 +143,7 @@ class GradientSolver:
             pace.diagonal = np.where(diagonal > 0, diagonal, 1.0)
             pace.size = None
         assert pace.diagonal is not None
-        gradient = follower.gradient(start, theta)
+        gradient: Floats = follower.gradients([start], theta[None, :])[0]
         begin = float(gradient @ (gradient / pace.diagonal))
         walk = self._conjugate if self._inner == "cg" else self._descend
         step, gradient, made = walk(start, gradient, self._count(pace), follower)
@@ -185,8 +172,11 @@ class GradientSolver:
         """Gradient steps of fixed size; the product that a step costs gives the next gradient."""
         pace = self._pace[start]
         assert pace.diagonal is not None
-        if pace.size is None:
-            pace.size = self._size(start, gradient, pace.diagonal, follower)
+        if pace.size is None and self._step_size != "auto":
+            pace.size = float(self._step_size)
+        elif pace.size is None:
+            top = _largest_eigenvalue(start, gradient, pace.diagonal, follower)
+            pace.size = 1.0 / top if top > 0 else 0.0
         total = np.zeros_like(gradient)
         for made in range(steps):
             step = pace.size * gradient / pace.diagonal
@@ -200,12 +190,6 @@ class GradientSolver:
             total += step
             gradient = following
         return total, gradient, steps
-
-    def _size(self, start: int, gradient: Floats, diagonal: Floats, follower: Follower) -> float:
-        if self._step_size != "auto":
-            return float(self._step_size)
-        top = largest_eigenvalue(start, gradient, diagonal, follower)
-        return 1.0 / top if top > 0 else 0.0
 
     def _conjugate(
         self, start: int, gradient: Floats, steps: int, follower: Follower
@@ -231,7 +215,7 @@ class GradientSolver:
         return total, gradient, steps
 
 
-def largest_eigenvalue(start: int, guess: Floats, diagonal: Floats, follower: Follower) -> float:
+def _largest_eigenvalue(start: int, guess: Floats, diagonal: Floats, follower: Follower) -> float:
     """Largest eigenvalue of the kept rows' equilibrated Gram matrix, by power iteration."""
     root = np.sqrt(diagonal)
     vector = guess / root
@@ -308,29 +292,35 @@ chunk_rows
         ``n_steps`` has the inner steps of each round.
     """
     _check(inner, steps, step_size, selection_cost)
-    check_limits(max_iter, tol, chunk_rows)
-    problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=fit_intercept)
-    mass = kept_mass(keep, problem)
-    engine = MemoryEngine(problem, chunk_rows)
-    if start is None:
-        thetas = np.zeros((1, problem.n_columns))
-    else:
-        thetas = read_starts(problem, start, start_intercept)
-    solver = GradientSolver(
-        problem,
-        mass,
-        len(thetas),
-        inner=inner,
-        steps=steps,
-        step_size=step_size,
-        selection_cost=selection_cost,
+
+    def zero(engine: Engine) -> Floats:
+        return np.zeros(engine.problem.n_columns)
+
+    def solver(problem: Frame, n_starts: int, mass: float) -> GradientSolver:
+        return GradientSolver(
+            problem,
+            mass,
+            n_starts,
+            inner=inner,
+            steps=steps,
+            step_size=step_size,
+            selection_cost=selection_cost,
+        )
+
+    return fit_starts(
+        solver,
+        X,
+        y,
+        zero if start is None else start,
+        keep=keep,
+        start_intercept=start_intercept,
+        fit_intercept=fit_intercept,
+        sample_weight=sample_weight,
+        max_iter=max_iter,
+        tol=tol,
+        callback=callback,
+        chunk_rows=chunk_rows,
     )
-    watch = None if callback is None else watcher(problem, callback, mass)
-    runs, follower = concentrate(
-        engine, thetas, mass, solver=solver, max_iter=max_iter, tol=tol, watch=watch
-    )
-    fits = tuple(to_fit(problem, run, follower.kept(i)) for i, run in enumerate(runs))
-    return fits if np.ndim(start) == 2 else fits[0]
 
 
 def _check(inner: Any, steps: Any, step_size: Any, selection_cost: Any) -> None:

@@ -2,39 +2,151 @@
 
 Repeat: keep the rows of smallest residual, fit least squares to them. Neither half can raise the
 trimmed objective, so a kept set that comes again is an exact fixed point, and the end.
+
+From round to round few rows enter or leave the kept set, so the Gram matrix is corrected by those
+rows instead of summed again. The equations are kept for the *next step*: ``gram @ step = moment``
+with ``moment`` made of current residuals. Rounding in the Gram matrix therefore only slows
+convergence a little; it does not move the fixed point.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
-from regimix.engines.base import Engine, Follower, Selected
+from regimix.data.problem import Frame, Problem
+from regimix.engines.base import Engine, Follower, RowSums, Selected
 from regimix.engines.memory import MemoryEngine
-from regimix.problem import Problem
+from regimix.errors import ParameterError
 from regimix.threads import fitting_threads
-from regimix.trimmed.fit import (
-    Callback,
-    Run,
-    StopReason,
-    TrimmedFit,
-    check_limits,
-    read_starts,
-    to_fit,
-    watcher,
-)
-from regimix.trimmed.gram import NormalEquations
-from regimix.trimmed.rows import kept_mass
 
-__all__ = ["MAX_ITER", "ExactSolver", "Solver", "concentrate", "ilts", "least_squares"]
+__all__ = [
+    "MAX_ITER",
+    "Callback",
+    "ExactSolver",
+    "NormalEquations",
+    "RoundState",
+    "Run",
+    "Solver",
+    "TrimmedFit",
+    "check_limits",
+    "concentrate",
+    "fit_starts",
+    "ilts",
+    "kept_mass",
+    "least_squares",
+]
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+StopReason = Literal["fixed point", "tol", "max_iter", "callback"]
 
-# ILTS settles in tens of rounds; hundreds mean that something is odd about the data.
+# ILTS settles in tens of rounds; hundreds mean that something is unusual about the data.
 MAX_ITER = 300
+EPSILON = float(np.finfo(np.float64).eps)
+# 0.29 * 100 is 28.999999999999996 in floating point, and means 29.
+ROUNDING = 1e-12
+# A row of high leverage that enters and leaves again leaves its rounding behind. When the Gram
+# matrix has shrunk by this factor since it was summed afresh, it is summed afresh again.
+SHRINK_LIMIT = 1e4
+# The same after this many times the kept rows have moved: rounding adds up row by row.
+TURNOVER_LIMIT = 64.0
+# A direction whose share of the (equilibrated) Gram matrix is below this many roundings is empty.
+RANK_ROUNDINGS = 16
+
+
+@dataclass(frozen=True)
+class RoundState:
+    """The state of one start after a round, for callbacks.
+
+    Attributes
+    ----------
+    start : int
+        Which start of the batch, from 0.
+    iteration : int
+        Rounds made so far by this start.
+    coef, intercept : ndarray of shape (d,), float
+        Current coefficients in user units.
+    objective : float
+        Trimmed sum of squares in user units.
+    n_kept : float
+        Rows (or weight) kept.
+    n_moved : int
+        Rows that entered or left the kept set in this round.
+    """
+
+    start: int
+    iteration: int
+    coef: Floats
+    intercept: float
+    objective: float
+    n_kept: float
+    n_moved: int
+
+
+Callback = Callable[[RoundState], Any]
+
+
+@dataclass(frozen=True)
+class TrimmedFit:
+    """One trimmed regression, in user units.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (d,)
+    intercept : float
+        Zero when none was fitted.
+    kept : ndarray of shape (n,), bool
+        The rows that the fit rests on.
+    kept_weight : ndarray of shape (n,) or None
+        Their weights in the fit, if there were weights; one row may count in part.
+    objective : ndarray of shape (n_iter + 1,)
+        Trimmed sum of squares at the start and after each round; it never rises.
+    stopped : {"fixed point", "tol", "max_iter", "callback"}
+    n_iter : int
+        Rounds made.
+    rank : int
+        Rank of the kept rows; below the number of coefficients, the shortest solution is given.
+    n_steps : tuple of int
+        Inner steps of each round (gradient variant; one for exact least squares).
+    """
+
+    coef: Floats
+    intercept: float
+    kept: Bools
+    kept_weight: Floats | None
+    objective: Floats
+    stopped: StopReason
+    n_iter: int
+    rank: int
+    n_steps: tuple[int, ...] = ()
+
+    @property
+    def converged(self) -> bool:
+        """Whether the fit settled by itself."""
+        return self.stopped in ("fixed point", "tol")
+
+
+@dataclass
+class Run:
+    """The rounds of one start, in standardised units."""
+
+    theta: Floats
+    objective: list[float] = field(default_factory=list)
+    stopped: StopReason | None = None
+    n_iter: int = 0
+    rank: int = 0
+    n_steps: list[int] = field(default_factory=list)
+
+
+# --- one batch of starts, in standardised units --------------------------------------------------
 
 
 class Solver(Protocol):
@@ -69,23 +181,11 @@ def concentrate(
     watch: Callable[[int, Run, Selected], Any] | None = None,
     polish: bool = False,
 ) -> tuple[list[Run], Follower]:
-    """Run Algorithm 1 from a batch of starts that keep the same mass, in standardised units.
+    """Run Algorithm 1 from a batch of starts (starts, p) that keep the same mass, standardised.
 
-    Parameters
-    ----------
-    thetas : ndarray of shape (starts, p)
-    solver : Solver, optional
-        Default: exact least squares.
-    watch : callable, optional
-        Told of every round of every start; a true answer stops them all.
-    polish : bool
-        Whether to bring the results to full accuracy, at the cost of one more pass.
-
-    Returns
-    -------
-    runs : list of Run
-    follower : Follower
-        Knows the kept rows of each run.
+    The solver is exact least squares by default. ``watch`` is called after every round of every
+    start; a true answer stops them all. ``polish`` brings the results to full accuracy, at the cost
+    of one more pass. The follower that is returned has the kept rows of each run.
     """
     solver = solver or ExactSolver(len(thetas), thetas.shape[1], mass)
     follower = engine.follow(len(thetas), mass, narrow=solver.narrow)
@@ -114,7 +214,8 @@ def _make_rounds(
             if watch is not None and watch(i, runs[i], selected):
                 runs[i].stopped = "callback"
         if any(runs[i].stopped == "callback" for i in active):
-            _stop_all(runs, active, "callback")
+            for run in runs:
+                run.stopped = run.stopped or "callback"
         active = [i for i in active if runs[i].stopped is None]
         if not active or iteration == max_iter:
             break
@@ -123,7 +224,8 @@ def _make_rounds(
             run.theta, run.rank, steps = solver.refit(i, run.theta, follower)
             run.n_iter += 1
             run.n_steps.append(steps)
-    _stop_all(runs, active, "max_iter")
+    for run in runs:
+        run.stopped = run.stopped or "max_iter"
 
 
 def _note(run: Run, objective: float, settled: bool, tol: float) -> None:
@@ -133,12 +235,6 @@ def _note(run: Run, objective: float, settled: bool, tol: float) -> None:
     elif tol > 0 and run.objective and run.objective[-1] - objective < tol * run.objective[-1]:
         run.stopped = "tol"
     run.objective.append(objective)
-
-
-def _stop_all(runs: Sequence[Run], active: Sequence[int], reason: StopReason) -> None:
-    for i in active:
-        if runs[i].stopped is None:
-            runs[i].stopped = reason
 
 
 class ExactSolver:
@@ -198,6 +294,104 @@ def least_squares(engine: Engine) -> Floats:
     return runs[0].theta
 
 
+# --- normal equations of the kept rows -----------------------------------------------------------
+
+
+class NormalEquations:
+    """Gram matrix, moment and sum of squares of the kept rows at the current coefficients."""
+
+    def __init__(self, size: int) -> None:
+        self.gram: Floats = np.zeros((size, size))
+        self.moment: Floats = np.zeros(size)
+        self.square = 0.0
+        self._peak: Floats = np.zeros(size)
+        self._turnover = 0
+
+    def add(self, sums: RowSums, square: float, n_moved: int) -> None:
+        """Account for rows that entered and left, with residuals at the current coefficients."""
+        self.gram += sums.gram
+        self.moment += sums.moment
+        self.square += square
+        self._turnover += n_moved
+        np.maximum(self._peak, np.diag(self.gram), out=self._peak)
+
+    def stale(self, n_kept: float) -> bool:
+        """Say whether rounding may have built up so far that fresh sums are due."""
+        shrunk = bool((self._peak > SHRINK_LIMIT * np.diag(self.gram)).any())
+        return shrunk or self._turnover > TURNOVER_LIMIT * n_kept
+
+    def refresh(self, sums: RowSums) -> None:
+        """Start afresh from sums over all kept rows."""
+        self.gram, self.moment = sums.gram.copy(), sums.moment.copy()
+        self._peak = np.diag(self.gram).copy()
+        self._turnover = 0
+
+    def solve(
+        self, theta: Floats, afresh: Callable[[], RowSums] | None = None
+    ) -> tuple[Floats, int]:
+        """Find the least squares solution on the kept rows, given the current coefficients.
+
+        Returns it with its rank; if columns depend on each other, the shortest in standardised
+        units. ``afresh`` sums over all kept rows again. It is called when columns seem to depend on
+        each other: rounding left by updates must not be taken for a direction of its own.
+        """
+        if afresh is not None and self._turnover:
+            diagonal = np.maximum(self.gram.diagonal(), np.finfo(np.float64).tiny)
+            noise = float((self._peak / diagonal).max())
+            solution = _solve_symmetric(self.gram, self.moment, noise)
+            if solution is not None:
+                return theta + solution, theta.size
+            self.refresh(afresh())
+        solution = _solve_symmetric(self.gram, self.moment)
+        if solution is not None:
+            return theta + solution, theta.size
+        return _solve_shortest(self.gram, self.moment + self.gram @ theta)
+
+    def shift(self, step: Floats) -> None:
+        """Move to new coefficients: the same rows, with residuals smaller by ``z @ step``."""
+        image = self.gram @ step
+        self.square += float(step @ image - 2 * (step @ self.moment))
+        self.moment -= image
+
+
+def _solve_symmetric(gram: Floats, moment: Floats, noise: float = 1.0) -> Floats | None:
+    """Solve ``gram @ x = moment`` by Cholesky factors; None if the matrix is not of full rank.
+
+    Columns are brought to equal length first, so that units do not count as dependence. ``noise``
+    says how many times the usual rounding the matrix carries.
+    """
+    diagonal = gram.diagonal()
+    if not diagonal.min() > 0:
+        return None
+    length = np.sqrt(diagonal)
+    scaled = gram / length / length[:, None]
+    factor, info = lapack.dpotrf(scaled, lower=1)
+    if info != 0:
+        return None
+    condition, _ = lapack.dpocon(factor, float(np.abs(scaled).sum(axis=0).max()), uplo="L")
+    if condition <= RANK_ROUNDINGS * moment.size * EPSILON * noise:
+        return None
+    solution, _ = lapack.dpotrs(factor, moment / length, lower=1)
+    return np.asarray(solution / length)
+
+
+def _solve_shortest(gram: Floats, moment: Floats) -> tuple[Floats, int]:
+    """Solve a rank-deficient ``gram @ x = moment`` by its shortest solution, with the rank."""
+    diagonal = np.diag(gram)
+    length = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    values, vectors = np.linalg.eigh(gram / np.outer(length, length))
+    usable = values > RANK_ROUNDINGS * moment.size * EPSILON * max(float(values[-1]), 1.0)
+    inverse = np.where(usable, 1.0 / np.where(usable, values, 1.0), 0.0)
+    solution = (vectors @ (inverse * (vectors.T @ (moment / length)))) / length
+    # What the rows leave open, in the original units: drop it.
+    open_directions, _ = np.linalg.qr(vectors[:, ~usable] / length[:, None])
+    solution -= open_directions @ (open_directions.T @ solution)
+    return solution, int(np.count_nonzero(usable))
+
+
+# --- in user units -------------------------------------------------------------------------------
+
+
 def ilts(
     X: Any,
     y: Any,
@@ -245,24 +439,139 @@ def ilts(
     -------
     TrimmedFit, or tuple of TrimmedFit if ``start`` is a matrix
     """
+    return fit_starts(
+        lambda problem, n_starts, mass: ExactSolver(n_starts, problem.n_columns, mass),
+        X,
+        y,
+        least_squares if start is None else start,
+        keep=keep,
+        start_intercept=start_intercept,
+        fit_intercept=fit_intercept,
+        sample_weight=sample_weight,
+        max_iter=max_iter,
+        tol=tol,
+        callback=callback,
+        chunk_rows=chunk_rows,
+        polish=True,
+    )
+
+
+def fit_starts(
+    make_solver: Callable[[Frame, int, float], Solver],
+    X: Any,
+    y: Any,
+    start: Any,
+    *,
+    keep: float,
+    start_intercept: Any,
+    fit_intercept: bool,
+    sample_weight: Any,
+    max_iter: int,
+    tol: float,
+    callback: Callback | None,
+    chunk_rows: int | None,
+    polish: bool = False,
+) -> TrimmedFit | tuple[TrimmedFit, ...]:
+    """Run a solver, made for (problem, starts, mass), from starts in user units.
+
+    ``start`` may also be a function of the engine that returns one start in standardised units.
+    """
     check_limits(max_iter, tol, chunk_rows)
     problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=fit_intercept)
     mass = kept_mass(keep, problem)
     engine = MemoryEngine(problem, chunk_rows)
-    if start is None:
-        thetas = least_squares(engine)[None, :]
+    if callable(start):
+        thetas = start(engine)[None, :]
     else:
-        thetas = read_starts(problem, start, start_intercept)
-    solver = ExactSolver(len(thetas), thetas.shape[1], mass)
+        thetas = _read_starts(problem, start, start_intercept)
+
+    def watch(i: int, run: Run, selected: Selected) -> Any:
+        coef, intercept = problem.to_user(run.theta)
+        objective = run.objective[-1] * problem.target_scale**2
+        state = RoundState(i, run.n_iter, coef, float(intercept), objective, mass, selected.n_moved)
+        return None if callback is None else callback(state)
+
     runs, follower = concentrate(
         engine,
         thetas,
         mass,
-        solver=solver,
+        solver=make_solver(problem, len(thetas), mass),
         max_iter=max_iter,
         tol=tol,
-        watch=None if callback is None else watcher(problem, callback, mass),
-        polish=True,
+        watch=None if callback is None else watch,
+        polish=polish,
     )
-    fits = tuple(to_fit(problem, run, follower.kept(i)) for i, run in enumerate(runs))
-    return fits if np.ndim(start) == 2 else fits[0]
+    fits = []
+    for i, run in enumerate(runs):
+        coef, intercept = problem.to_user(run.theta)
+        assert run.stopped is not None
+        fits.append(
+            TrimmedFit(
+                coef,
+                float(intercept),
+                *follower.kept(i),
+                objective=np.array(run.objective) * problem.target_scale**2,
+                stopped=run.stopped,
+                n_iter=run.n_iter,
+                rank=run.rank,
+                n_steps=tuple(run.n_steps),
+            )
+        )
+    return tuple(fits) if np.ndim(start) == 2 else fits[0]
+
+
+def check_limits(max_iter: Any, tol: Any, chunk_rows: Any = None) -> None:
+    """Refuse limits that make no sense."""
+    whole_numbers = [("max_iter", max_iter, 0)]
+    if chunk_rows is not None:
+        whole_numbers.append(("chunk_rows", chunk_rows, 1))
+    for name, value, lowest in whole_numbers:
+        if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < lowest:
+            raise ParameterError(f"{name} must be a whole number from {lowest}; got {value!r}.")
+    if isinstance(tol, bool) or not isinstance(tol, Real) or not 0 <= float(tol) < 1:
+        raise ParameterError(f"tol must be a number from 0 to below 1; got {tol!r}.")
+
+
+def kept_mass(keep: Any, problem: Frame) -> float:
+    """Turn a keep fraction into the mass of rows to keep.
+
+    The paper's ``floor(tau n)`` rows; with weights the floor of ``tau`` times their sum if they are
+    whole numbers (a weight of 3 equals three copies), that product itself otherwise.
+    """
+    try:
+        share = 0.0 if isinstance(keep, bool | str) else float(keep)
+    except (TypeError, ValueError):
+        share = 0.0
+    if not 0.0 < share <= 1.0:
+        raise ParameterError(
+            f"keep must be a fraction above 0 and at most 1; got {keep!r}. keep=0.75 trims the "
+            "worst quarter of the rows."
+        )
+    mass = share * problem.mass
+    if problem.counts:
+        mass = float(math.floor(mass * (1 + ROUNDING)))
+        if mass < 1:
+            raise ParameterError(
+                f"keep={keep!r} of {problem.mass:g} rows keeps no row at all; the smallest useful "
+                f"value here is {1 / problem.mass:.3g}."
+            )
+    return mass
+
+
+def _read_starts(problem: Frame, start: Any, start_intercept: Any) -> Floats:
+    """Check user starts and translate them into standardised coefficients, (starts, p)."""
+    coef = np.atleast_2d(np.asarray(start, dtype=np.float64))
+    if coef.ndim != 2 or coef.shape[1] != problem.n_features or not coef.shape[0]:
+        raise ParameterError(
+            f"start must have shape ({problem.n_features},) or (starts, {problem.n_features}), one "
+            f"coefficient per column of X; got {np.shape(start)}."
+        )
+    intercept = np.asarray(start_intercept, dtype=np.float64)
+    if intercept.ndim > 1 or intercept.size not in (1, coef.shape[0]):
+        raise ParameterError(
+            f"start_intercept must be one number or one per start ({coef.shape[0]}); got an array "
+            f"of shape {intercept.shape}."
+        )
+    if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+        raise ParameterError("start and start_intercept must be finite; got NaN or infinity.")
+    return problem.from_user(coef, np.broadcast_to(intercept.ravel(), (coef.shape[0],)))

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from regimix.engines.base import Engine
-from regimix.engines.single import is_within, within_sums
-from regimix.trimmed.gram import NormalEquations
+from regimix.engines.selection import is_within, within_sums
+from regimix.trimmed.ilts import NormalEquations
 
 __all__ = ["CUTOFF", "Reweighted", "consistent_scale", "judged", "reweight", "truncation_factor"]
 
@@ -34,20 +34,11 @@ FEW_ROWS = 6.0
 
 @dataclass(frozen=True)
 class Reweighted:
-    """A fit to all rows within the cutoff, in standardised units.
-
-    Attributes
-    ----------
-    theta : ndarray of shape (p,)
-    scale : float
-        Standard deviation of the residuals, consistent at the normal law.
-    inliers : array of shape (n,), bool
-        Where the rows are: of NumPy, or of Dask.
-    """
+    """A fit to all rows within the cutoff, in standardised units."""
 
     theta: Floats
-    scale: float
-    inliers: Any
+    scale: float  # standard deviation of the residuals, consistent at the normal law
+    inliers: Any  # (n,), bool; a NumPy or a Dask array
 
 
 def truncation_factor(cutoff: float) -> float:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regimix.engines.base import RowSums
-from regimix.trimmed.gram import NormalEquations
+from regimix.trimmed.ilts import NormalEquations
 from tests.oracles import least_squares, random_rotation
 
 seeds = st.integers(0, 2**32 - 1)

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regimix import ilts
+from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
-from regimix.problem import Problem
 from tests.oracles import (
     design,
     fraction_for,

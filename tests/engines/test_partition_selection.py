@@ -5,13 +5,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from regimix.engines import cut as cuts
-from regimix.engines.cut import Window, find_cuts
+from regimix.data.problem import Problem
+from regimix.engines import partition_selection as cuts
 from regimix.engines.memory import MemoryEngine
-from regimix.engines.partfollow import _kept_weights
-from regimix.engines.select import smallest
-from regimix.engines.single import masked
-from regimix.problem import Problem
+from regimix.engines.partition_selection import Window, _factor, find_cuts
+from regimix.engines.selection import masked, smallest
 from regimix.trimmed.ilts import ExactSolver, concentrate
 from tests.engines.cutting import cut_anywhere, table_in_parts
 from tests.oracles import noisy_table
@@ -87,12 +85,12 @@ class Case:
         kept = np.where(expected.kept, weights, 0.0)
         if expected.boundary >= 0:
             kept[expected.boundary] = expected.boundary_weight
-        found = self.engine.map_rows(_kept_weights, cut)
+        found = self.engine.map_rows(_factor, cut)
         np.testing.assert_allclose(found, kept, rtol=1e-9, atol=1e-9 * weights.max())
 
     def passes_of(self, question):
         """Count the passes that a question takes."""
-        self.engine.foretelling()
+        self.engine.predicting()
         parts = self.engine.parts
         before = parts.n_passes
         parts.watch = lambda *_: (
@@ -214,7 +212,7 @@ def test_late_rounds_make_two_passes(weighted):
     X, y = noisy_table(rng, n, d)
     weights = rng.integers(0, 4, n).astype(float) if weighted else None
     engine = table_in_parts(cut_anywhere(rng, n, 6), X, y, weights)
-    engine.foretelling()
+    engine.predicting()
     passes = []
 
     def watch(start, run, selected):

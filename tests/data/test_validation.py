@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.exceptions import DataConversionWarning
 
+from regimix.data.validation import CHUNK_BYTES, Table, chunks, read_target, read_weights
 from regimix.errors import DataError, DataKindError
-from regimix.intake import CHUNK_BYTES, Table, chunks, read_target, read_weights
 
 few = settings(max_examples=50, deadline=None)
 

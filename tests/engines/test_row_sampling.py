@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
-from regimix.problem import Problem
 from tests.oracles import repeat_rows
 
 seeds = st.integers(0, 2**32 - 1)

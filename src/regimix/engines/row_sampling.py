@@ -1,12 +1,12 @@
-"""Random draws of rows that depend on what the rows say, not on where they stand.
+"""Random draws of rows that depend on the numbers of the rows, not on their place in the table.
 
 Every distinct row has a 64-bit key made of its numbers and the seed. The rows of smallest key are a
 uniform draw without replacement over distinct rows: the same rows whatever their order, however
 often they repeat, and however the table is cut into blocks and chunks.
 
-Keys of a large table come from the response alone where that tells rows apart: reading one number a
-row instead of all of them. Rows of equal response then have equal keys, and the rest of their
-numbers decides between them.
+Keys of a large table come from the response alone where nearly all rows differ in it: one number a
+row is read instead of all of them. Rows of equal response then have equal keys, and the rest of
+their numbers decides between them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.select import mix
-from regimix.frame import Frame
-
 if TYPE_CHECKING:
+    from regimix.engines.base import Engine
     from regimix.engines.memory import MemoryEngine
 
-__all__ = ["Drawn", "draw_rows"]
+__all__ = ["Drawn", "draw_rows", "mix"]
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
@@ -40,45 +38,32 @@ _HASH_SEED = 20190214
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Rows of small key.
-
-    Attributes
-    ----------
-    keys, marks : ndarray of shape (k,)
-        Equal rows have equal keys and equal marks; different rows differ in one of them.
-    numbers : ndarray of shape (k,), int
-        Where the rows stand in the table.
-    X, y : ndarray of shape (k, d), (k,)
-    weights : ndarray of shape (k,)
-        One without weights.
-    totals : ndarray of shape (k,)
-        The same, and the weight of further copies of the row that were left out.
-    """
+    """Rows of small key; equal rows have equal keys and marks, others differ in one of them."""
 
     keys: Words
     marks: Words
-    numbers: NDArray[np.int64]
+    numbers: NDArray[np.int64]  # in the table
     X: Floats
     y: Floats
-    weights: Floats
-    totals: Floats
+    weights: Floats  # one without weights
+    totals: Floats  # the same, and the weight of further copies of the row that were left out
 
     @classmethod
     def joined(cls, pieces: Sequence[Drawn]) -> Drawn:
-        """Put the draws of several blocks together."""
+        """Join the draws of several blocks in order of their keys.
+
+        A shorter piece of an ordered draw is itself a draw.
+        """
         columns = zip(*(vars(piece).values() for piece in pieces), strict=True)
-        return cls(*(np.concatenate(column) for column in columns))
+        drawn = cls(*(np.concatenate(column) for column in columns))
+        return drawn.take(np.lexsort((drawn.numbers, drawn.marks, drawn.keys)))
 
     def take(self, rows: Indices) -> Drawn:
         """Keep some of the rows."""
         return Drawn(*(values[rows] for values in vars(self).values()))
 
-    def ordered(self) -> Drawn:
-        """Put rows in order of their keys: a shorter piece of a draw is itself a draw."""
-        return self.take(np.lexsort((self.numbers, self.marks, self.keys)))
-
     def first_copies(self) -> NDArray[np.bool_]:
-        """Say which of the ordered rows differ from the row before."""
+        """Return which of the ordered rows differ from the row before."""
         new = np.ones(self.keys.size, dtype=np.bool_)
         new[1:] = (np.diff(self.keys) != 0) | (np.diff(self.marks) != 0)
         return new
@@ -92,19 +77,18 @@ class Drawn:
         return replace(drawn, weights=totals[:count], totals=totals[:count])
 
     def without_surplus(self, count: int) -> Drawn:
-        """Leave out copies that nobody asks for: further ones, beyond ``count`` rows in all."""
-        drawn = self.ordered()
-        first = drawn.first_copies()
+        """Leave out copies that are not needed: further ones, beyond ``count`` rows in all."""
+        first = self.first_copies()
         surplus = ~first & (np.arange(first.size) >= count)
-        totals = drawn.totals.copy()
+        totals = self.totals.copy()
         originals = np.flatnonzero(first)[np.cumsum(first) - 1]
-        np.add.at(totals, originals[surplus], drawn.totals[surplus])
-        return replace(drawn, totals=totals).take(np.flatnonzero(~surplus))
+        np.add.at(totals, originals[surplus], self.totals[surplus])
+        return replace(self, totals=totals).take(np.flatnonzero(~surplus))
 
 
 @dataclass(frozen=True, eq=False)
 class _Drawing:
-    """Draws of several blocks on their way; they are added, and never become much."""
+    """Draws of several blocks while they are added; their size stays bounded."""
 
     pieces: tuple[Drawn, ...]
     count: int
@@ -116,17 +100,16 @@ class _Drawing:
         return _Drawing(pieces, self.count)
 
 
-def draw_rows(engine: Any, count: int, seed: int) -> Drawn:
+def draw_rows(engine: Engine, count: int, seed: int) -> Drawn:
     """Draw at least ``count`` distinct rows with all their copies, in order; or all rows.
 
     Keys are uniform, so that one pass with a bound on them is enough; where rows repeat, more of
     the keys must be looked at.
     """
-    frame: Frame = engine.problem
-    share = (count + 5 * math.sqrt(count) + 10) / frame.n_present
+    share = (count + 5 * math.sqrt(count) + 10) / engine.problem.n_present
     while True:
         bound = LARGEST_KEY if share >= 1 else int(share * 2.0**64)
-        drawn = Drawn.joined(engine.fold(_draw_block, seed, bound, count).pieces).ordered()
+        drawn = Drawn.joined(engine.fold(_draw_block, seed, bound, count).pieces)
         if bound == LARGEST_KEY or np.count_nonzero(drawn.first_copies()) >= count:
             return drawn
         share *= 4
@@ -154,7 +137,9 @@ def _draw_block(block: MemoryEngine, seed: int, bound: int, count: int) -> _Draw
         weights,
         weights,
     )
-    return _Drawing((drawn if picked.size <= count else drawn.without_surplus(count),), count)
+    if picked.size > count:
+        drawn = Drawn.joined([drawn]).without_surplus(count)
+    return _Drawing((drawn,), count)
 
 
 def _keys(X: NDArray[Any] | None, y: Floats, seed: int) -> Words:
@@ -182,3 +167,12 @@ def _words(values: NDArray[Any]) -> Words:
     doubles = np.ascontiguousarray(values, dtype=np.float64) + 0.0  # -0.0 is 0.0
     words = doubles.view(np.uint64)
     return np.asarray(words ^ (words >> np.uint64(32)))
+
+
+def mix(words: Words) -> Words:
+    """Scramble 64-bit words so that every input bit moves every output bit (splitmix64)."""
+    with np.errstate(over="ignore"):
+        words = words + np.uint64(0x9E3779B97F4A7C15)
+        words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return words ^ (words >> np.uint64(31))

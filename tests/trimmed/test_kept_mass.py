@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regimix import ilts
+from regimix.data.problem import Problem
 from regimix.errors import ParameterError
-from regimix.problem import Problem
-from regimix.trimmed.rows import kept_mass
+from regimix.trimmed.ilts import kept_mass
 
 few = settings(max_examples=80, deadline=None)
 

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regimix import TrimmedRegressor, ilts
+from regimix.data.problem import Problem
 from regimix.errors import DataError, DataKindError, EvidenceWarning, RankWarning, RegimixWarning
-from regimix.problem import Problem
 
 few = settings(max_examples=30, deadline=None)
 seeds = st.integers(0, 2**32 - 1)

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regimix.engines.select import mix, smallest, smallest_of_each
+from regimix.engines.row_sampling import mix
+from regimix.engines.selection import smallest, smallest_of_each
 from tests.oracles import kept_by_sorting, kept_weight_by_sorting
 
 seeds = st.integers(0, 2**32 - 1)

@@ -10,9 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from regimix import TrimmedRegressor, ilts
+from regimix.data.problem import CENTER_STEPS, STANDARDISE_ROWS, Problem
+from regimix.data.validation import CHUNK_BYTES
 from regimix.errors import DataError, ParameterError
-from regimix.intake import CHUNK_BYTES
-from regimix.problem import CENTER_STEPS, STANDARDISE_ROWS, Problem
 from tests.oracles import noisy_table, repeat_rows
 
 few = settings(max_examples=50, deadline=None)

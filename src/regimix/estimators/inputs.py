@@ -1,74 +1,57 @@
-"""From what users pass to an engine: arrays here, tables in parts, or a cluster."""
+"""From what users pass to an engine: arrays in memory, tables in parts, or a cluster."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from regimix.data.problem import Problem
+from regimix.data.validation import Table
 from regimix.engines.base import Engine
-from regimix.engines.door import open_parts
 from regimix.engines.memory import MemoryEngine
+from regimix.engines.partition import open_parts
 from regimix.engines.parts import Parts, PartTable, PassStopped, Watch
 from regimix.errors import DataError, DataKindError, MissingExtraError, OutOfTimeError, StoppedError
-from regimix.frame import Frame
-from regimix.problem import Problem
-from regimix.search.settings import Settings
 
-__all__ = ["Rows", "is_remote", "opened", "refuse_remote", "remember_features"]
+__all__ = ["Rows", "is_remote", "new_rows", "opened"]
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to fit, and what is known of them besides.
-
-    Attributes
-    ----------
-    engine : Engine
-    remote : bool
-        Whether they are not in memory: read in parts, or on a cluster.
-    target_name : str or None
-    deadline : float or None
-        When the time is over, by ``time.monotonic()``.
-    """
+    """Rows to fit."""
 
     engine: Engine
-    remote: bool
     target_name: str | None
-    deadline: float | None = None
-
-    def within_limit(self, settings: Settings) -> Settings:
-        """Return settings with the time that is left."""
-        if self.deadline is None:
-            return settings
-        return replace(settings, time_limit=max(self.deadline - time.monotonic(), 1e-3))
-
-
-def is_dask(data: Any) -> bool:
-    """Say whether this is a collection of Dask, without loading it."""
-    return type(data).__module__.partition(".")[0] in ("dask", "dask_expr")
+    deadline: float | None = None  # by ``time.monotonic()``; only for rows that are not in memory
 
 
 def is_remote(X: Any) -> bool:
-    """Say whether rows are not in memory."""
-    return isinstance(X, PartTable) or is_dask(X)
+    """Whether rows are not in memory."""
+    return isinstance(X, PartTable) or _is_dask(X)
 
 
-def refuse_remote(X: Any) -> None:
-    """Refuse rows that are not in memory where each of them is answered; say what to do."""
+def _is_dask(data: Any) -> bool:
+    """Whether this is a collection of Dask, found out without loading Dask."""
+    return type(data).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
+def new_rows(estimator: Any, X: Any) -> Table:
+    """Check the features of rows that a fitted estimator is asked about."""
+    check_is_fitted(estimator)
     if isinstance(X, PartTable):
         raise DataKindError(
             "a fitted estimator answers for rows in memory, and this table is read in parts: "
             "regimix.tables.write_label_parts(folder, table, fit.mixture_) writes predictions and "
             "labels part by part."
         )
-    if is_dask(X):
+    if _is_dask(X):
         mapped = "map_partitions" if hasattr(X, "divisions") else "map_blocks"
         axis = "" if hasattr(X, "divisions") else ", drop_axis=1, dtype=float"
         raise DataKindError(
@@ -76,32 +59,33 @@ def refuse_remote(X: Any) -> None:
             f"example X.{mapped}(fit.predict{axis}) predicts each part where it is; what takes y "
             "too is mapped over both."
         )
+    table = Table.read(X, fewest_rows=1)
+    validate_data(estimator, X, reset=False, skip_check_array=True)
+    return table
 
 
 @contextmanager
 def opened(
+    estimator: Any,
     X: Any,
     y: Any,
     sample_weight: Any = None,
     *,
-    fit_intercept: bool = True,
     time_limit: float | None = None,
     watch: Watch | None = None,
 ) -> Iterator[Rows]:
-    """Check the rows, and make them an engine.
+    """Check the rows, make an engine of them, and note their columns in the estimator.
 
-    Parameters
-    ----------
-    time_limit : float, optional
-        Seconds after which a pass over rows that are not in memory is given up.
-    watch : callable, optional
-        Told how far such a pass is; a true answer stops it.
+    A pass over rows that are not in memory is given up after ``time_limit`` seconds, or when
+    ``watch``, called with its progress, returns a true value.
     """
-    name = None if is_dask(y) and not hasattr(y, "divisions") else getattr(y, "name", None)
+    name = None if _is_dask(y) and not hasattr(y, "divisions") else getattr(y, "name", None)
     label = None if name is None else str(name)
     if not is_remote(X):
+        fit_intercept = estimator.fit_intercept
         problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=fit_intercept)
-        yield Rows(MemoryEngine(problem), remote=False, target_name=label)
+        validate_data(estimator, X, y, skip_check_array=True)
+        yield Rows(MemoryEngine(problem), label)
         return
     if isinstance(X, PartTable):
         label = X.target_name
@@ -114,8 +98,12 @@ def opened(
     try:
         with _parts(X, y, sample_weight) as (names, parts):
             parts.watch, parts.deadline = watch, deadline
-            engine = open_parts(parts, names, fit_intercept=fit_intercept)
-            yield Rows(engine, remote=True, target_name=label, deadline=deadline)
+            engine = open_parts(parts, names, fit_intercept=estimator.fit_intercept)
+            estimator.n_features_in_ = len(names)
+            estimator.__dict__.pop("feature_names_in_", None)
+            if isinstance(X, PartTable) or hasattr(X, "columns"):
+                estimator.feature_names_in_ = np.array(names, dtype=object)
+            yield Rows(engine, label, deadline)
     except PassStopped as stopped:
         if stopped.reason != "time_limit":
             raise StoppedError(
@@ -142,14 +130,3 @@ def _parts(X: Any, y: Any, sample_weight: Any) -> Iterator[tuple[tuple[str, ...]
         ) from error
     with engine.dask_rows(X, y, sample_weight) as found:
         yield found
-
-
-def remember_features(estimator: Any, X: Any, y: Any, frame: Frame) -> None:
-    """Let an estimator know how many columns it was fitted to, and their names."""
-    if not is_remote(X):
-        validate_data(estimator, X, y, skip_check_array=True)
-        return
-    estimator.n_features_in_ = frame.n_features
-    estimator.__dict__.pop("feature_names_in_", None)
-    if isinstance(X, PartTable) or hasattr(X, "columns"):
-        estimator.feature_names_in_ = np.array(frame.feature_names, dtype=object)

@@ -1,0 +1,428 @@
+"""The table that solvers see: its size, its units, and coefficients translated back to the user.
+
+Standardised units: ``z = (x - center) / scale`` with a leading constant column when there is an
+intercept, and ``(y - target_center) / target_scale``. Solvers work with coefficients ``theta`` in
+those units. Standardising never copies the table: rows are standardised as they are read.
+
+Scales are powers of two, and centers are multiples of a small part of them: dividing is exact,
+subtracting is exact for numbers of few digits, and a slope translates without any rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regimix.data.validation import CHUNK_BYTES, Table, column_labels, read_target, read_weights
+from regimix.errors import DataError, ParameterError
+
+__all__ = ["Frame", "Problem", "standard_places"]
+
+Floats = NDArray[np.float64]
+
+# Standardising serves conditioning only (the fit is equivariant), so a few thousand evenly spaced
+# rows are enough for location and spread, and cost little against one pass over the table.
+STANDARDISE_ROWS = 4096
+# Interquartile range of the standard normal: the factor that turns an IQR into a deviation.
+NORMAL_IQR = 1.3489795003921634
+# Up to this total weight, draws hash all numbers of a row; beyond, the response alone if it is
+# different in this share of the distinct rows.
+WHOLE_KEYS = 1 << 16
+RARELY_EQUAL = 0.999
+# Centers are multiples of this part of the scale: subtracting them is exact for numbers of few
+# digits, and the remaining mean does not make columns depend on the constant one.
+CENTER_STEPS = 1024
+# Squares of values with this spread do not vanish (``validation.LARGEST_VALUE`` bounds the other
+# end).
+SMALLEST_SPREAD = 1e-140
+# A value further away than this many spreads is a placeholder, not an outlier: products of a few
+# such numbers overflow, and lengths of rows no longer fit into single precision.
+FARTHEST = 1e30
+# A column whose values are this many times larger than their spread: residuals are differences of
+# numbers of that size, and would keep about six digits.
+LARGEST_OFFSET = 1e10
+# A spread below this share of the values (a few roundings) is rounding.
+ROUNDING = 8 * float(np.finfo(np.float64).eps)
+# Sums over the standard rows are equal up to this share: weights that are not whole numbers are
+# rounded, in parts not as in memory, and a tie must not be decided by that.
+SAME_SUM = STANDARDISE_ROWS * 2.0**-52
+# Coefficients that a user starts from, standardised: beyond this, squared residuals may overflow.
+LARGEST_THETA = 1e60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """Size and units of a checked table, wherever its rows are.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows of the table, absent ones included.
+    n_present : int
+        Rows of positive weight.
+    weighted : bool
+        Whether rows have weights.
+    counts : bool
+        Whether weights are whole numbers (or absent), so that the kept mass is whole too.
+    mass : float
+        Total weight, the ``n`` of every formula.
+    fit_intercept : bool
+    center, scale : ndarray of shape (d,)
+        Units of the columns; the center is zero without an intercept.
+    target_center, target_scale : float
+        Units of the response.
+    feature_names : tuple of str
+        Names of the columns, for messages.
+    distinct_response : bool
+        Whether the table is large and nearly all of its distinct rows differ in the response.
+    """
+
+    n_rows: int
+    n_present: int
+    weighted: bool
+    counts: bool
+    mass: float
+    fit_intercept: bool
+    center: Floats
+    scale: Floats
+    target_center: float
+    target_scale: float
+    feature_names: tuple[str, ...]
+    distinct_response: bool = False
+
+    @classmethod
+    def of_sample(
+        cls,
+        X: NDArray[Any],
+        y: Floats,
+        weights: Floats | None,
+        extent: tuple[Floats, Floats],
+        *,
+        names: tuple[str, ...],
+        values: tuple[NDArray[Any], Floats] | None = None,
+        **known: Any,
+    ) -> Frame:
+        """Find the units of a table from its standard rows, some evenly spaced ones.
+
+        ``extent`` has the smallest and largest value of each column and, last, of y, over all rows;
+        ``values`` all rows of X and of y, if they are in memory, so that messages can name a row;
+        ``known`` the other attributes.
+        """
+        rows = (values[0], values[1][:, None]) if values is not None else (None, None)
+        (lowest, y_lowest), (highest, y_highest) = (np.split(ends, [-1]) for ends in extent)
+        centred = known["fit_intercept"]
+        center, scale = _units(X, weights, lowest, highest, centred=centred)
+        _check_units(center, scale, lowest, highest, column_labels(names), rows[0])
+        y_center, y_scale = _units(y[:, None], weights, y_lowest, y_highest, centred=centred)
+        # A response whose values differ by rounding alone is constant, with the scale of its value.
+        rounding = y_scale <= ROUNDING * np.abs(y_center)
+        y_scale = np.where(rounding, _power_of_two(np.abs(y_center)), y_scale)
+        _check_units(y_center, y_scale, y_lowest, y_highest, ["y"], rows[1])
+        return Frame(
+            center=center,
+            scale=scale,
+            target_center=float(y_center[0]),
+            target_scale=float(y_scale[0]),
+            feature_names=names,
+            distinct_response=known["mass"] > WHOLE_KEYS and _differs_with_response(X, y),
+            **known,
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the user's table."""
+        return int(self.scale.size)
+
+    @property
+    def n_columns(self) -> int:
+        """Coefficients of one component: the features, and the constant if there is one."""
+        return self.n_features + self.fit_intercept
+
+    def raw(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Turn standardised coefficients into slopes on raw columns and a constant.
+
+        The response stays standardised: ``(y - target_center) / target_scale`` is predicted by
+        ``X @ slopes.T + constant``. Serves passes over X that must not standardise it. Shapes are
+        (..., n_columns) to (..., d) and (...).
+        """
+        first = int(self.fit_intercept)
+        slopes = theta[..., first:] / self.scale
+        constant = -(slopes @ self.center) if first else np.zeros(theta.shape[:-1])
+        if first:
+            constant = constant + theta[..., 0]
+        return slopes, constant
+
+    def to_user(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Translate standardised coefficients (..., n_columns) into the user's units.
+
+        Returns coefficients (..., d) and intercepts (...), zero if there is none.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            slopes, constant = self.raw(theta)
+            coef = slopes * self.target_scale
+            intercept = np.asarray(constant * self.target_scale + self.target_center)
+        if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+            raise DataError(
+                "a coefficient is too large to be written as a number in the units of this table "
+                f"(response of size {self.target_scale:.3g}, columns of size "
+                f"{self.scale.min():.3g} to {self.scale.max():.3g}); rescale the columns or the "
+                "response."
+            )
+        return coef, intercept
+
+    def from_user(self, coef: Floats, intercept: Floats | float = 0.0) -> Floats:
+        """Translate coefficients in the user's units, (..., d), into standardised ones."""
+        coef = np.asarray(coef, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            relative = coef / self.target_scale
+            theta = relative * self.scale
+            if self.fit_intercept:
+                first = (np.asarray(intercept) - self.target_center) / self.target_scale
+                first = np.asarray(first + relative @ self.center)
+                theta = np.concatenate([first[..., None], theta], axis=-1)
+            usable = (np.abs(theta) <= LARGEST_THETA).all()
+        if not usable:
+            raise ParameterError(
+                f"coefficients up to {np.abs(coef).max():.3g} (intercept up to "
+                f"{np.abs(intercept).max():.3g}) predict values so far from this table (response "
+                f"of size {self.target_scale:.3g}) that their squares overflow; pass coefficients "
+                "in the units of the table."
+            )
+        return theta
+
+    def residual_floor(self, theta: Floats) -> Floats:
+        """Bound the rounding error of a typical residual, for each of a batch of coefficients.
+
+        Residuals below it are rounding noise: they count as equal, so that the kept set of an
+        exact fit is decided by row order and not by the last bit.
+        """
+        first = int(self.fit_intercept)
+        digits = 1.0 + np.abs(self.center) / self.scale
+        size = (
+            1.0 + np.abs(theta[..., first:]) @ digits + abs(self.target_center / self.target_scale)
+        )
+        if first:
+            size = size + np.abs(theta[..., 0])
+        precision = 4 * np.finfo(np.float64).eps * math.sqrt(max(1, self.n_columns))
+        return np.asarray(precision * size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem(Frame):
+    """A checked regression table in memory, with its units.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, d)
+        The user's numbers, in the user's memory; never modified.
+    y : ndarray of shape (n,)
+        The response in user units.
+    weights : ndarray of shape (n,) or None
+        Row weights; zero means absent. Whole numbers count repetitions; any others are relative
+        importances and were scaled to a mean of one over the rows present.
+    """
+
+    X: NDArray[Any]
+    y: Floats
+    weights: Floats | None
+
+    @classmethod
+    def from_arrays(
+        cls, X: Any, y: Any, sample_weight: Any = None, *, fit_intercept: bool = True
+    ) -> Problem:
+        """Check a table, its response and its weights, and find their units."""
+        table = Table.read(X)
+        values, n_rows = table.values, len(table.values)
+        target = read_target(y, n_rows)
+        weights, counts = read_weights(sample_weight, n_rows)
+        lowest, highest = table.extent()
+        n_present = n_rows if weights is None else int(np.count_nonzero(weights))
+        rows = standard_places(n_present)
+        if weights is not None:
+            rows = np.flatnonzero(weights)[rows]
+        frame = Frame.of_sample(
+            values[rows],
+            target[rows],
+            None if weights is None else weights[rows],
+            (np.append(lowest, target.min()), np.append(highest, target.max())),
+            names=table.names,
+            values=(values, target),
+            n_rows=n_rows,
+            n_present=n_present,
+            weighted=weights is not None,
+            counts=counts,
+            mass=float(n_rows if weights is None else weights.sum()),
+            fit_intercept=bool(fit_intercept),
+        )
+        return cls.framed(frame, values, target, weights)
+
+    @classmethod
+    def from_standardised(
+        cls, Z: Floats, y: Floats, weights: Floats | None = None, *, counts: bool = True
+    ) -> Problem:
+        """Wrap rows that are checked and standardised already; units are trivial."""
+        if weights is None or (weights == 1.0).all():
+            weights, counts = None, True
+        return cls(
+            n_rows=y.size,
+            n_present=y.size if weights is None else int(np.count_nonzero(weights)),
+            weighted=weights is not None,
+            X=Z,
+            y=y,
+            weights=weights,
+            counts=counts,
+            mass=float(y.size if weights is None else weights.sum()),
+            fit_intercept=False,
+            center=np.zeros(Z.shape[1]),
+            scale=np.ones(Z.shape[1]),
+            target_center=0.0,
+            target_scale=1.0,
+            feature_names=tuple(f"z{i}" for i in range(Z.shape[1])),
+        )
+
+    @classmethod
+    def framed(
+        cls, frame: Frame, X: NDArray[Any], y: Floats, weights: Floats | None = None
+    ) -> Problem:
+        """Attach rows to the units and the total weight of their table."""
+        return cls(**vars(frame) | {"n_rows": y.size, "X": X, "y": y, "weights": weights})
+
+    def part(self, rows: slice) -> Problem:
+        """Return some of the rows, in place; units and total weight stay those of the table."""
+        weights = None if self.weights is None else self.weights[rows]
+        return Problem.framed(self, self.X[rows], self.y[rows], weights)
+
+
+# --- units ----------------------------------------------------------------------------------------
+
+
+def standard_places(count: int) -> NDArray[np.intp]:
+    """Return the standard rows among so many: all, or evenly spaced ones."""
+    if count <= STANDARDISE_ROWS:
+        return np.arange(count)
+    return np.linspace(0, count - 1, STANDARDISE_ROWS).astype(np.intp)
+
+
+def _differs_with_response(X: NDArray[Any], y: Floats) -> bool:
+    """Whether rows that differ nearly always differ in the response."""
+    rows = np.unique(np.column_stack([X.astype(np.float64), y]), axis=0)
+    return bool(np.unique(rows[:, -1]).size >= RARELY_EQUAL * len(rows))
+
+
+def _units(
+    sample: NDArray[Any],
+    weights: Floats | None,
+    lowest: Floats,
+    highest: Floats,
+    *,
+    centred: bool,
+) -> tuple[Floats, Floats]:
+    """Find center and scale of each column, a few columns at a time to bound the memory."""
+    center, scale = np.zeros_like(lowest), np.ones_like(lowest)
+    block = max(1, CHUNK_BYTES // (8 * len(sample)))
+    for first in range(0, lowest.size, block):
+        part = slice(first, first + block)
+        columns = sample[:, part].astype(np.float64)
+        center[part], scale[part] = _spread(
+            columns, weights, lowest[part], highest[part], centred=centred
+        )
+    return center, scale
+
+
+def _check_units(
+    center: Floats,
+    scale: Floats,
+    lowest: Floats,
+    highest: Floats,
+    labels: list[str],
+    values: NDArray[Any] | None,
+) -> None:
+    """Refuse columns that double precision cannot handle, and say what would help."""
+    widest = np.maximum(highest - center, center - lowest)
+    small = scale < SMALLEST_SPREAD
+    blurred = np.abs(center) > LARGEST_OFFSET * scale
+    stretched = widest > FARTHEST * scale
+    for i in np.flatnonzero(small | blurred | stretched)[:1]:
+        spread = f"{labels[i]} varies by about {scale[i]:.3g}"
+        if small[i]:
+            raise DataError(
+                f"{spread}, too little: squares of that vanish in double precision (at least "
+                f"{SMALLEST_SPREAD:g} is needed). Multiply it by a power of ten first."
+            )
+        if blurred[i]:
+            raise DataError(
+                f"{spread} around {center[i]:.6g}: too few digits are left for that in double "
+                f"precision. Subtract {center[i]:.6g} first, or leave it out if it is meant to be "
+                "constant."
+            )
+        far = highest[i] - center[i] > center[i] - lowest[i]
+        where = f"{highest[i] if far else lowest[i]:.6g} in some row"
+        if values is not None:
+            row = int(np.argmax(np.abs(values[:, i] - center[i])))
+            where = f"{values[row, i]:.6g} in row {row} (counting from 0)"
+        raise DataError(
+            f"{spread} but is {where}, more than {FARTHEST:g} times as far from the rest. Drop the "
+            "row if that is a placeholder; if it is not, set the tiny values to zero or take "
+            "logarithms."
+        )
+
+
+def _spread(
+    sample: Floats, weights: Floats | None, lowest: Floats, highest: Floats, *, centred: bool
+) -> tuple[Floats, Floats]:
+    """Find a robust location and spread per column; fall back until the spread is not zero.
+
+    A rare 0/1 column has no interquartile range, perhaps no deviation in the sample; the extent
+    over all rows shows whether it varies at all. The same holds for rows of little weight beside a
+    heavy one. A constant column has the scale of its value.
+    """
+    if centred:
+        lower, center, upper = _quartiles(sample, weights)
+        scale = (upper - lower) / NORMAL_IQR
+    else:
+        center = np.zeros(sample.shape[1])
+        scale = _quartiles(np.abs(sample), weights)[1]
+    deviation = np.sqrt(np.average((sample - center) ** 2, axis=0, weights=weights))
+    widest = np.maximum(highest - center, center - lowest)
+    # Half: what passes here passes ``check`` too, after it is made a power of two.
+    usable = np.abs(center) < LARGEST_OFFSET / 2 * deviation
+    fallback = np.where(usable, deviation, widest)
+    scale = _power_of_two(np.where(scale > ROUNDING * np.abs(center), scale, fallback))
+    constant = highest == lowest
+    size = np.abs(lowest)
+    smallest_size = SMALLEST_SPREAD if centred else 0.0
+    size = np.where(size > smallest_size, _power_of_two(size), 1.0)
+    if centred:
+        # Rounded to a multiple of the unit, where that is not lost beside the value; never -0.0.
+        unit = scale / CENTER_STEPS
+        countable = np.abs(center) < unit * 2.0**52
+        steps = np.rint(np.where(countable, center, 0.0) / unit)
+        center = np.where(countable, steps * unit, center) + 0.0
+        center = np.where(constant, lowest, center)
+    return center, np.where(constant, size, scale)
+
+
+def _quartiles(sample: Floats, weights: Floats | None) -> Floats:
+    """Quartiles of each column, each one of its values: a whole weight equals as many copies."""
+    levels = np.array([0.25, 0.5, 0.75])
+    if weights is None:
+        places = np.ceil(levels * len(sample)).astype(np.intp) - 1
+        return np.asarray(np.sort(sample, axis=0)[places])
+    order = np.argsort(sample, axis=0)
+    filled = np.cumsum(weights[order], axis=0)
+    wanted = levels * (1 - SAME_SUM)
+    below = np.array([np.count_nonzero(filled < level * filled[-1], axis=0) for level in wanted])
+    return np.take_along_axis(sample, np.take_along_axis(order, below, axis=0), axis=0)
+
+
+def _power_of_two(values: Floats) -> Floats:
+    """Round positive numbers to the power of two next in ratio; zero stays near zero.
+
+    The deviation of a 0/1 column with an eighth of ones is half-way, up to rounding: it goes up.
+    """
+    fraction, exponent = np.frexp(values)
+    return np.asarray(np.ldexp(1.0, exponent - (fraction < math.sqrt(0.5) * (1 - SAME_SUM))))
