@@ -275,7 +275,8 @@ def _search(
         law or _law(units, point_of(rows, fitted), outliers=rows.outliers),
         fitted.model.origin,
         evidence,
-        fitted.score - scores_without(rows, fitted),
+        # Without a component its rows would be outliers.
+        fitted.score - scores_without(replace(rows, outliers=settings.outliers != 0), fitted),
         tuple(state.attempts),
         state.stopped,
         _ranks(rows, fitted, first_stage(rows)),
