@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from regimix.cells import LARGEST_VALUE, check_digits, numbers, refuse_value, within_range
-from regimix.errors import DataError, DataKindError
+from regimix.errors import DataError, DataKindError, Message, Setting
 from regimix.threads import fitting_threads, in_threads
 
 __all__ = [
@@ -173,8 +173,11 @@ def read_weights(sample_weight: Any, n_rows: int) -> tuple[Floats | None, bool]:
     present = np.count_nonzero(relative)
     if present < 2:
         raise DataError(
-            f"sample_weight is zero in all rows but {present}: a row of weight zero is absent, and "
-            f"a minimum of 2 rows is required (n_samples={present}). Pass positive weights."
+            Message(
+                Setting("sample_weight"),
+                f" is zero in all rows but {present}: a row of weight zero is absent, and a "
+                f"minimum of 2 rows is required (n_samples={present}). Pass positive weights.",
+            )
         )
     whole = bool((weights == np.floor(weights)).all())
     if whole and weights.max() < LARGEST_COUNT and weights.sum() < LARGEST_COUNT:
@@ -190,8 +193,11 @@ def check_weights(weights: NDArray[Any]) -> Floats:
     if (weights < 0).any():
         row = int(np.flatnonzero(weights < 0)[0])
         raise DataError(
-            f"sample_weight is negative in row {row} ({weights[row]}); weights are zero (row "
-            "absent) or positive."
+            Message(
+                Setting("sample_weight"),
+                f" is negative in row {row} ({weights[row]}); weights are zero (row absent) or "
+                "positive.",
+            )
         )
     return weights
 

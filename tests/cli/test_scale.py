@@ -13,10 +13,9 @@ import polars as pl
 import pytest
 
 from regimix.cli import place as place_module
-from regimix.cli.console import Voice
-from regimix.cli.failures import CommandError, explain
+from regimix.cli.app import explain
+from regimix.cli.console import Bar, CommandError, Voice, progress_bar
 from regimix.cli.place import Engine, Place
-from regimix.cli.watch import Bar, progress_bar
 from regimix.engines.dask import current_client
 from regimix.errors import ClusterError, OutOfTimeError
 from regimix.search.settings import Progress

@@ -13,9 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from regimix.cli.failures import CommandError
+from regimix.cli.console import CommandError
+from regimix.cli.options import choice, of_place, whole
 from regimix.errors import ClusterError, DataError, MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine", "EngineName", "Memory", "Place", "Scheduler", "Workers", "output_of"]
 
-PLACE = "Where the work is done"
 # A file of Parquet needs up to so many times its size in memory: it is packed, its columns and its
 # rows are side by side for a while, and the fit needs room too.
 UNPACKED = 8
@@ -43,41 +41,36 @@ class Engine(StrEnum):
 
 
 EngineName = Annotated[
-    Engine,
-    typer.Option(
-        "--engine",
-        metavar="auto|memory|parts|dask",
+    str,
+    of_place(
+        **choice("auto", "memory", "parts", "dask"),
         help="Read the table into memory; read it part by part (Parquet); or let the workers of a "
         "cluster read it. auto: part by part if it is too large for memory.",
-        rich_help_panel=PLACE,
     ),
 ]
 Scheduler = Annotated[
     str | None,
-    typer.Option(
+    of_place(
         metavar="ADDRESS",
         help="The scheduler of a Dask cluster, such as tcp://host:8786.",
         show_default="a cluster on this machine, for the time of the command",
-        rich_help_panel=PLACE,
     ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(
+    of_place(
         metavar="N",
-        min=1,
+        parser=whole(1),
         help="Processes of a cluster on this machine.",
         show_default="one a processor",
-        rich_help_panel=PLACE,
     ),
 ]
 Memory = Annotated[
     str | None,
-    typer.Option(
+    of_place(
         metavar="SIZE",
         help="Most memory for rows that are read part by part, such as 2GB.",
         show_default="512MB",
-        rich_help_panel=PLACE,
     ),
 ]
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from regimix.cli.console import Voice
-from regimix.cli.digits import many
-from regimix.cli.failures import CommandError
-from regimix.cli.options import Quiet, Seed, each
+from regimix.cli.options import Quiet, Seed, choice, each, real, whole
 from regimix.cli.outputs import TABLE, TRUTH, check_outputs
-from regimix.errors import RegimixError
+from regimix.words import count, fixed
 
 if TYPE_CHECKING:
     from regimix.synth import MLRCData
@@ -23,52 +19,38 @@ if TYPE_CHECKING:
 __all__ = ["synth"]
 
 
-# Parameters of ``make_mlrc`` in its messages, and as the command line calls them.
-PARAMETERS = {
-    "corruption": "--corruption",
-    "intercepts": "--intercepts",
-    "noise(?= must)": "--noise",
-    "separation": "--separation",
-    "weights": "--shares",
-    "weight": "share",
-}
-
-
-class Kind(StrEnum):
-    """What corruption does to a response."""
-
-    GROSS = "gross"
-    SAME_SCALE = "same-scale"
-    ADVERSARIAL = "adversarial"
-
-
 def synth(
     out: Annotated[
         Path,
         typer.Argument(metavar="OUT", help="Where the rows go: .csv, .tsv, .parquet, ..."),
     ],
-    rows: Annotated[int, typer.Option("--rows", "-n", metavar="N", min=1, help="Rows.")] = 1000,
+    rows: Annotated[
+        int, typer.Option("--rows", "-n", metavar="N", parser=whole(1), help="Rows.")
+    ] = 1000,
     features: Annotated[
-        int, typer.Option("--features", "-d", metavar="D", min=1, help="Columns x0, x1, ...")
+        int,
+        typer.Option("--features", "-d", metavar="D", parser=whole(1), help="Columns x0, x1, ..."),
     ] = 5,
     components: Annotated[
-        int, typer.Option("--components", "-m", metavar="M", min=1, help="Regimes.")
+        int, typer.Option("--components", "-m", metavar="M", parser=whole(1), help="Regimes.")
     ] = 2,
     shares: Annotated[
         str | None,
         typer.Option(metavar="A,B,...", help="Their relative sizes.", show_default="equal"),
     ] = None,
     corruption: Annotated[
-        float, typer.Option(metavar="SHARE", help="Share of the rows whose response is wrong.")
-    ] = 0.0,
-    kind: Annotated[
-        Kind,
+        float,
         typer.Option(
-            "--corruption-kind",
-            metavar="gross|same-scale|adversarial",
+            metavar="SHARE", parser=real, help="Share of the rows whose response is wrong."
+        ),
+    ] = 0.0,
+    corruption_kind: Annotated[
+        str,
+        typer.Option(
+            **choice("gross", "same-scale", "adversarial"),
             help="Errors added, responses redrawn, or one wrong regime that wrong rows agree on.",
         ),
-    ] = Kind.GROSS,
+    ] = "gross",
     noise: Annotated[
         str,
         typer.Option(metavar="SD", help="Standard deviation of the noise, for all or each: A,B."),
@@ -77,6 +59,7 @@ def synth(
         float | None,
         typer.Option(
             metavar="Q",
+            parser=real,
             help="Smallest distance of two regimes over the largest length.",
             show_default="drawn",
         ),
@@ -102,32 +85,22 @@ def synth(
     how: dict[str, Any] = {
         "weights": each("--shares", shares, components),
         "corruption": corruption,
-        "corruption_kind": kind.value,
+        "corruption_kind": corruption_kind,
         "noise": each("--noise", noise, components) or 0.0,
         "separation": separation,
         "intercepts": each("--intercepts", intercepts, components),
         "random_state": seed,
     }
-    try:
-        data = make_mlrc(rows, features, components, **how)
-    except RegimixError as error:
-        raise CommandError(_as_options(str(error))) from error
+    data = make_mlrc(rows, features, components, **how)
     _write(out, answers, data, seed)
     wrong = int(data.truth.corrupted.sum())
     voice = Voice(quiet=quiet)
     voice.answer(
-        f"{out}: {many(rows, 'row')}, {many(features, 'feature')} x0, x1, ..., target y; "
-        f"{wrong} wrong.",
+        f"{out}: {count(rows, 'row')}, {count(features, 'feature')} x0, x1, ..., target y; "
+        f"{fixed(wrong, 0)} wrong.",
         whole=True,
     )
     voice.answer(f"{answers}: the {components} regimes, and where each row belongs.", whole=True)
-
-
-def _as_options(message: str) -> str:
-    """Call parameters as the command line does, where they are also common words."""
-    for pattern, option in PARAMETERS.items():
-        message = re.sub(rf"\b{pattern}\b", option, message)
-    return message
 
 
 def _write(out: Path, answers: Path, data: MLRCData, seed: int) -> None:

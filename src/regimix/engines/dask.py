@@ -29,7 +29,10 @@ from regimix.engines.parts import PartTable, PassStopped, RawRows, Task, Watch, 
 from regimix.errors import (
     ClusterError,
     DataError,
+    Message,
     RegimixError,
+    Setting,
+    StopReason,
 )
 
 __all__ = ["DaskParts", "connected", "current_client", "dask_map", "dask_rows"]
@@ -45,9 +48,11 @@ TREE = 8
 POLL = 0.1
 LOOK = 1.0
 PATIENCE = 30.0
-GONE = (
+GONE = Message(
     "the cluster dropped the work: its scheduler was stopped, or restarted, or cannot be reached. "
-    "Start it and fit again; with checkpoint=PATH the fit goes on from where it was."
+    "Start it and fit again; with a ",
+    Setting("checkpoint"),
+    " file the fit goes on from where it was.",
 )
 GUARD = (
     'In a script, call fit below a line `if __name__ == "__main__":`, for workers read the script '
@@ -212,18 +217,21 @@ class DaskParts:
             except FutureCancelledError:
                 return
             if self._asked_to_stop(leaves):
-                raise PassStopped("callback")
+                raise PassStopped(StopReason.CALLBACK)
             now = time.monotonic()
             if self.deadline is not None and now > self.deadline:
-                raise PassStopped("time_limit")
+                raise PassStopped(StopReason.TIME_LIMIT)
             if now - looked > LOOK:
                 looked = now
                 alone_since = None if self._workers() else alone_since or now
             if alone_since is not None and now - alone_since > self.patience:
                 raise ClusterError(
-                    f"all workers of the cluster are lost, and none came back within "
-                    f"{self.patience:g} seconds. Start workers and fit again; with checkpoint=PATH "
-                    "the fit goes on from where it was."
+                    Message(
+                        f"all workers of the cluster are lost, and none came back within "
+                        f"{self.patience:g} seconds. Start workers and fit again; with a ",
+                        Setting("checkpoint"),
+                        " file the fit goes on from where it was.",
+                    )
                 )
 
     def _asked_to_stop(self, leaves: Sequence[Future[Any]]) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from regimix.engines.partition import BlockMaker, PartitionEngine
 from regimix.engines.parts import Parts, RawRows, Task, name_of
-from regimix.errors import DataError
+from regimix.errors import DataError, Message, Setting
 from regimix.frame import Frame
 from regimix.intake import LARGEST_COUNT, Table, check_weights, read_target
 from regimix.problem import WHOLE_KEYS, Units, standard_places, tells_apart
@@ -142,9 +142,12 @@ class _Weighing:
         n_present = sum(survey.n_present for survey in surveys)
         if n_present < 2:
             raise DataError(
-                f"sample_weight is zero in all rows but {n_present}: a row of weight zero is "
-                f"absent, and a minimum of 2 rows is required (n_samples={n_present}). Pass "
-                "positive weights."
+                Message(
+                    Setting("sample_weight"),
+                    f" is zero in all rows but {n_present}: a row of weight zero is absent, and a "
+                    f"minimum of 2 rows is required (n_samples={n_present}). Pass positive "
+                    "weights.",
+                )
             )
         weighted = not all(survey.plain_weights for survey in surveys)
         most = max(survey.weight_most for survey in surveys)

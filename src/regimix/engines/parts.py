@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.engines.fold import combine
-from regimix.errors import DataError, RegimixError
+from regimix.errors import DataError, RegimixError, StopReason
 
 __all__ = ["LocalParts", "PartTable", "Parts", "PassStopped", "RawRows", "Task", "Watch", "name_of"]
 
@@ -26,9 +26,9 @@ Watch = Callable[[int, int | None], Any]
 
 
 class PassStopped(Exception):  # noqa: N818 - not an error: whoever asked may have an answer already
-    """A pass over the table ended early: "time_limit" or "callback"."""
+    """A pass over the table ended early: at its time limit, or by the callback."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: StopReason) -> None:
         super().__init__(reason)
         self.reason = reason
 
@@ -190,11 +190,11 @@ class LocalParts:
         for index, rows in enumerate(_ahead(self._read())):
             late = self.deadline is not None and time.monotonic() > self.deadline
             if late and not to_the_end:
-                raise PassStopped("time_limit")
+                raise PassStopped(StopReason.TIME_LIMIT)
             yield index, rows
             stop = self.watch is not None and self.watch(index + 1, self._n_parts)
             if stop and not to_the_end:
-                raise PassStopped("callback")
+                raise PassStopped(StopReason.CALLBACK)
         self._n_parts = index + 1
         self.n_passes += 1
 

@@ -8,23 +8,27 @@
   root.classList.add("js");
 
   // --- words ------------------------------------------------------------------------------------
-  const MINUS = "\u2212";
-  const grouped = (text) => text.replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+  // As words.py writes numbers: digits are grouped from 10,000 on.
+  const grouped = (text) => (text.length < 5 ? text : text.replace(/\B(?=(\d{3})+(?!\d))/g, ","));
   const trimmed = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
+
+  const fixed = (size, decimals) => {
+    const [whole, fraction] = size.toFixed(decimals).split(".");
+    return fraction ? `${grouped(whole)}.${fraction}` : grouped(whole);
+  };
 
   function number(value, digits = 4) {
     if (value === null || !Number.isFinite(value)) return "–";
     const size = Math.abs(value);
-    let text;
-    if (size >= 10 ** digits && size < 1e9) text = grouped(size.toFixed(0));
-    else if (size === 0 || (size >= 1e-4 && size < 1e9)) text = trimmed(size.toPrecision(digits));
-    else text = scientific(size, digits);
-    return value < 0 ? MINUS + text : text;
+    if (size === 0) return "0";
+    const plain = size >= 1e-4 && size < 1e7;
+    const decimals = Math.max(0, digits - 1 - Math.floor(Math.log10(size)));
+    return (value < 0 ? "-" : "") + (plain ? trimmed(fixed(size, decimals)) : scientific(size, digits));
   }
 
   function scientific(size, digits) {
     const [mantissa, exponent] = size.toExponential(digits - 1).split("e");
-    return `${trimmed(mantissa)}e${Number(exponent)}`.replace("-", MINUS);
+    return `${trimmed(mantissa)}e${Number(exponent)}`;
   }
 
   // --- dark and light ---------------------------------------------------------------------------
@@ -75,13 +79,9 @@
       const size = Math.max(...values.map(Math.abs)) || 1;
       const apart = Math.floor(Math.log10(size)) - Math.floor(Math.log10(step));
       const digits = 1 + Math.min(Math.max(2, apart), 12);
-      return values.map((value) => (value ? (value < 0 ? MINUS : "") + scientific(Math.abs(value), digits) : "0"));
+      return values.map((value) => (value ? (value < 0 ? "-" : "") + scientific(Math.abs(value), digits) : "0"));
     }
-    return values.map((value) => {
-      const [whole, fraction] = Math.abs(value).toFixed(decimals).split(".");
-      const text = fraction ? `${grouped(whole)}.${fraction}` : grouped(whole);
-      return value < -step / 2 ? MINUS + text : text;
-    });
+    return values.map((value) => (value < -step / 2 ? "-" : "") + fixed(Math.abs(value), decimals));
   }
 
   function grid(x, y, names, width, height) {

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.report.axes import axes, frame
-from regimix.report.rows import Rows, sample
-from regimix.report.svg import Html, Scale, marks, shape, tag
-from regimix.report.terms import Terms
-from regimix.report.words import clean, count, regime
+from regimix.report.charts import Html, Scale, axes, frame, marks, shape, tag
+from regimix.report.rows import Rows, Terms, sample
+from regimix.words import clean, count, fixed
 
 __all__ = ["Cloud", "compact"]
 
@@ -82,13 +80,12 @@ class Cloud:
         rows, shown = self.rows, int(self.points.size)
         if shown == rows.of:
             return ""
-        kept = f", which kept an excerpt of {rows.n:,}" if rows.of > rows.n else ""
-        said = f"A random sample of {shown:,} of {count(rows.of, 'row')} of the fit{kept}"
-        if not kept:
-            said = said.removesuffix(" of the fit")
+        said = f"A random sample of {fixed(shown, 0)} of {count(rows.of, 'row')}"
+        if rows.of > rows.n:
+            said += f" of the fit, which kept an excerpt of {fixed(rows.n, 0)}"
         total = int(np.count_nonzero(rows.labels < 0))
         if shown < rows.n and total:
-            said += f"; {shown - self.inside:,} of {count(total, 'outlier')} are among them"
+            said += f"; {fixed(shown - self.inside, 0)} of {count(total, 'outlier')} are among them"
         return f"{said}."
 
     @property
@@ -232,7 +229,7 @@ class Cloud:
             reach, (base, slope) = self.reach(j, feature), self.line(j, feature)
             (x1, x2), (y1, y2) = across.many(reach), up.many([base + slope * v for v in reach])
             ends = {"x1": float(x1), "y1": float(y1), "x2": float(x2), "y2": float(y2)}
-            title = tag("title", regime(j).capitalize())
+            title = tag("title", f"Regime {j}")
             if self._is_broad(j, up):
                 drawn.append(tag("line", class_="halo", **ends))
             drawn.append(tag("line", title, class_=f"line r{j % 8}", **ends))
@@ -263,14 +260,8 @@ def _arrows(x: Floats, y: Floats, across: Scale, up: Scale) -> Html:
     """Point from the edge to what lies beyond it."""
     path = []
     for a, b in zip(x.tolist(), y.tolist(), strict=True):
-        side = (
-            "up"
-            if b > up.high
-            else "down"
-            if b < up.low
-            else "right"
-            if a > across.high
-            else "left"
-        )
+        side = "right" if a > across.high else "left"
+        if not up.low <= b <= up.high:
+            side = "up" if b > up.high else "down"
         path.append(f"M{across(a):.1f} {up(b):.1f}{ARROWS[side]}")
     return tag("path", d="".join(path), class_="mark out")

@@ -1,4 +1,4 @@
-"""The tables of the page: regimes, coefficients, outliers, attempts."""
+"""The tables of a page: regimes, coefficients, outliers, attempts, and what was assumed."""
 
 from __future__ import annotations
 
@@ -8,22 +8,34 @@ from typing import Any
 
 import numpy as np
 
-from regimix.report.rows import Rows
-from regimix.report.terms import MOST_FEATURES, Terms
-from regimix.report.words import (
+from regimix.errors import RegimixError
+from regimix.report.rows import MOST_FEATURES, Rows, Terms
+from regimix.result.answer import Answer
+from regimix.result.mixture import Mixture
+from regimix.theory.audit import Finding, audit
+from regimix.words import (
+    UNKNOWN,
     aligned,
     clean,
     count,
+    fixed,
     interval,
+    measured,
     number,
     percent,
     probability,
-    regime,
 )
-from regimix.result.mixture import Mixture
-from regimix.result.show import rows_labelled
 
-__all__ = ["OutlierList", "attempts", "coefficients", "outlier_list", "regimes", "selection"]
+__all__ = [
+    "Assumption",
+    "OutlierList",
+    "assumptions",
+    "attempts",
+    "coefficients",
+    "outlier_list",
+    "regimes",
+    "selection",
+]
 
 MOST_OUTLIERS = 2000
 # What their cells may weigh: long keys leave room for fewer.
@@ -34,42 +46,46 @@ EXPORTED = 2
 MOST_BESIDE = 4
 MOST_ATTEMPTS = 100
 LONGEST_KEY, LONGEST_HEADER = 64, 24
+# What the findings of an audit mean to someone who has not read the paper.
+NAMES = {
+    "regimes": "There is something to find",
+    "separation": "Regimes differ enough",
+    "noise": "Noise is small beside the distance between regimes",
+    "corruption": "Outliers are fewer than the rows of the smallest regime",
+    "rows": "Every regime has enough rows",
+    "feature tails": "No row dominates by extreme features",
+    "same features": "Features spread alike in every regime",
+    "subspace gap": "A few directions of the features stand out",
+    "subspace": "Those directions hold every regime",
+    "contraction, seen": "Rounds of the fit shrink the error",
+    "contraction, proven": "Convergence is proven even in the worst case",
+}
+SIGNS = {"holds": "✓", "unclear": "?", "violated": "✗"}
+# Regimes closer than this, in units of their uncertainty, may be one and the same.
+DISTINCT, DOUBTFUL = 5.0, 3.0
 # Digits of the columns of the outliers.
 DIGITS = (4, 1, 4, 4, 3, 3) + MOST_BESIDE * (4,)
 
 
-def regimes(mixture: Mixture) -> dict[str, Any]:
+def regimes(found: Answer) -> dict[str, Any]:
     """Summarise each regime in a line: columns and rows of cells."""
-    columns = ["Share of the model", "Rows labelled", "Noise"]
-    shares = mixture.weights
-    noise = aligned(mixture.scale.tolist())
-    cells = [
-        [
-            percent(float(shares[j])),
-            _labelled(mixture, j),
-            noise[j],
-        ]
-        for j in range(mixture.n_components)
-    ]
-    if mixture.inference is not None:
-        columns.append("R²")
-        for row, value in zip(cells, mixture.inference.r_squared.tolist(), strict=True):
-            row.append(probability(value))
-    if mixture.component_evidence is not None:
-        columns.append("Evidence")
-        for row, value in zip(cells, aligned(mixture.component_evidence.tolist()), strict=True):
-            row.append(value)
-    outliers = None
-    if mixture.outlier_share > 0 or rows_labelled(mixture, -1):
-        found = _labelled(mixture, -1)
-        outliers = [percent(mixture.outlier_share), found, *[""] * (len(columns) - 2)]
-    return {"columns": columns, "rows": cells, "outliers": outliers}
-
-
-def _labelled(mixture: Mixture, label: int) -> str:
-    """Write how many rows have a label, if that is known."""
-    rows = rows_labelled(mixture, label)
-    return "–" if rows is None else f"{rows:,}"
+    columns = {
+        "Share of the model": "share",
+        "Rows labelled": "rows",
+        "Noise": "noise",
+        "R²": "r_squared",
+        "Evidence": "evidence",
+    }
+    for column, field in (("R²", "r_squared"), ("Evidence", "evidence")):
+        if not any(getattr(regime, field) for regime in found.regimes):
+            del columns[column]
+    lines = [*found.regimes, *([] if found.outliers is None else [found.outliers])]
+    rows = []
+    for line in lines:
+        empty = {"rows": UNKNOWN} if line.index < 0 else dict.fromkeys(columns.values(), UNKNOWN)
+        cells = [getattr(line, field) or empty.get(field, "") for field in columns.values()]
+        rows.append({"index": line.index, "cells": cells})
+    return {"columns": list(columns), "rows": rows}
 
 
 def coefficients(mixture: Mixture, terms: Terms) -> dict[str, Any]:
@@ -84,7 +100,7 @@ def coefficients(mixture: Mixture, terms: Terms) -> dict[str, Any]:
         lines = [_line(mixture, terms, j, i) for i in shown]
         if mixture.fit_intercept:
             lines.insert(0, _line(mixture, terms, j, None))
-        groups.append({"index": j, "name": regime(j).capitalize(), "lines": lines})
+        groups.append({"index": j, "name": f"Regime {j}", "lines": lines})
     left = mixture.coef.shape[1] - MOST_FEATURES
     note = f"{count(left, 'feature')} of smaller effect are left out." if left > 0 else ""
     return {"columns": columns, "groups": groups, "note": note}
@@ -95,14 +111,14 @@ def _line(mixture: Mixture, terms: Terms, index: int, feature: int | None) -> di
     place = mixture.coef.shape[1] if feature is None else feature
     value = mixture.intercept[index] if feature is None else mixture.coef[index, feature]
     name = "intercept" if feature is None else terms.name(feature)
-    cells, sure = [number(float(value))], True
-    inference, bounds = mixture.inference, terms.bounds
-    if inference is not None and bounds is not None:
-        error = inference.intercept_error if feature is None else inference.standard_error[:, place]
-        low, high = (float(end) for end in bounds[index, place])
-        cells += [
-            number(float(error[index]), 3),
-            interval(low, high),
+    if mixture.inference is None or terms.bounds is None:
+        cells, sure = [number(float(value))], True
+    else:
+        error = terms.error(index, place)
+        low, high = (float(end) for end in terms.bounds[index, place])
+        cells = [
+            *measured(float(value), error),
+            interval(low, high, error),
             number(float(terms.tests[0][index, place]), 3),
             probability(float(terms.tests[1][index, place])),
         ]
@@ -129,6 +145,11 @@ class OutlierList:
     rows: list[list[str]]
     data: dict[str, Any]
     note: str
+
+    @property
+    def shown(self) -> str:
+        """How many of the listed rows are shown: all, before anyone searches."""
+        return f"{fixed(len(self.rows), 0)} of {count(len(self.rows), 'row')}"
 
 
 def outlier_list(rows: Rows, terms: Terms) -> OutlierList:
@@ -192,11 +213,11 @@ def _left_out(rows: Rows, shown: int) -> str:
     total = int(rows.outliers.size)
     said = []
     if shown < total:
-        said.append(f"The farthest {shown:,} of {count(total, 'outlier')} are listed.")
+        said.append(f"The farthest {fixed(shown, 0)} of {count(total, 'outlier')} are listed.")
     if rows.of > rows.n:
         said.append(
-            f"Only the {rows.n:,} rows that the fit kept as an excerpt are listed, of {rows.of:,}: "
-            "pass X and y to the report to see all."
+            f"Only the {fixed(rows.n, 0)} rows that the fit kept as an excerpt are listed, of "
+            f"{fixed(rows.of, 0)}: pass X and y to the report to see all."
         )
     if rows.numbered:
         said.append("Rows are numbered from 0.")
@@ -238,3 +259,96 @@ def selection(mixture: Mixture) -> dict[str, Any] | None:
 def _mark(asked: int | None, chosen: int) -> str:
     """Say in a word how the number of regimes came about."""
     return "chosen" if asked is None else "asked for" if asked == chosen else "found"
+
+
+# --- assumptions ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """One assumption and what the data say of it."""
+
+    name: str
+    verdict: str
+    words: str
+    measured: str
+
+    @property
+    def sign(self) -> str:
+        """A sign for the verdict: colour alone would not do."""
+        return SIGNS.get(self.verdict, "?")
+
+
+def assumptions(mixture: Mixture, rows: Rows | None) -> list[Assumption]:
+    """Audit the mixture on the rows; without rows, say what the mixture alone can tell."""
+    found = [] if rows is None else _audited(mixture, rows)
+    return found or [_corruption(mixture), *_separation(mixture), *_gap(mixture)]
+
+
+def _audited(mixture: Mixture, rows: Rows) -> list[Assumption]:
+    try:
+        # Of an excerpt, the audit knows itself how many rows it stands for.
+        shown = () if rows.of > rows.n else (rows.X, rows.y)
+        return [_plain(finding) for finding in audit(mixture, *shown).findings]
+    except RegimixError:
+        # Too few rows for the question: the mixture itself can still be asked.
+        return []
+
+
+def _plain(finding: Finding) -> Assumption:
+    """Say what was asked in the words of the page."""
+    name = NAMES.get(finding.name, finding.name[:1].upper() + finding.name[1:])
+    measured = ""
+    if np.isfinite(finding.value) and np.isfinite(finding.threshold):
+        bound = "at least" if finding.at_least else "at most"
+        limit = f"{bound} {number(finding.threshold, 3)}"
+        measured = f"Measured {number(finding.value, 3)}; {limit} would do."
+    verdict = finding.verdict
+    if finding.name == "contraction, proven" and verdict == "violated":
+        # A bound that is seldom below one: what it leaves open is no fault of the data.
+        verdict = "unclear"
+    return Assumption(name, verdict, finding.words, measured)
+
+
+def _corruption(mixture: Mixture) -> Assumption:
+    ratio = mixture.outlier_share / max(float(mixture.weights.min()), 1e-300)
+    verdict = "holds" if ratio < 0.5 else "unclear" if ratio < 1 else "violated"
+    words = (
+        f"There are {number(ratio, 2)} times as many outliers ({percent(mixture.outlier_share)} of "
+        f"the model) as rows of the smallest regime ({percent(float(mixture.weights.min()))}). "
+        "Outliers that conspired could pass for a regime only if they were as many."
+    )
+    return Assumption("Outliers are fewer than the rows of any regime", verdict, words, "")
+
+
+def _separation(mixture: Mixture) -> list[Assumption]:
+    if mixture.n_components < 2 or mixture.inference is None:
+        return []
+    apart = np.array(mixture.separation(), dtype=np.float64)[
+        np.triu_indices(mixture.n_components, 1)
+    ]
+    if not np.isfinite(apart).any():
+        return []
+    least = float(np.nanmin(apart))
+    verdict = "holds" if least > DISTINCT else "unclear" if least > DOUBTFUL else "violated"
+    words = (
+        f"The two closest differ by {number(least, 2)} times the uncertainty of their coefficients."
+    )
+    return [Assumption("Regimes are distinct", verdict, words, "")]
+
+
+def _gap(mixture: Mixture) -> list[Assumption]:
+    spectrum = mixture.spectrum
+    if spectrum is None:
+        return []
+    d, kept = spectrum.basis.shape
+    if kept >= d:
+        words = "All directions of the features were searched: nothing was projected away."
+        return [Assumption("No direction was missed", "holds", words, "")]
+    verdict = "holds" if spectrum.has_gap else "unclear"
+    words = (
+        f"{kept} of {d} directions were searched first; the last of them matters "
+        f"{number(spectrum.gap, 3)} times as much as the first that was left out"
+    )
+    words += ": a clear gap." if spectrum.has_gap else ": no clear gap, so the cut is arbitrary."
+    return [Assumption("The regimes span few directions", verdict, words, "")]

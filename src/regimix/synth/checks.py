@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from regimix.errors import ParameterError
+from regimix.errors import Message, ParameterError, Setting
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,24 +19,23 @@ def count(name: str, value: object) -> int:
     """Return ``value`` as a positive integer."""
     if isinstance(value, Integral) and not _is_bool(value) and int(value) >= 1:
         return int(value)
-    message = f"{name} must be a positive integer, got {value!r}. Give a whole number from 1 up."
-    raise ParameterError(message)
+    wanted = f" must be a positive integer, got {value!r}. Give a whole number from 1 up."
+    raise ParameterError(Message(Setting(name), wanted))
 
 
 def number(name: str, value: object, *, low: float, allowed: str, below: float = np.inf) -> float:
     """Return ``value`` as a float with low <= value < below; ``allowed`` says so in words."""
     if isinstance(value, Real) and not _is_bool(value) and low <= float(value) < below:
         return float(value)
-    message = f"{name} must be {allowed}, got {value!r}. Give a number in that range."
-    raise ParameterError(message)
+    wanted = f" must be {allowed}, got {value!r}. Give a number in that range."
+    raise ParameterError(Message(Setting(name), wanted))
 
 
 def choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
     """Return ``value`` if it is one of ``allowed``."""
     if not isinstance(value, str) or value not in allowed:
         words = ", ".join(repr(word) for word in allowed)
-        message = f"{name} must be one of {words}; got {value!r}."
-        raise ParameterError(message)
+        raise ParameterError(Message(Setting(name), f" must be one of {words}; got {value!r}."))
     return value
 
 
@@ -49,14 +48,14 @@ def per_component(
         values = np.full(n_components, values)
     if values.shape != (n_components,):
         message = (
-            f"{name} has shape {values.shape}, but there are {n_components} components. "
+            f" has shape {values.shape}, but there are {n_components} components. "
             f"Give one number for all of them, or {n_components} numbers."
         )
-        raise ParameterError(message)
+        raise ParameterError(Message(Setting(name), message))
     if not np.isfinite(values).all() or (values < low).any():
         bound = "" if np.isneginf(low) else f" and at least {low:g}"
-        message = f"{name} must be finite{bound}, got {values.tolist()}. Replace the others."
-        raise ParameterError(message)
+        wanted = f" must be finite{bound}, got {values.tolist()}. Replace the others."
+        raise ParameterError(Message(Setting(name), wanted))
     return values
 
 
@@ -86,10 +85,10 @@ def generators(random_state: object, how_many: int) -> list[np.random.Generator]
         seed = int(seed)
     elif seed is not None and not isinstance(seed, np.random.Generator):
         message = (
-            "random_state must be None, a non-negative integer or a numpy.random.Generator, "
+            " must be None, a non-negative integer or a numpy.random.Generator, "
             f"got {random_state!r}. Pass a seed such as 0, or numpy.random.default_rng(0)."
         )
-        raise ParameterError(message)
+        raise ParameterError(Message(Setting("random_state"), message))
     source = np.random.default_rng(seed)
     seeds = source.integers(np.iinfo(np.int64).max, size=how_many)
     return [np.random.default_rng(seed) for seed in seeds]

@@ -9,7 +9,7 @@ from scipy.linalg import helmert
 from scipy.optimize import brentq, minimize
 from scipy.spatial.distance import pdist, squareform
 
-from regimix.errors import ParameterError
+from regimix.errors import Message, ParameterError, Setting
 from regimix.synth.features import random_frame
 
 if TYPE_CHECKING:
@@ -88,18 +88,20 @@ def _separated(
     """
     largest = float(norms.max())
     if largest == 0:
-        message = (
-            f"separation={wanted:g} was asked for components that all have norm 0. "
-            "Give at least one of them a positive norm, or leave separation out."
+        message: str = Message(
+            Setting("separation", wanted),
+            " was asked for components that all have norm 0. Give at least one of them a positive "
+            "norm, or leave separation out.",
         )
         raise ParameterError(message)
     unit = norms / largest
     narrowest = np.diff(np.sort(unit)).min()
     if wanted < narrowest - _ROUNDING:
-        message = (
-            f"separation={wanted:g} is out of reach for norms {norms.tolist()}: even on one ray "
-            f"they lie {narrowest:.6g} of the largest norm apart. Ask for at least that, or give "
-            "two components norms that are closer."
+        message = Message(
+            Setting("separation", wanted),
+            f" is out of reach for norms {norms.tolist()}: even on one ray they lie "
+            f"{narrowest:.6g} of the largest norm apart. Ask for at least that, or give two "
+            "components norms that are closer.",
         )
         raise ParameterError(message)
     start = _bend(directions, directions, 0.0, unit)
@@ -223,10 +225,12 @@ def _on_a_line(
         raise ParameterError(message)
     slack = 2.0 - wanted * (n_components - 1)
     if slack < -_ROUNDING:
-        message = (
-            f"separation={wanted:g} is out of reach for {n_components} components with "
-            f"n_features=1: {n_components} slopes in an interval allow at most "
-            f"Q = {2 / (n_components - 1):.6g}. Ask for less, or for more features."
+        message = Message(
+            Setting("separation", wanted),
+            f" is out of reach for {n_components} components with ",
+            Setting("n_features", 1),
+            f": {n_components} slopes in an interval allow at most "
+            f"Q = {2 / (n_components - 1):.6g}. Ask for less, or for more features.",
         )
         raise ParameterError(message)
     extra = np.zeros(n_components - 1)

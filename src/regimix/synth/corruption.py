@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regimix.errors import ParameterError
+from regimix.errors import Message, ParameterError, Setting
 from regimix.synth.features import random_frame
 
 if TYPE_CHECKING:
@@ -83,17 +83,22 @@ def choose_rows(
     most = bisect_left(range(n_samples + 1), np.inf, key=ratio_after) - 1
     if ratio is None:
         n_corrupted = round(share * n_samples)
-        in_reach, wish = n_corrupted <= most, f"corruption={share:g}"
+        in_reach, wish = n_corrupted <= most, Setting("corruption", share)
     else:
         above = bisect_right(range(most + 1), ratio, key=ratio_after)
         nearest = (above - 1, min(above, most))
         n_corrupted = min(nearest, key=lambda rows: abs(ratio_after(rows) - ratio))
-        in_reach, wish = ratio <= ratio_after(most), f"corruption_ratio={ratio:g}"
+        in_reach, wish = ratio <= ratio_after(most), Setting("corruption_ratio", ratio)
     if not in_reach:
-        message = (
-            f"{wish} would leave a component without a clean row: of these {n_samples} rows at "
-            f"most {most} can be corrupted, a share of {most / n_samples:.6g} or a γ* of "
-            f"{ratio_after(most):.6g}. Ask for less, raise n_samples or balance the weights."
+        message = Message(
+            wish,
+            f" would leave a component without a clean row: of these {n_samples} rows at most "
+            f"{most} can be corrupted, a share of {most / n_samples:.6g} or a γ* of "
+            f"{ratio_after(most):.6g}. Ask for less, raise ",
+            Setting("n_samples"),
+            " or balance the ",
+            Setting("weights"),
+            ".",
         )
         raise ParameterError(message)
     corrupted = np.zeros(n_samples, dtype=np.bool_)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from regimix.errors import ParameterError
+from regimix.errors import Message, ParameterError, Setting
 from regimix.synth import checks, components
 from regimix.synth.corruption import (
     CORRUPTED_ROWS,
@@ -209,10 +209,14 @@ def _row_counts(n: int, m: int, weights: ArrayLike | None) -> NDArray[np.int64]:
     left_over = n - int(counts.sum())
     counts[np.argsort(counts - quotas, kind="stable")[:left_over]] += 1
     if counts.min() < 1 or not sizes.all():
-        message = (
-            f"n_samples={n} shared out by weights {sizes.tolist()} gives the components "
-            f"{counts.tolist()} rows; each needs at least one. Raise n_samples, or the weight "
-            "of the smallest."
+        message = Message(
+            Setting("n_samples", n),
+            " shared out by ",
+            Setting("weights"),
+            f" {sizes.tolist()} gives the components {counts.tolist()} rows; each needs at least "
+            "one. Raise ",
+            Setting("n_samples"),
+            ", or the share of the smallest.",
         )
         raise ParameterError(message)
     return counts

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from regimix.errors import ParameterError
+from regimix.errors import Message, ParameterError, Setting
 from regimix.tables.data import DataSet
 from regimix.tables.extra import need_polars
 from regimix.tables.recipe import Recipe
@@ -162,8 +162,12 @@ def _load(
         return load_query(str(source), query, password_variable)
     if query is not None:
         raise ParameterError(
-            f"query is for databases, and {str(source)!r} is a file; leave query out, or pass an "
-            "address such as sqlite:///path."
+            Message(
+                Setting("query"),
+                f" is for databases, and {str(source)!r} is a file; leave ",
+                Setting("query"),
+                " out, or pass an address such as sqlite:///path.",
+            )
         )
     return load_file(source, file_format, encoding)
 

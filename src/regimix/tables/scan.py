@@ -11,7 +11,7 @@ from typing import Any, Literal
 from regimix.engines.parquet import ParquetReader
 from regimix.engines.parquetfile import need_pyarrow
 from regimix.engines.parts import PartTable
-from regimix.errors import DataKindError, ParameterError
+from regimix.errors import DataKindError, Message, ParameterError, Setting
 from regimix.tables.footers import Footer, cut_into_parts, read_footers
 from regimix.tables.kinds import check_number, choose_columns, number_type
 from regimix.tables.recipe import Recipe
@@ -189,11 +189,15 @@ def read_size(memory: float | str) -> int:
         size = 0.0
     if found is None or not size > 0:
         raise ParameterError(
-            f"memory must be a number of bytes such as 2e9 or '2GB'; got {memory!r}."
+            Message(
+                Setting("memory"),
+                f" must be a number of bytes such as 2e9 or '2GB'; got {memory!r}.",
+            )
         )
     size *= (1024 if found[3] else 1000) ** UNITS[found[2]]
     if size < LEAST_MEMORY:
-        raise ParameterError(f"memory must be at least {LEAST_MEMORY // 10**6}MB; got {memory!r}.")
+        least = f" must be at least {LEAST_MEMORY // 10**6}MB; got {memory!r}."
+        raise ParameterError(Message(Setting("memory"), least))
     return int(size)
 
 

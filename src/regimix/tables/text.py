@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from regimix.errors import DataError, ParameterError
+from regimix.errors import DataError, Message, ParameterError, Setting
 from regimix.tables.extra import refusing
 
 __all__ = ["GZIP", "Text", "beginning", "read_csv", "read_json_lines"]
@@ -160,8 +160,10 @@ def _check_encoding(encoding: str) -> None:
         codecs.lookup(encoding)
     except LookupError as error:
         raise ParameterError(
-            f"encoding must be one that Python knows, such as 'utf-8' or 'latin-1'; got "
-            f"{encoding!r}."
+            Message(
+                Setting("encoding"),
+                f" must be one that Python knows, such as 'utf-8' or 'latin-1'; got {encoding!r}.",
+            )
         ) from error
 
 
@@ -181,8 +183,12 @@ def _recoded(name: str, data: bytes, encoding: str) -> bytes:
             ) from error
         line = data.count(b"\n", 0, error.start) + 1
         raise DataError(
-            f"{name} is not {encoding}: line {line} holds the byte {data[error.start]:#04x}. Save "
-            "it as UTF-8, or say how it was saved with encoding: 'latin-1' (or 'cp1252') is common."
+            Message(
+                f"{name} is not {encoding}: line {line} holds the byte {data[error.start]:#04x}. "
+                "Save it as UTF-8, or say how it was saved with ",
+                Setting("encoding"),
+                ": 'latin-1' (or 'cp1252') is common.",
+            )
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""The answer in words: how many regimes, what each one says, which rows are wrong, how sure."""
+"""The answer in sentences, for a page: regimes, their equations, the outliers, how sure."""
 
 from __future__ import annotations
 
@@ -7,79 +7,77 @@ from dataclasses import dataclass
 import numpy as np
 
 from regimix.model.em import REGIME_GAIN
-from regimix.report.rows import SURE, Rows
-from regimix.report.terms import Terms
-from regimix.report.words import (
-    EARLY,
+from regimix.report.rows import SURE, Rows, Terms
+from regimix.result.answer import Answer, answer, rows_labelled
+from regimix.result.mixture import Mixture
+from regimix.words import (
     clean,
     count,
+    fixed,
     interval,
     listing,
+    measured,
     named,
     number,
     percent,
-    regime,
     several,
     spelled,
 )
-from regimix.result.mixture import Mixture
-from regimix.result.show import rows_labelled
 
-__all__ = ["Headline", "RegimeWords", "headline"]
+__all__ = ["RegimeSentence", "Sentences", "sentences"]
 
 # Features that a sentence can hold, and rows.
 MOST_NAMED, MOST_ROWS = 3, 8
-# Digits of a number in a sentence.
-SENTENCE = 3
-# Widest equation on the page, in characters.
-EQUATION = 96
 # How much likelier the data are, as a logarithm: exp(3) = 20 to one, exp(10) = 22,000 to one.
 THIN, FAIR, STRONG = 3.0, 10.0, 50.0
 
 
 @dataclass(frozen=True)
-class RegimeWords:
+class RegimeSentence:
     """One regime in words."""
 
     index: int
-    name: str
-    share: str
     equation: str
     sentence: str
 
 
 @dataclass(frozen=True)
-class Headline:
+class Sentences:
     """The top of the page.
 
     Attributes
     ----------
+    answer : Answer
+        What every display of the mixture shares.
     title, lead : str
         The answer in a line, and in a few.
-    regimes : list of RegimeWords
+    regimes : list of RegimeSentence
     wrong, sure : str
         Which rows fit no regime, and how sure all this is.
     notices : list of str
         What must be known before anything is believed.
     """
 
+    answer: Answer
     title: str
     lead: str
-    regimes: list[RegimeWords]
+    regimes: list[RegimeSentence]
     wrong: str
     sure: str
     notices: list[str]
 
 
-def headline(mixture: Mixture, rows: Rows | None, terms: Terms) -> Headline:
-    """Put the answer into words."""
-    return Headline(
+def sentences(mixture: Mixture, rows: Rows | None, terms: Terms, width: int = 96) -> Sentences:
+    """Put the answer into words, with equations of at most so many characters."""
+    found = answer(mixture)
+    return Sentences(
+        answer=found,
         title=_title(mixture, terms),
         lead=_lead(mixture, rows, terms),
-        regimes=[_regime(mixture, terms, j) for j in range(mixture.n_components)],
+        regimes=[_regime(mixture, terms, j, width) for j in range(mixture.n_components)],
         wrong=_wrong(mixture, rows),
         sure=_sure(mixture, rows),
-        notices=[*_other_rows(mixture, rows), *_notices(mixture)],
+        notices=[*_other_rows(mixture, rows), *found.notices],
     )
 
 
@@ -116,12 +114,12 @@ def _nothing(mixture: Mixture, target: str, by: str, n: str) -> str:
     elif evidence < 0:
         said = (
             f"Constants explain {target} in the {n} better than linear relations to {by} do, by "
-            f"{number(-evidence, SENTENCE)} nats"
+            f"{number(-evidence)} nats"
         )
     else:
         said = (
             f"Constants explain {target} in the {n} nearly as well as linear relations to {by} do, "
-            f"which gain {number(evidence, SENTENCE)} nats where {REGIME_GAIN:g} are needed"
+            f"which gain {number(evidence)} nats where {REGIME_GAIN:g} are needed"
         )
     if asked is None or mixture.settings.search == "net":
         return f"{said}. What follows is a robust line through the rows"
@@ -140,8 +138,8 @@ def _explained(mixture: Mixture, outliers: tuple[int, int] | None, n: str) -> tu
     if not out:
         return f"all {n}", ""
     share = out / total
-    explained = f"{total - out:,} of the {n} ({percent(1 - share)})"
-    return explained, f"{out:,} ({percent(share)})"
+    explained = f"{fixed(total - out, 0)} of the {n} ({percent(1 - share)})"
+    return explained, f"{fixed(out, 0)} ({percent(share)})"
 
 
 def _rest(rest: str, one: str, many: str) -> str:
@@ -170,7 +168,7 @@ def _other_rows(mixture: Mixture, rows: Rows | None) -> list[str]:
     """Say so if the rows shown are not those of the fit."""
     if rows is None or rows.fitted:
         return []
-    those = "those" if rows.n == mixture.n_rows else f"the {mixture.n_rows:,}"
+    those = "those" if rows.n == mixture.n_rows else f"the {fixed(mixture.n_rows, 0)}"
     said = (
         f"This page shows {count(rows.n, 'row')}, not {those} that the model was fitted to: "
         "regimes, shares and errors are those of the fit; outliers, pictures and checks of what "
@@ -179,13 +177,10 @@ def _other_rows(mixture: Mixture, rows: Rows | None) -> list[str]:
     return [said]
 
 
-def _regime(mixture: Mixture, terms: Terms, index: int) -> RegimeWords:
-    return RegimeWords(
-        index=index,
-        name=regime(index).capitalize(),
-        share=percent(float(mixture.weights[index])),
-        equation=clean(mixture.equation(index, EQUATION), 2 * EQUATION),
-        sentence=f"{_effects(mixture, terms, index)} {_spread(mixture, index)}",
+def _regime(mixture: Mixture, terms: Terms, index: int, width: int) -> RegimeSentence:
+    equation = clean(mixture.equation(index, width), 2 * width)
+    return RegimeSentence(
+        index, equation, f"{_effects(mixture, terms, index)} {_spread(mixture, index)}"
     )
 
 
@@ -195,34 +190,31 @@ def _effects(mixture: Mixture, terms: Terms, index: int) -> str:
     if not order:
         level = number(float(mixture.intercept[index]))
         return f"Whatever the features, {target} is about {level}."
+    slopes = [measured(float(mixture.coef[index, i]), terms.error(index, i))[0] for i in order]
+    signed = [slope if slope.startswith("-") else f"+{slope}" for slope in slopes]
     if len(order) > 1:
-        moving = [f"{named(terms.name(i))} ({_signed(mixture.coef[index, i])})" for i in order]
+        pairs = zip(order, signed, strict=True)
+        moving = [f"{named(terms.name(i))} ({slope})" for i, slope in pairs]
         others = "other feature" if len(order) == MOST_NAMED + 1 else "other features"
         return f"Per unit, {target} moves most with {listing(moving, MOST_NAMED, others)}."
-    feature, slope = order[0], float(mixture.coef[index, order[0]])
-    name, bounds = named(terms.name(feature)), terms.bounds
+    feature, bounds = order[0], terms.bounds
+    name = named(terms.name(feature))
+    verb = "falls" if slopes[0].startswith("-") else "rises"
+    moves = f"With each unit of {name}, {target} {verb} by {slopes[0].removeprefix('-')}"
     if bounds is None or not np.isfinite(bounds[index, feature]).all():
-        return f"With each unit of {name}, {target} {_moves(slope)}."
+        return f"{moves}."
     low, high = (float(end) for end in bounds[index, feature])
-    known = f"{terms.percent} interval {interval(low, high)}"
+    known = f"{terms.percent} interval {interval(low, high, terms.error(index, feature))}"
     if low <= 0 <= high:
-        return f"It hardly depends on {name}: {_signed(slope)} a unit ({known})."
-    return f"With each unit of {name}, {target} {_moves(slope)} ({known})."
-
-
-def _moves(slope: float) -> str:
-    return f"{'rises' if slope > 0 else 'falls'} by {number(abs(slope), SENTENCE)}"
-
-
-def _signed(value: float) -> str:
-    return ("+" if value > 0 else "") + number(float(value), SENTENCE)
+        return f"It hardly depends on {name}: {signed[0]} a unit ({known})."
+    return f"{moves} ({known})."
 
 
 def _spread(mixture: Mixture, index: int) -> str:
     noise = float(mixture.scale[index])
     if not noise:
         return "Its rows lie exactly on it."
-    spread = f"Its rows scatter around it by {number(noise, SENTENCE)}, one standard deviation"
+    spread = f"Its rows scatter around it by {number(noise)}, one standard deviation"
     if mixture.inference is None or not np.isfinite(mixture.inference.r_squared[index]):
         return f"{spread}."
     explained = percent(max(0.0, float(mixture.inference.r_squared[index])))
@@ -237,7 +229,7 @@ def _wrong(mixture: Mixture, rows: Rows | None) -> str:
         return f"{known}." if share else "None: every row lies within reach of a regime."
     outliers = rows.outliers
     if not outliers.size and rows.of > rows.n and share:
-        return f"{known}; none of them is in the excerpt of {rows.n:,} that is shown here."
+        return f"{known}; none of them is in the excerpt of {fixed(rows.n, 0)} that is shown here."
     if not outliers.size and not rows.fitted:
         return f"None of the {count(rows.n, 'row')} shown: each lies within reach of a regime."
     if not outliers.size:
@@ -247,9 +239,9 @@ def _wrong(mixture: Mixture, rows: Rows | None) -> str:
     if not rows.fitted and rows.n == 1:
         said = "The one row shown"
     elif not rows.fitted:
-        said = f"Of the {count(rows.n, 'row')} shown, {outliers.size:,} ({percent(part)})"
+        said = f"Of the {count(rows.n, 'row')} shown, {fixed(outliers.size, 0)} ({percent(part)})"
     elif rows.of > rows.n:
-        said += f" of the {rows.n:,} kept as an excerpt"
+        said += f" of the {fixed(rows.n, 0)} kept as an excerpt"
     keys = listing([clean(rows.keys[i], 24) for i in outliers], MOST_ROWS)
     worst = float(np.abs(rows.distance[outliers[0]]))
     order = f", farthest first (the first by {number(worst, 2)} deviations)"
@@ -276,28 +268,28 @@ def _homes(rows: Rows) -> str:
     doubtful, shown = int(rows.doubtful.size), "" if rows.fitted else " shown"
     if not doubtful:
         return f"Every row{shown} has one home that is far likelier than the others."
-    of = "" if rows.fitted else f" of the {rows.n:,} shown"
+    of = "" if rows.fitted else f" of the {fixed(rows.n, 0)} shown"
     return (
         f"{count(doubtful, 'row')}{of} ({percent(doubtful / rows.n)}) could belong to more than "
-        f"one regime, or to none: their likeliest home is less than {percent(SURE)} likely."
+        f"one regime, or to none: their likeliest home is less than {SURE:.0%} likely."
     )
 
 
 def _evidence(mixture: Mixture) -> str:
     whole, each = mixture.evidence, mixture.component_evidence
     said = (
-        f"The evidence is {_grade(whole)}: {number(whole, SENTENCE)} nats over constants for the "
+        f"The evidence is {_grade(whole)}: {number(whole)} nats over constants for the "
         "model as a whole (10 nats are already 22,000 to one)."
     )
     if each is None or mixture.n_components == 1:
         return said
     least = float(np.min(each))
-    lost = f"{number(least, SENTENCE)} would be lost" if least > 0 else "nothing would be lost"
+    lost = f"{number(least)} would be lost" if least > 0 else "nothing would be lost"
     # What is left without a regime is scored as it is: the others do not take over its rows.
     if least > whole:
         lost += ", which is more than the whole, since the others alone are worse than no model"
     return (
-        f"{said} For {regime(int(np.argmin(each)))}, the least certain, it is {_grade(least)}: "
+        f"{said} For regime {int(np.argmin(each))}, the least certain, it is {_grade(least)}: "
         f"without it, and with the others unchanged, {lost}."
     )
 
@@ -320,24 +312,3 @@ def _closest(mixture: Mixture) -> str:
     if mixture.n_components == 2:
         return f"The two equations differ by {words}."
     return f"The most similar equations, of regimes {i} and {j}, differ by {words}."
-
-
-def _notices(mixture: Mixture) -> list[str]:
-    said = []
-    if mixture.stopped in EARLY:
-        said.append(
-            f"The search ended early: {EARLY[mixture.stopped]}. There may be more to find; this is "
-            "the best so far."
-        )
-    asked = mixture.settings.n_components
-    if asked is not None and mixture.n_components < asked and not mixture.found_nothing:
-        said.append(f"{asked} regimes were asked for; the rows support {mixture.n_components}.")
-    columns = mixture.coef.shape[1] + mixture.fit_intercept
-    if mixture.ranks and min(mixture.ranks) < columns:
-        said.append(
-            f"The rows of a regime determine {min(mixture.ranks)} of its {columns} coefficients: "
-            "columns depend on each other, or rows are few. Read single coefficients with care."
-        )
-    if mixture.gate is not None:
-        said.append("Shares depend on the features here; those shown are averages over the rows.")
-    return said
