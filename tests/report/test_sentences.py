@@ -78,7 +78,7 @@ def test_the_headline_counts_and_names():
     assert "Three different equations in two features" in said.lead
     assert [regime.index for regime in said.regimes] == [0, 1, 2]
     assert all("age (" in regime.sentence for regime in said.regimes)
-    assert " rows (" in said.wrong
+    assert " rows (" in said.outliers
     assert said.notices == []
 
 
@@ -96,7 +96,7 @@ def test_rows_that_were_left_out_have_outliers_of_their_own():
     y[7] += 1000
     labels = np.where(np.arange(100) == 7, -1, mixture.labels)
     said = described(replace(mixture, outlier_share=1e-6, labels=labels), X, y)
-    assert said.wrong == "1 row (1.0%) fits no regime: 7."
+    assert said.outliers == "1 row (1.0%) fits no regime: 7."
 
 
 def test_a_regime_without_features_or_noise():
@@ -166,7 +166,7 @@ def test_rows_are_counted_by_their_labels():
     one = described(replace(mixture, outlier_share=1e-6, labels=labels), X, y)
     assert "account for 199 of the 200 rows (99.5%), each for its own." in one.lead
     assert one.lead.endswith("The other 1 (0.5%) fits none of them and is set aside as an outlier.")
-    assert one.wrong.startswith("1 row (0.5%) fits no regime")
+    assert one.outliers.startswith("1 row (0.5%) fits no regime")
     unlabelled = replace(mixture, labels=np.empty(0, dtype=np.int64), outlier_share=0.1)
     said = plainly(unlabelled, None, Terms.of(mixture, None, 0.95))
     assert "an estimated 90.0% of the 200 rows" in said.lead
@@ -182,15 +182,17 @@ def test_other_rows_than_those_of_the_fit_are_called_so(tone, tone_rows):
     inside = int(np.count_nonzero(tone.labels >= 0))
     shown = f"account for {inside} of the 150 rows of the fit ({words.percent(inside / 150)})"
     assert shown in part.lead
-    assert part.wrong.startswith(f"Of the 60 rows shown, {out} ({words.percent(out / 60)}) fit no")
+    assert part.outliers.startswith(
+        f"Of the 60 rows shown, {out} ({words.percent(out / 60)}) fit no"
+    )
     assert " of the 60 shown (" in part.sure
     others = described(tone, X[::-1], y[::-1])
     assert others.notices[0].startswith("This page shows 150 rows, not those that the model was")
     inner = np.flatnonzero(tone.labels >= 0)[:5]
     good = described(tone, X[inner], y[inner])
-    assert good.wrong == "None of the 5 rows shown: each lies within reach of a regime."
+    assert good.outliers == "None of the 5 rows shown: each lies within reach of a regime."
     outer = np.flatnonzero(tone.labels < 0)[:1]
-    assert described(tone, X[outer], y[outer]).wrong == "The one row shown fits no regime: 0."
+    assert described(tone, X[outer], y[outer]).outliers == "The one row shown fits no regime: 0."
 
 
 def test_what_must_be_known_first_is_said(tone):

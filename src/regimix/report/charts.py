@@ -413,20 +413,20 @@ def _tails(distance: Floats) -> str:
     if abs(excess) > STRIKING:
         verdict = f"the noise has {'heavier' if excess > 0 else 'lighter'} tails"
     return (
-        f"{percent(share)} of the rows are more than two deviations off; a normal law would have "
-        f"{percent(BEYOND_TWO)}, and {verdict}."
+        f"{percent(share)} of the rows are more than two standard deviations off; a normal law "
+        f"would have {percent(BEYOND_TWO)}, and {verdict}."
     )
 
 
 def _against(x: Floats, y: Floats, index: int, target: str) -> Html:
     pad = 0.03 * float(np.ptp(x)) or 0.05 * abs(float(x.max())) or 1.0
     limit = 1.06 * max(3.0, float(np.abs(y).max()))
-    names = (f"expected {target}", "off by, in deviations")
+    names = (f"predicted {target}", "residual / noise")
     across, up, grid = axes(
         (float(x.min()) - pad, float(x.max()) + pad), (-limit, limit), names, PANEL
     )
     zero = {"x1": across.start, "x2": across.end, "y1": up(0.0), "y2": up(0.0)}
-    title = f"Regime {index}: residuals against the expected {target}"
+    title = f"Regime {index}: residuals against the predicted {target}"
     return _framed(title, grid, zero, marks(across.many(x), up.many(y), index, 2.2))
 
 
@@ -439,7 +439,7 @@ def _quantiles(ordered: Floats, index: int) -> Html:
         place = np.unique(np.r_[place[:20], middle.astype(int), place[-20:]])
     normal, observed = ndtri((place + 0.5) / n), ordered[place]
     limit = 1.06 * max(3.0, float(np.abs(np.r_[normal, observed]).max()))
-    names = ("if the noise were normal", "off by, in deviations")
+    names = ("normal quantile", "residual / noise")
     across, up, grid = axes((-limit, limit), (-limit, limit), names, PANEL)
     diagonal = {"x1": across(-limit), "x2": across(limit), "y1": up(-limit), "y2": up(limit)}
     title = f"Regime {index}: quantiles of the residuals against the normal law"

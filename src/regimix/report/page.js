@@ -111,7 +111,7 @@
     const plot = byId("plot"), tip = byId("tip"), said = byId("said"), ring = element("circle", { class: "ring", r: 8 });
     const chooser = byId("feature"), adjust = byId("adjust");
     const count = cloud.y.length, hidden = new Set();
-    const labelOf = (i) => (i < cloud.inside ? cloud.home[i] : -1);
+    const labelOf = (i) => (i < cloud.inside ? cloud.nearest[i] : -1);
     let places = [], current = -1;
 
     function draw() {
@@ -119,7 +119,7 @@
       const adjusted = !adjust || adjust.checked;
       const width = Math.max(280, plot.clientWidth), height = Math.round(Math.min(440, Math.max(300, width * 0.62)));
       const y = adjusted
-        ? feature.x.map((x, i) => feature.lines[cloud.home[i]][0] + feature.lines[cloud.home[i]][1] * x + cloud.residual[i])
+        ? feature.x.map((x, i) => feature.lines[cloud.nearest[i]][0] + feature.lines[cloud.nearest[i]][1] * x + cloud.residual[i])
         : cloud.y;
       const yFrame = adjusted ? feature.adjusted : cloud.frame;
       const { across, up, group, perUnit } = grid(feature.frame, yFrame, [feature.name, cloud.target], width, height);
@@ -169,14 +169,14 @@
 
     function tell(i) {
       const feature = cloud.features[chooser ? Number(chooser.value) : 0];
-      const label = labelOf(i), home = cloud.home[i], off = cloud.residual[i];
-      const what = label < 0 ? `outlier, nearest to regime ${home}` : `regime ${home}`;
-      const far = cloud.scales[home] > 0 ? ` (${number(Math.abs(off) / cloud.scales[home], 2)} deviations)` : "";
+      const label = labelOf(i), regime = cloud.nearest[i], off = cloud.residual[i];
+      const what = label < 0 ? `outlier, nearest to regime ${regime}` : `regime ${regime}`;
+      const far = cloud.scales[regime] > 0 ? ` (${number(Math.abs(off) / cloud.scales[regime], 2)} × noise)` : "";
       return [
         `Row ${cloud.keys[i]}: ${what}`,
         `${feature.name}: ${number(feature.x[i])}`,
         `${cloud.target}: ${number(cloud.y[i])}`,
-        `expected ${number(cloud.y[i] - off)}, off by ${number(off)}${far}`,
+        `predicted ${number(cloud.y[i] - off)}, residual ${number(off)}${far}`,
       ];
     }
 

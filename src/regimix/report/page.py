@@ -190,7 +190,7 @@ def _scatter(cloud: Cloud) -> dict[str, Any]:
     if cloud.terms.order.size > 1:
         said.append(
             "Rows are shown as if their other features were at their means, by the equation of "
-            "their own regime: so the distance from its line is what the row is off by."
+            "their own regime: so the distance from its line is its residual."
         )
     if cloud.hides_some:
         said.append("Arrows at the edge stand for outliers beyond it.")

@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 # A page has room for so many features; the others contribute less.
 MOST_FEATURES = 40
-# A row is doubtful if its likeliest home is less likely than this.
+# A row is doubtful if its likeliest regime is less likely than this.
 SURE = 0.8
 # Rows of the fit have the mean that it remembers, up to rounding (of single precision, perhaps).
 SAME_MEAN = 1e-5
@@ -47,12 +47,12 @@ class Rows:
         What the reader calls the rows.
     numbered : bool
         Whether the keys are row numbers that count from 0.
-    home : ndarray of shape (n,)
+    nearest : ndarray of shape (n,)
         The regime, or for outliers the nearest one in deviations.
     expected, residual, distance : ndarray of shape (n,)
         Response expected there, how much the row is off, and the same in deviations of the noise.
     outlying, sure : ndarray of shape (n,)
-        Probability of being an outlier, and of the likeliest home.
+        Probability of being an outlier, and of the likeliest regime.
     of : int
         Rows of the whole table; more than n if these are an excerpt.
     fitted : bool
@@ -64,7 +64,7 @@ class Rows:
     labels: Ints
     keys: Sequence[Any]
     numbered: bool
-    home: Ints
+    nearest: Ints
     expected: Floats
     residual: Floats
     distance: Floats
@@ -86,7 +86,7 @@ class Rows:
 
     @property
     def doubtful(self) -> Ints:
-        """Positions of rows that more than one home fits, the least sure first."""
+        """Positions of rows that more than one regime fits, the least sure first."""
         found = np.flatnonzero(self.sure < SURE)
         return found[np.argsort(self.sure[found], kind="stable")]
 
@@ -188,8 +188,7 @@ def _beside(
     # An exact fit has no noise: any row off it is infinitely far.
     with np.errstate(divide="ignore", invalid="ignore"):
         distances = np.nan_to_num((y[:, None] - means) / mixture.scale, nan=0.0)
-    nearest = np.argmin(np.abs(distances), axis=1)
-    home = np.where(labels < 0, nearest, labels).astype(np.int64)
+    nearest = np.where(labels < 0, np.argmin(np.abs(distances), axis=1), labels).astype(np.int64)
     place = np.arange(y.size)
     belongs = mixture.responsibilities(X, y, shares)
     return Rows(
@@ -198,10 +197,10 @@ def _beside(
         labels=np.asarray(labels, dtype=np.int64),
         keys=keys,
         numbered=isinstance(keys, np.ndarray),
-        home=home,
-        expected=means[place, home],
-        residual=y - means[place, home],
-        distance=distances[place, home],
+        nearest=nearest,
+        expected=means[place, nearest],
+        residual=y - means[place, nearest],
+        distance=distances[place, nearest],
         outlying=belongs[:, -1],
         sure=belongs.max(axis=1),
         of=of,

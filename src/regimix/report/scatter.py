@@ -64,15 +64,15 @@ class Cloud:
     def of(cls, rows: Rows, terms: Terms, most: int | None = None) -> Cloud:
         """Draw a sample of at most so many rows, by default what a page can hold."""
         most = most or MOST_NUMBERS // (terms.order.size + 3)
-        homes, outliers = np.flatnonzero(rows.labels >= 0), np.flatnonzero(rows.labels < 0)
+        inliers, outliers = np.flatnonzero(rows.labels >= 0), np.flatnonzero(rows.labels < 0)
         # Outliers in proportion, but never so few that they are missed.
         part = max(min(FEWEST_OUTLIERS, most // 5), round(most * outliers.size / rows.n))
-        outliers = sample(outliers, min(MOST_OUTLIERS, max(part, most - homes.size)))
-        homes = sample(homes, min(MOST_POINTS, most - outliers.size))
-        homes = homes[np.argsort(rows.labels[homes], kind="stable")]
-        k = homes.size + outliers.size
+        outliers = sample(outliers, min(MOST_OUTLIERS, max(part, most - inliers.size)))
+        inliers = sample(inliers, min(MOST_POINTS, most - outliers.size))
+        inliers = inliers[np.argsort(rows.labels[inliers], kind="stable")]
+        k = inliers.size + outliers.size
         radius = 3.8 if k < 400 else 3.0 if k < 1500 else 2.2
-        return cls(rows, terms, np.concatenate([homes, outliers]), int(homes.size), radius)
+        return cls(rows, terms, np.concatenate([inliers, outliers]), int(inliers.size), radius)
 
     @property
     def sampled(self) -> str:
@@ -127,7 +127,7 @@ class Cloud:
     def adjusted(self, feature: int) -> Floats:
         """Responses as if the other features were at their means, by the row's own regime."""
         lines = np.array([self.line(j, feature) for j in range(self.terms.mixture.n_components)])
-        base, slope = lines[self.rows.home[self.points]].T
+        base, slope = lines[self.rows.nearest[self.points]].T
         values = base + slope * self._x(feature) + self.rows.residual[self.points]
         return np.asarray(values)
 
@@ -168,7 +168,7 @@ class Cloud:
             "radius": self.radius,
             "shapes": [shape(j, self.radius) for j in (-1, *indices)],
             "scales": [float(scale) for scale in self.terms.mixture.scale],
-            "home": rows.home[points].tolist(),
+            "nearest": rows.nearest[points].tolist(),
             "keys": _keys([rows.keys[i] for i in points], numbered=rows.numbered),
             "y": compact(y, span),
             "residual": compact(residual, span / 10),

@@ -52,7 +52,7 @@ class Sentences:
     title, lead : str
         The answer in a line, and in a few.
     regimes : list of RegimeSentence
-    wrong, sure : str
+    outliers, sure : str
         Which rows fit no regime, and how sure all this is.
     notices : list of str
         What must be known before anything is believed.
@@ -62,7 +62,7 @@ class Sentences:
     title: str
     lead: str
     regimes: list[RegimeSentence]
-    wrong: str
+    outliers: str
     sure: str
     notices: list[str]
 
@@ -75,7 +75,7 @@ def sentences(mixture: Mixture, rows: Rows | None, terms: Terms, width: int = 96
         title=_title(mixture, terms),
         lead=_lead(mixture, rows, terms),
         regimes=[_regime(mixture, terms, j, width) for j in range(mixture.n_components)],
-        wrong=_wrong(mixture, rows),
+        outliers=_outlying_rows(mixture, rows),
         sure=_sure(mixture, rows),
         notices=[*_other_rows(mixture, rows), *found.notices],
     )
@@ -221,7 +221,7 @@ def _spread(mixture: Mixture, index: int) -> str:
     return f"{spread}; it explains {explained} of their variation."
 
 
-def _wrong(mixture: Mixture, rows: Rows | None) -> str:
+def _outlying_rows(mixture: Mixture, rows: Rows | None) -> str:
     """Say which rows fit no regime."""
     share = _outlying(mixture, rows)
     known = f"{count(round(share * mixture.n_rows), 'row')} ({percent(share)}) fit no regime"
@@ -259,19 +259,19 @@ def _sure(mixture: Mixture, rows: Rows | None) -> str:
     if closest:
         said.append(closest)
     if rows is not None and mixture.n_components > 1:
-        said.append(_homes(rows))
+        said.append(_doubtful(rows))
     return " ".join(said)
 
 
-def _homes(rows: Rows) -> str:
+def _doubtful(rows: Rows) -> str:
     """Say how many rows could belong elsewhere."""
     doubtful, shown = int(rows.doubtful.size), "" if rows.fitted else " shown"
     if not doubtful:
-        return f"Every row{shown} has one home that is far likelier than the others."
+        return f"Every row{shown} has one regime that is far likelier than the others."
     of = "" if rows.fitted else f" of the {fixed(rows.n, 0)} shown"
     return (
         f"{count(doubtful, 'row')}{of} ({percent(doubtful / rows.n)}) could belong to more than "
-        f"one regime, or to none: their likeliest home is less than {SURE:.0%} likely."
+        f"one regime, or to none: the likeliest is less than {SURE:.0%} likely."
     )
 
 

@@ -158,7 +158,7 @@ def outlier_list(rows: Rows, terms: Terms) -> OutlierList:
     beside = [int(i) for i in terms.order[:MOST_BESIDE]]
     numbers = [
         rows.y[places],
-        rows.home[places],
+        rows.nearest[places],
         rows.expected[places],
         rows.residual[places],
         np.abs(rows.distance[places]),
@@ -170,16 +170,16 @@ def outlier_list(rows: Rows, terms: Terms) -> OutlierList:
         "Row",
         clean(terms.target, LONGEST_HEADER),
         "Regime",
-        "Expected",
-        "Off by",
-        "Deviations",
+        "Predicted",
+        "Residual",
+        "Residual / noise",
         "P(outlier)",
     ]
     columns += [clean(terms.name(i), LONGEST_HEADER) for i in beside]
     written = [
         aligned(column.tolist(), digits) for column, digits in zip(numbers, DIGITS, strict=False)
     ]
-    written[1] = [str(home) for home in numbers[1].tolist()]
+    written[1] = [str(regime) for regime in numbers[1].tolist()]
     written[5] = [probability(p) for p in numbers[5].tolist()]
     cells = [list(row) for row in zip(keys, *written, strict=True)]
     shown = _that_fit(cells)
