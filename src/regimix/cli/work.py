@@ -104,20 +104,25 @@ class Interrupts:
             raise Aborted(early if self.count < 2 else late) from error
 
     def _heard(self, *_: Any) -> None:
-        from regimix.search.control import answers_interrupts
-
         self.count += 1
         if not self._begun and self.count == 1 and isinstance(sys.exception(), KeyboardInterrupt):
             # polars raises one of its own for the same Ctrl-C, and then Python hears of it too: a
             # second one would keep the bar from being taken away.
             return
-        if self.count > 1 or not self._begun or answers_interrupts():
+        if self.count > 1 or not self._begun or _is_answered():
             raise KeyboardInterrupt
 
     def look(self, *, searching: bool = True) -> bool:
         """Take note that the search is at work; say whether it should end."""
         self._begun = self._begun or searching
         return self.count > 0
+
+
+def _is_answered() -> bool:
+    """Whether the search would answer an interrupt now with the best so far."""
+    from regimix.search.control import answers_interrupts
+
+    return answers_interrupts()
 
 
 def fit_and_tell(

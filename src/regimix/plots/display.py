@@ -75,15 +75,17 @@ class Display:
         Parameters
         ----------
         estimator : MixedLinearRegression or a pipeline that ends with one
+            Displays of rows also take a TrimmedRegressor, ConvergenceDisplay a TrimmedEstimator.
         X, y : array or data frame of shape (n, d), array of shape (n,), optional
-            Here for the convention: the mixture remembers what is shown. CoefficientsDisplay takes
-            the standard deviations of features from X, as the last step of a pipeline sees it.
+            Displays of rows show these. Default: the excerpt that the fitted mixture keeps of its
+            own rows. CoefficientsDisplay takes the standard deviations of the features from X, as
+            the last step of a pipeline sees it; the other displays have no use for rows.
         ax : matplotlib Axes, optional
             Default: a new figure.
         **options
-            See `plot`; of CoefficientsDisplay also ``level``, the confidence of the intervals.
+            Those of `plot`, and those that the class lists.
         """
-        return cls.from_mixture(mixture_of(estimator), X, y, ax=ax, **options)
+        return cls._made(cls._seen(estimator, X, y), ax, options)
 
     @classmethod
     def from_mixture(
@@ -99,14 +101,20 @@ class Display:
         return cls._made(cls._shown(mixture, X, y), ax, options)
 
     @classmethod
+    def _seen(cls, estimator: Any, X: Any, y: Any) -> Any:
+        """Return what is shown of an estimator."""
+        return cls._shown(mixture_of(estimator), X, y)
+
+    @classmethod
+    def _shown(cls, mixture: Mixture, X: Any, y: Any) -> Any:  # noqa: ARG003 - some need no rows
+        """Return what is shown of a mixture."""
+        return mixture
+
+    @classmethod
     def _made(cls, shown: Any, ax: Axes | None, options: dict[str, Any]) -> Self:
         how = {name: options.pop(name) for name in cls.making if name in options}
         display: Self = cls._of(shown, **how).plot(ax, **options)
         return display
-
-    @classmethod
-    def _shown(cls, mixture: Mixture, X: Any, y: Any) -> Any:  # noqa: ARG003 - some need no rows
-        return mixture
 
     def _finish(self, ax: Axes, names: tuple[str, str], legend: bool, remark: str = "") -> Self:
         """Name the axes, add a legend and a remark, and keep what was drawn on."""
@@ -130,26 +138,8 @@ class RowDisplay(Display):
     outliers_: list[Any]
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any = None, y: Any = None, *, ax: Axes | None = None, **options: Any
-    ) -> Self:
-        """Plot rows as a fitted estimator sees them.
-
-        Parameters
-        ----------
-        estimator : MixedLinearRegression, TrimmedRegressor or a pipeline that ends with one
-        X, y : array or data frame of shape (n, d), array of shape (n,)
-            Rows to show. Default: the excerpt that the fitted mixture keeps of its own rows.
-        ax : matplotlib Axes, optional
-            Default: a new figure.
-        **options
-            See `plot`. RegimesDisplay also takes ``feature``, the column to show, by number or
-            name (default: the one whose effect differs most between regimes), and ``adjust``,
-            whether the effect of the other features is taken away from y (default: True). If not,
-            y is as it is, and the lines, drawn for rows with the other features at their median,
-            may pass their rows by.
-        """
-        return cls._made(rows_of_estimator(estimator, X, y), ax, options)
+    def _seen(cls, estimator: Any, X: Any, y: Any) -> RowView:
+        return rows_of_estimator(estimator, X, y)
 
     @classmethod
     def _shown(cls, mixture: Mixture, X: Any, y: Any) -> RowView:

@@ -14,14 +14,13 @@ from regimix.intake import Table
 from regimix.plots.display import Display, Frame, begin, draw_outliers, outline
 from regimix.plots.palette import EDGE, NEUTRAL, OUTLIERS, PALE, colour, marker
 from regimix.plots.rows import contrast, find_mixture, last_step
+from regimix.result.mixture import Mixture
 from regimix.search.settings import read_count
 from regimix.trimmed.fit import TrimmedFit
 from regimix.words import clean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from regimix.result.mixture import Mixture
 
 __all__ = ["CoefficientsDisplay", "ConvergenceDisplay", "SelectionDisplay"]
 
@@ -69,7 +68,7 @@ class CoefficientsDisplay(Display):
     intercept : ndarray of shape (m, 3), optional
         Intercepts and the ends of their intervals.
     level : float, default=0.95
-        Confidence of the intervals.
+        Confidence of the intervals; an option of `from_estimator` and `from_mixture`, too.
     target_name : str
 
     Attributes
@@ -138,10 +137,6 @@ class CoefficientsDisplay(Display):
         intercept : bool, default=False
             Whether to show the intercepts too, last.
         legend : bool, default=True
-
-        Returns
-        -------
-        self
         """
         m, d = self.coef.shape
         self.order_ = self._ranked(max_features)
@@ -278,10 +273,6 @@ class SelectionDisplay(Display):
         ax : matplotlib Axes, optional
             Default: a new figure.
         legend : bool, default=True
-
-        Returns
-        -------
-        self
         """
         ax = begin(ax, (6.4, 4.0))
         self.chosen_ = ax.axvline(
@@ -356,58 +347,48 @@ class ConvergenceDisplay(Display):
     quantity: str = SUM_OF_SQUARES
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any = None, y: Any = None, *, ax: Axes | None = None, **options: Any
-    ) -> Self:
-        """Plot how a fitted estimator got there.
-
-        Parameters
-        ----------
-        estimator : MixedLinearRegression, TrimmedRegressor or TrimmedEstimator
-            Or a pipeline that ends with one.
-        X, y : ignored
-            The trace was recorded at the fit; they are here for the convention.
-        ax : matplotlib Axes, optional
-        **options
-            See `plot`.
-        """
+    def _seen(cls, estimator: Any, X: Any, y: Any) -> Any:  # noqa: ARG003 - recorded at the fit
         mixture = find_mixture(estimator)
-        if mixture is not None:
-            return cls.from_mixture(mixture, X, y, ax=ax, **options)
-        last = last_step(estimator)
-        trace = getattr(last, "objective_path_", getattr(last, "objective_", None))
+        return last_step(estimator) if mixture is None else mixture
+
+    @classmethod
+    def _of(cls, shown: Any) -> Self:
+        return cls._of_search(shown) if isinstance(shown, Mixture) else cls._of_trimmed(shown)
+
+    @classmethod
+    def _of_trimmed(cls, estimator: Any) -> Self:
+        trace = getattr(estimator, "objective_path_", getattr(estimator, "objective_", None))
         if trace is None or np.ndim(trace) != 1:
             raise ParameterError(
-                f"this {type(last).__name__} has recorded no rounds. Pass a fitted "
+                f"this {type(estimator).__name__} has recorded no rounds. Pass a fitted "
                 "MixedLinearRegression or TrimmedEstimator, or use from_fits with what ilts or "
                 "gd_ilts returned."
             )
-        mean = hasattr(last, "losses_")
+        mean = hasattr(estimator, "losses_")
         quantity = "mean loss of the kept rows" if mean else SUM_OF_SQUARES
-        display = cls(traces=[np.asarray(trace, dtype=np.float64)], quantity=quantity)
-        return display.plot(ax, **options)
+        return cls(traces=[np.asarray(trace, dtype=np.float64)], quantity=quantity)
 
     @classmethod
-    def _of(cls, shown: Mixture) -> Self:
-        if not shown.attempts:
+    def _of_search(cls, mixture: Mixture) -> Self:
+        if not mixture.attempts:
             raise ParameterError(
                 "this mixture remembers no moves: none was tried, or it was read from a file that "
                 "does not keep them."
             )
-        gain = np.array([attempt.gain for attempt in shown.attempts])
-        accepted = np.array([attempt.accepted for attempt in shown.attempts])
+        gain = np.array([attempt.gain for attempt in mixture.attempts])
+        accepted = np.array([attempt.accepted for attempt in mixture.attempts])
         # Every search begins with the background alone, whose score is zero.
         score, before = np.zeros(gain.size + 1), np.zeros(gain.size)
-        for i, move in enumerate(attempt.move for attempt in shown.attempts):
-            again = i > 0 and move == "first" != shown.attempts[i - 1].move
+        for i, move in enumerate(attempt.move for attempt in mixture.attempts):
+            again = i > 0 and move == "first" != mixture.attempts[i - 1].move
             before[i] = 0.0 if again else score[i]
             score[i + 1] = before[i] + (gain[i] if accepted[i] else 0.0)
-        net = shown.settings.search == "net"
+        net = mixture.settings.search == "net"
         return cls(
             traces=[score],
             tried=before + gain,
             accepted=accepted,
-            moves=[f"{attempt.move}: {attempt.source}" for attempt in shown.attempts],
+            moves=[f"{attempt.move}: {attempt.source}" for attempt in mixture.attempts],
             step="component tried" if net else "move tried",
             quantity="share of the rows explained" if net else "score of the model in nats",
         )
@@ -430,10 +411,6 @@ class ConvergenceDisplay(Display):
         ax : matplotlib Axes, optional
             Default: a new figure.
         legend : bool, default=True
-
-        Returns
-        -------
-        self
         """
         ax = begin(ax, (6.4, 4.0))
         self.accepted_: list[Any] = []

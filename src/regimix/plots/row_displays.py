@@ -67,6 +67,16 @@ class RegimesDisplay(RowDisplay):
     n_rows : int, optional
         Rows of the table that these were drawn from.
 
+    Other Parameters
+    ----------------
+    feature : int or str, optional
+        Of `from_estimator` and `from_mixture`: the column to show, by number or name. Default: the
+        one whose effect differs most between regimes.
+    adjust : bool, default=True
+        Likewise: whether the effect of the other features is taken away from y. If not, y is as it
+        is, and the lines, drawn for rows with the other features at their median, may pass their
+        rows by.
+
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes, Figure
@@ -145,10 +155,6 @@ class RegimesDisplay(RowDisplay):
             side; those further out are arrows at the edge.
         max_points : int, default=5000
             Of more rows, so many are drawn at random, the same ones every time.
-
-        Returns
-        -------
-        self
         """
         ax = begin(ax)
         rows = draw(self.x.size, max_points)
@@ -288,16 +294,8 @@ class ResidualsDisplay(RowDisplay):
             A column for each regime, or residuals over fitted values.
         standardise : bool, default=True
             Whether residuals are in units of the noise of their regime, or in those of y.
-        legend : bool, default=True
-        room : float, default=0.75
-            Outliers may stretch the plot by so many times the range of the other rows, on each
-            side; those further out are arrows at the edge.
-        max_points : int, default=5000
-            Of more rows, so many are drawn at random, the same ones every time.
-
-        Returns
-        -------
-        self
+        legend, room, max_points
+            As in `RegimesDisplay.plot`.
         """
         if kind not in KINDS:
             raise ParameterError(f"kind must be one of {KINDS}; got {kind!r}.")
@@ -422,16 +420,10 @@ class QQDisplay(RowDisplay):
         ----------
         ax : matplotlib Axes, optional
             Default: a new figure.
-        legend : bool, default=True
-        room : float, default=0.75
-            Outliers may stretch the plot by so many times the range of the other rows, on each
-            side; those further out are arrows at the edge.
+        legend, room
+            As in `RegimesDisplay.plot`.
         max_points : int, default=5000
             Of more rows, about so many are drawn: all in the tails, fewer where they are dense.
-
-        Returns
-        -------
-        self
         """
         ax = begin(ax, (6.4, 4.8))
         rows = self._thinned(max_points)
