@@ -19,10 +19,10 @@ from regimix.cli.options import (
     Query,
     Quiet,
     Rows,
-    choice,
     count_or_auto,
     in_options,
     names,
+    of_command,
     of_output,
     of_search,
     of_table,
@@ -44,22 +44,20 @@ __all__ = ["demo", "fit"]
 def fit(
     context: typer.Context,
     data: Data,
-    target: Annotated[
-        str, of_table("--target", "-y", metavar="COLUMN", help="The column to explain.")
-    ],
+    target: Annotated[str, of_table("COLUMN", "The column to explain.", "--target", "-y")],
     features: Annotated[
         str | None,
         of_table(
+            "A,B,...",
+            "The columns that explain it; a comma in a name is doubled.",
             "--features",
             "-x",
-            metavar="A,B,...",
-            help="The columns that explain it; a comma in a name is doubled.",
             show_default="all that can be used",
         ),
     ] = None,
-    drop: Annotated[str | None, of_table(metavar="A,B,...", help="Columns to leave out.")] = None,
+    drop: Annotated[str | None, of_table("A,B,...", "Columns to leave out.")] = None,
     weights: Annotated[
-        str | None, of_table(metavar="COLUMN", help="How often, or how much, each row counts.")
+        str | None, of_table("COLUMN", "How often, or how much, each row counts.")
     ] = None,
     key: Key = None,
     missing: Missing = "drop",
@@ -71,100 +69,70 @@ def fit(
     workers: Workers = None,
     memory: Memory = None,
     components: Annotated[
-        str,
-        of_search(
-            "--components", "-m", metavar="N|auto", parser=count_or_auto, help="How many regimes."
-        ),
+        str, of_search("N|auto", "How many regimes.", "--components", "-m", parser=count_or_auto)
     ] = "auto",
     outliers: Annotated[
         str,
         of_search(
-            metavar="SHARE|auto",
+            "SHARE|auto",
+            "Share of the rows that belong to no regime; 0 allows no outliers.",
             parser=share_or_auto,
-            help="Share of the rows that belong to no regime; 0 allows no outliers.",
         ),
     ] = "auto",
     noise: Annotated[
         str,
-        of_search(
-            **choice("auto", "normal", "student"),
-            help="Law of the noise; Student's has heavier tails.",
-        ),
+        of_search(("auto", "normal", "student"), "Law of the noise; Student's has heavier tails."),
     ] = "auto",
     search: Annotated[
         str,
         of_search(
-            **choice("auto", "joint", "partition", "net"),
-            help="Every source of proposals, the joint one alone, a partition of all rows by least "
+            ("auto", "joint", "partition", "net"),
+            "Every source of proposals, the joint one alone, a partition of all rows by least "
             "squares, or the paper's Algorithm 2.",
         ),
     ] = "auto",
     no_intercept: Annotated[
-        bool,
-        of_search("--no-intercept", metavar="", help="Let every regime pass through the origin."),
+        bool, of_search("", "Let every regime pass through the origin.", "--no-intercept")
     ] = False,
     time_limit: Annotated[
-        float | None,
-        of_search(
-            metavar="SECONDS",
-            parser=real,
-            help="Stop the search with the best so far.",
-            show_default=False,
-        ),
+        float | None, of_search("SECONDS", "Stop the search with the best so far.", parser=real)
     ] = None,
     jobs: Annotated[
         int,
         of_search(
+            "N",
+            "Processors to use, -1: all; the answer is the same.",
             "--jobs",
             "-j",
-            metavar="N",
             parser=whole(),
-            help="Processors to use, -1: all; the answer is the same.",
         ),
     ] = 1,
     checkpoint: Annotated[
         Path | None,
         of_search(
-            metavar="FILE",
-            help="Write down where a long search is; a fit that was cut off goes on from there.",
-            show_default=False,
+            "FILE",
+            "Write down where a long search is; a fit that was cut off goes on from there.",
         ),
     ] = None,
     seed: Annotated[
-        int,
-        of_search(metavar="N", parser=whole(0), help="The same seed gives the same answer."),
+        int, of_search("N", "The same seed gives the same answer.", parser=whole(0))
     ] = 0,
     model: Annotated[
-        Path | None,
-        of_output(
-            metavar="FILE.regimix",
-            help="Write the model, for predict and report.",
-            show_default=False,
-        ),
+        Path | None, of_output("FILE.regimix", "Write the model, for predict and report.")
     ] = None,
     labels: Annotated[
         str | None,
         of_output(
-            metavar="FILE",
-            help="Write the regime of each row: .csv, .tsv, .parquet, ...; or a folder of Parquet "
+            "FILE",
+            "Write the regime of each row: .csv, .tsv, .parquet, ...; or a folder of Parquet "
             "files, part by part.",
-            show_default=False,
         ),
     ] = None,
     report: Annotated[
-        Path | None,
-        of_output(
-            metavar="FILE.html",
-            help="Write a report, one page that needs no network.",
-            show_default=False,
-        ),
+        Path | None, of_output("FILE.html", "Write a report, one page that needs no network.")
     ] = None,
-    terms: Annotated[
-        int, of_output(metavar="N", parser=whole(0), help="Most coefficients to print.")
-    ] = 10,
-    show_outliers: Annotated[
-        int, of_output(metavar="N", parser=whole(0), help="Most outliers to print.")
-    ] = 5,
+    terms: Annotated[int, of_output("N", "Most coefficients to print.", parser=whole(0))] = 10,
+    show_outliers: Annotated[int, of_output("N", "Most outliers to print.", parser=whole(0))] = 5,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -250,7 +218,7 @@ def _check_weights(data: DataSet) -> None:
 
 def demo(
     report: Annotated[
-        Path, typer.Option("--report", "-o", metavar="FILE.html", help="Where the report goes.")
+        Path, of_command("FILE.html", "Where the report goes.", "--report", "-o")
     ] = Path("regimix-demo.html"),
 ) -> None:
     """Find the regimes of bundled data, and write a report on them."""

@@ -26,11 +26,11 @@ __all__ = [
     "Quiet",
     "Rows",
     "Seed",
-    "choice",
     "count_or_auto",
     "each",
     "in_options",
     "names",
+    "of_command",
     "of_output",
     "of_place",
     "of_search",
@@ -119,16 +119,10 @@ def whole(least: int | None = None) -> Callable[[Any], int]:
     return read
 
 
-def choice(*allowed: str) -> dict[str, Any]:
-    """Return what an option needs that has a few possible values."""
-
-    def read(text: Any) -> str:
-        if str(text) not in allowed:
-            listed = ", ".join(map(repr, allowed))
-            raise typer.BadParameter(f"{str(text)!r} is not one of {listed}.")
-        return str(text)
-
-    return {"metavar": "|".join(allowed), "parser": read}
+def _one_of(allowed: tuple[str, ...], text: Any) -> str:
+    if str(text) not in allowed:
+        raise typer.BadParameter(f"{str(text)!r} is not one of {', '.join(map(repr, allowed))}.")
+    return str(text)
 
 
 def real(text: Any) -> float:
@@ -190,11 +184,23 @@ def each(option: str, text: str | None, components: int) -> list[float] | None:
 
 # --- options --------------------------------------------------------------------------------------
 
-of_table = partial(typer.Option, rich_help_panel="The table", show_default=False)
-of_place = partial(typer.Option, rich_help_panel="Where the work is done")
-of_search = partial(typer.Option, rich_help_panel="The search")
-of_output = partial(typer.Option, rich_help_panel="What comes out")
 
+def _options(panel: str | None) -> Callable[..., Any]:
+    """Return what makes options that the help shows together."""
+
+    def option(form: str | tuple[str, ...], words: str, *names: str, **more: Any) -> Any:
+        """Make an option: what its value looks like, or all it may be; what it does; its names."""
+        if isinstance(form, tuple):
+            more["parser"] = partial(_one_of, form)
+            form = "|".join(form)
+        return typer.Option(*names, metavar=form, help=words, rich_help_panel=panel, **more)
+
+    return option
+
+
+of_command, of_table = _options(None), _options("The table")
+of_place, of_search = _options("Where the work is done"), _options("The search")
+of_output = _options("What comes out")
 
 Data = Annotated[
     str,
@@ -202,53 +208,35 @@ Data = Annotated[
         metavar="DATA",
         help="CSV, TSV, Parquet (file, folder, glob or s3://...), Arrow, Feather or JSON lines, "
         "gzipped or not; - for standard input; or sqlite:///FILE, postgresql://HOST/NAME.",
-        show_default=False,
     ),
 ]
 Model = Annotated[
-    Path,
-    typer.Argument(
-        metavar="MODEL", help="A model that fit --model has written.", show_default=False
-    ),
+    Path, typer.Argument(metavar="MODEL", help="A model that fit --model has written.")
 ]
 Key = Annotated[
     str | None,
-    of_table(
-        metavar="COLUMN",
-        help="Names each row in what is printed and written; else its number does.",
-    ),
+    of_table("COLUMN", "Names each row in what is printed and written; else its number does."),
 ]
-Query = Annotated[str | None, of_table(metavar="SQL", help="What to select from a database.")]
+Query = Annotated[str | None, of_table("SQL", "What to select from a database.")]
 Encoding = Annotated[
     str | None,
     of_table(
-        metavar="NAME",
-        help="How a text file was saved: utf-8, latin-1, cp1252, ...",
-        show_default="utf-8",
+        "NAME", "How a text file was saved: utf-8, latin-1, cp1252, ...", show_default="utf-8"
     ),
 ]
-Rows = Annotated[
-    int | None, of_table(metavar="N", parser=whole(1), help="Take a random sample of N rows.")
-]
+Rows = Annotated[int | None, of_table("N", "Take a random sample of N rows.", parser=whole(1))]
 Missing = Annotated[
     str,
     of_table(
-        **choice("drop", "error"),
-        help="Drop rows in which a value is missing, and count them; or refuse the table.",
-        show_default=True,
+        ("drop", "error"),
+        "Drop rows in which a value is missing, and count them; or refuse the table.",
     ),
 ]
-Seed = Annotated[
-    int, typer.Option(metavar="N", parser=whole(0), help="The same seed gives the same answer.")
-]
-Quiet = Annotated[
-    bool, of_output("--quiet", "-q", metavar="", help="Print warnings and errors only.")
-]
+Seed = Annotated[int, of_command("N", "The same seed gives the same answer.", parser=whole(0))]
+Quiet = Annotated[bool, of_output("", "Print warnings and errors only.", "--quiet", "-q")]
 Json = Annotated[
     bool,
     of_output(
-        "--json",
-        metavar="",
-        help="Print a summary for programs; what people read goes to standard error.",
+        "", "Print a summary for programs; what people read goes to standard error.", "--json"
     ),
 ]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from regimix.cli.console import CommandError
-from regimix.cli.options import choice, of_place, whole
+from regimix.cli.options import of_place, whole
 from regimix.errors import ClusterError, DataError, MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
@@ -43,33 +43,34 @@ class Engine(StrEnum):
 EngineName = Annotated[
     str,
     of_place(
-        **choice("auto", "memory", "parts", "dask"),
-        help="Read the table into memory; read it part by part (Parquet); or let the workers of a "
+        ("auto", "memory", "parts", "dask"),
+        "Read the table into memory; read it part by part (Parquet); or let the workers of a "
         "cluster read it. auto: part by part if it is too large for memory.",
+        "--engine",
     ),
 ]
 Scheduler = Annotated[
     str | None,
     of_place(
-        metavar="ADDRESS",
-        help="The scheduler of a Dask cluster, such as tcp://host:8786.",
+        "ADDRESS",
+        "The scheduler of a Dask cluster, such as tcp://host:8786.",
         show_default="a cluster on this machine, for the time of the command",
     ),
 ]
 Workers = Annotated[
     int | None,
     of_place(
-        metavar="N",
+        "N",
+        "Processes of a cluster on this machine.",
         parser=whole(1),
-        help="Processes of a cluster on this machine.",
         show_default="one a processor",
     ),
 ]
 Memory = Annotated[
     str | None,
     of_place(
-        metavar="SIZE",
-        help="Most memory for rows that are read part by part, such as 2GB.",
+        "SIZE",
+        "Most memory for rows that are read part by part, such as 2GB.",
         show_default="512MB",
     ),
 ]

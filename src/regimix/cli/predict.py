@@ -5,10 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from regimix.cli.console import Aborted, CommandError, Voice, progress_bar
-from regimix.cli.options import Data, Encoding, Key, Missing, Model, Query, Quiet, Rows
+from regimix.cli.options import (
+    Data,
+    Encoding,
+    Key,
+    Missing,
+    Model,
+    Query,
+    Quiet,
+    Rows,
+    of_command,
+)
 from regimix.cli.outputs import FOLDER, REPORT, TABLE, check_outputs
 from regimix.cli.place import Engine, EngineName, Memory, Place, Scheduler, Workers, output_of
 from regimix.cli.scanned import dropped_note
@@ -31,12 +39,12 @@ def predict(
     data: Data,
     out: Annotated[
         str,
-        typer.Option(
+        of_command(
+            "FILE",
+            "Where the predictions go: .csv, .tsv, .parquet, ...; or a folder of Parquet files, "
+            "part by part.",
             "--out",
             "-o",
-            metavar="FILE",
-            help="Where the predictions go: .csv, .tsv, .parquet, ...; or a folder of Parquet "
-            "files, part by part.",
         ),
     ],
     key: Key = None,
@@ -117,14 +125,8 @@ def _predict_parts(
 def report(
     model: Model,
     data: Data,
-    out: Annotated[
-        Path,
-        typer.Option("--out", "-o", metavar="FILE.html", help="Where the report goes."),
-    ],
-    title: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="What the report is called.", show_default=False),
-    ] = None,
+    out: Annotated[Path, of_command("FILE.html", "Where the report goes.", "--out", "-o")],
+    title: Annotated[str | None, of_command("TEXT", "What the report is called.")] = None,
     key: Key = None,
     missing: Missing = "drop",
     rows: Rows = None,

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from regimix.cli.scanned import seen_rows
 from regimix.result.answer import Answer, answer, rows_labelled
+from regimix.result.wald import errors, estimates
 from regimix.words import UNKNOWN, aligned, count, measured, number
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _name(j: int) -> Text:
 
 def _regimes(mixture: Mixture, found: Answer, voice: Voice) -> Table:
     """Draw one line a regime: share, noise, R² and the equation, largest terms first."""
-    lines = [*found.regimes, *([] if found.outliers is None else [found.outliers])]
+    lines = found.lines
     columns = {
         "regime": [str(line.index) for line in lines],
         "share": [line.share for line in lines],
@@ -126,8 +127,11 @@ def _coefficients(mixture: Mixture, voice: Voice, most: int) -> list[Table | Tex
     titles = [voice.clean(mixture.feature_names[i]) for i in shown]
     if mixture.fit_intercept:
         titles.insert(0, "(intercept)")
+        shown.insert(0, -1)
+    values = estimates(mixture)
+    known = np.full_like(values, np.nan) if mixture.inference is None else errors(mixture)
     columns = [
-        [voice.clean(text) for text in _with_errors(*_terms(mixture, j, shown))]
+        [voice.clean(text) for text in _with_errors(values[j, shown], known[j, shown])]
         for j in range(mixture.n_components)
     ]
     first = min(max(map(len, titles)), voice.out.width // 3)
@@ -158,21 +162,9 @@ def _largest_terms(mixture: Mixture, most: int) -> tuple[list[int], int]:
     return [int(i) for i in order[:most]], max(0, order.size - most)
 
 
-def _terms(mixture: Mixture, j: int, shown: list[int]) -> tuple[Floats, Floats]:
-    """Return the intercept and the chosen coefficients of a regime, and their standard errors."""
-    inference = mixture.inference
-    values, errors = mixture.coef[j, shown], np.full(len(shown), np.nan)
-    if inference is not None:
-        errors = inference.standard_error[j, shown]
-    if mixture.fit_intercept:
-        error = np.nan if inference is None else inference.intercept_error[j]
-        values, errors = np.r_[mixture.intercept[j], values], np.r_[error, errors]
-    return values, errors
-
-
-def _with_errors(values: Floats, errors: Floats) -> list[str]:
+def _with_errors(values: Floats, known: Floats) -> list[str]:
     """Write values with their errors, the signs between them in one line."""
-    pairs = [measured(float(v), float(e)) for v, e in zip(values, errors, strict=True)]
+    pairs = [measured(float(v), float(e)) for v, e in zip(values, known, strict=True)]
     pairs = [(value, error.replace(UNKNOWN, "")) for value, error in pairs]
     widest, longest = (max(len(pair[side]) for pair in pairs) for side in (0, 1))
     if not longest:
@@ -243,9 +235,9 @@ def summary(mixture: Mixture, data: DataSet | Scanned, **more: Any) -> dict[str,
 
 def _plain_regime(mixture: Mixture, j: int) -> dict[str, Any]:
     inference, d = mixture.inference, len(mixture.feature_names)
-    errors = np.full(d, np.nan) if inference is None else inference.standard_error[j]
+    known = np.full(d, np.nan) if inference is None else inference.standard_error[j]
     intercept_error = np.nan if inference is None else inference.intercept_error[j]
-    terms = zip(mixture.feature_names, mixture.coef[j], errors, strict=True)
+    terms = zip(mixture.feature_names, mixture.coef[j], known, strict=True)
     return {
         "label": j,
         "share": mixture.weights[j],

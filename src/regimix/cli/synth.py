@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regimix.cli.console import Voice
-from regimix.cli.options import Quiet, Seed, choice, each, real, whole
+from regimix.cli.options import Quiet, Seed, each, of_command, real, whole
 from regimix.cli.outputs import TABLE, TRUTH, check_outputs
 from regimix.words import count, fixed
 
@@ -21,59 +21,47 @@ __all__ = ["synth"]
 
 def synth(
     out: Annotated[
-        Path,
-        typer.Argument(metavar="OUT", help="Where the rows go: .csv, .tsv, .parquet, ..."),
+        Path, typer.Argument(metavar="OUT", help="Where the rows go: .csv, .tsv, .parquet, ...")
     ],
-    rows: Annotated[
-        int, typer.Option("--rows", "-n", metavar="N", parser=whole(1), help="Rows.")
-    ] = 1000,
+    rows: Annotated[int, of_command("N", "Rows.", "--rows", "-n", parser=whole(1))] = 1000,
     features: Annotated[
-        int,
-        typer.Option("--features", "-d", metavar="D", parser=whole(1), help="Columns x0, x1, ..."),
+        int, of_command("D", "Columns x0, x1, ...", "--features", "-d", parser=whole(1))
     ] = 5,
     components: Annotated[
-        int, typer.Option("--components", "-m", metavar="M", parser=whole(1), help="Regimes.")
+        int, of_command("M", "Regimes.", "--components", "-m", parser=whole(1))
     ] = 2,
     shares: Annotated[
-        str | None,
-        typer.Option(metavar="A,B,...", help="Their relative sizes.", show_default="equal"),
+        str | None, of_command("A,B,...", "Their relative sizes.", show_default="equal")
     ] = None,
     corruption: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE", parser=real, help="Share of the rows whose response is wrong."
-        ),
+        float, of_command("SHARE", "Share of the rows whose response is wrong.", parser=real)
     ] = 0.0,
     corruption_kind: Annotated[
         str,
-        typer.Option(
-            **choice("gross", "same-scale", "adversarial"),
-            help="Errors added, responses redrawn, or one wrong regime that wrong rows agree on.",
+        of_command(
+            ("gross", "same-scale", "adversarial"),
+            "Errors added, responses redrawn, or one wrong regime that wrong rows agree on.",
         ),
     ] = "gross",
     noise: Annotated[
-        str,
-        typer.Option(metavar="SD", help="Standard deviation of the noise, for all or each: A,B."),
+        str, of_command("SD", "Standard deviation of the noise, for all or each: A,B.")
     ] = "0.1",
     separation: Annotated[
         float | None,
-        typer.Option(
-            metavar="Q",
+        of_command(
+            "Q",
+            "Smallest distance of two regimes over the largest length.",
             parser=real,
-            help="Smallest distance of two regimes over the largest length.",
             show_default="drawn",
         ),
     ] = None,
     intercepts: Annotated[
-        str | None,
-        typer.Option(metavar="A,B,...", help="Intercepts of the regimes.", show_default="none"),
+        str | None, of_command("A,B,...", "Intercepts of the regimes.", show_default="none")
     ] = None,
     seed: Seed = 0,
     truth: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE.json", help="Where the truth goes.", show_default="OUT.truth.json"
-        ),
+        of_command("FILE.json", "Where the truth goes.", show_default="OUT.truth.json"),
     ] = None,
     quiet: Quiet = False,
 ) -> None:

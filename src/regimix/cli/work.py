@@ -55,20 +55,14 @@ class Look:
 
 @dataclass
 class Told:
-    """What a fit came to, and of which table."""
+    """What a fit came to, of which table, and what was written."""
 
     mixture: Mixture
     data: DataSet | Scanned
     warnings: list[str] = field(default_factory=list)
     code: Code = Code.DONE
-
-
-@dataclass
-class Written:
-    """Files that were written, by what they are; and why one was not."""
-
-    files: dict[str, str] = field(default_factory=dict)
-    failure: Exception | None = None
+    files: dict[str, str] = field(default_factory=dict)  # by what they are
+    failure: Exception | None = None  # why one was not written
 
 
 class Interrupts:
@@ -155,16 +149,16 @@ def fit_and_tell(
                 if told.mixture.stopped in INTERRUPTED and told.mixture.found_nothing:
                     raise Aborted("interrupted before a regime was found; nothing was written.")
                 bar.stage("writing")
-                written = _write(files, told, bar)
+                _write(files, told, bar)
         told.code = Code.INTERRUPTED if interrupts.count else told.code
     if look.as_json:
-        _print_json(told, written.files)
+        _print_json(told)
     _tell(told, look, voice)
     if look.name_files:
-        for what, path in written.files.items():
+        for what, path in told.files.items():
             voice.note(f"Wrote the {what}: {path}", whole=True)
-    if written.failure is not None:
-        raise written.failure
+    if told.failure is not None:
+        raise told.failure
     return told.code
 
 
@@ -219,12 +213,11 @@ def _judged(told: Told, caught: list[warnings.WarningMessage]) -> Told:
     return told
 
 
-def _write(files: Files, told: Told, bar: Bar) -> Written:
+def _write(files: Files, told: Told, bar: Bar) -> None:
     """Write what was asked for, each file whole or not at all.
 
     A file that cannot be written keeps neither the others nor the answer from the user.
     """
-    written = Written()
     jobs: tuple[tuple[str, Any, Callable[..., None]], ...] = (
         ("model", files.model, _write_model),
         ("labels", files.labels, partial(_write_labels, bar=bar)),
@@ -236,10 +229,9 @@ def _write(files: Files, told: Told, bar: Bar) -> Written:
         try:
             write(path, told.mixture, told.data)
         except Exception as error:
-            written.failure = written.failure or error
+            told.failure = told.failure or error
         else:
-            written.files[what] = str(path)
-    return written
+            told.files[what] = str(path)
 
 
 def _write_model(path: Path, mixture: Mixture, data: DataSet | Scanned) -> None:
@@ -280,12 +272,11 @@ def _without_password(command: tuple[str, ...], data: DataSet | Scanned) -> list
     return [server if is_address(word) and is_address(server) else word for word in command]
 
 
-def _print_json(told: Told, written: dict[str, str]) -> None:
+def _print_json(told: Told) -> None:
     from regimix.cli.show import summary
 
-    plain = summary(
-        told.mixture, told.data, warnings=told.warnings, files=written, exit_code=int(told.code)
-    )
+    more = {"warnings": told.warnings, "files": told.files, "exit_code": int(told.code)}
+    plain = summary(told.mixture, told.data, **more)
     sys.stdout.write(json.dumps(plain, indent=1, allow_nan=False) + "\n")
     sys.stdout.flush()
 

@@ -50,13 +50,9 @@ def mixture_html(mixture: Mixture) -> str:
 def _table(said: Sentences) -> Html:
     head = [tag("th", name, scope="col") for name in ("", "share of the model", "noise")]
     head.append(tag("th", "equation", scope="col", class_="words"))
-    last = [regime.equation for regime in said.regimes]
-    lines = list(said.answer.regimes)
-    if said.answer.outliers is not None:
-        lines.append(said.answer.outliers)
-        last.append("outliers")
+    last = [*(regime.equation for regime in said.regimes), "outliers"]
     body = []
-    for line, words in zip(lines, last, strict=True):
+    for line, words in zip(said.answer.lines, last, strict=False):
         name = tag("th", swatch(line.index), str(line.index), scope="row")
         cells = tag("td", line.share), tag("td", line.noise), tag("td", words, class_="words")
         body.append(tag("tr", name, *cells))

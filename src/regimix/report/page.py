@@ -12,8 +12,6 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
-import numpy as np
-
 from regimix.atomic import write_bytes
 from regimix.errors import MissingExtraError
 from regimix.report import charts, tables
@@ -25,19 +23,13 @@ from regimix.result.answer import Answer
 from regimix.result.mixture import Mixture
 from regimix.result.wald import read_level
 from regimix.search.settings import Settings
-from regimix.words import bare, clean, count, fixed, listing, named, number, several
+from regimix.words import bare, clean, count, fixed, named, number
 
 __all__ = ["render", "snippet", "write"]
 
 LONGEST_TITLE = 200
-# More terms than this are folded away.
-LONG_TABLE = 40
 # Keys of no more characters than this stay on one line.
 LONG_KEY = 32
-EVIDENCE = (
-    "how much likelier the data are with the regimes than with constants, in nats, after a price "
-    "for every coefficient and of 3 nats for every regime"
-)
 # Settings that the estimator knows by the same name. The seed has another name; n_jobs changes
 # nothing.
 SAME_NAME = ("n_components", "outliers", "noise", "search", "max_starts", "time_limit")
@@ -143,12 +135,12 @@ def _context(
         "scatter": None if cloud is None else _scatter(cloud),
         "regimes": tables.regimes(answer.answer),
         "forest": _forest(terms),
-        "coefficients": _coefficients(mixture, terms),
+        "coefficients": tables.coefficients(mixture, terms),
         "outliers": listed,
         "longest_key": LONG_KEY,
         "residuals": [] if rows is None else charts.panels(rows, terms),
-        "selection": _selection(mixture),
-        "tried": _tried(mixture, answer.answer),
+        "selection": tables.selection(mixture),
+        "tried": tables.tried(mixture, answer.answer),
         "findings": tables.assumptions(mixture, rows),
         "spectrum": "" if spectrum is None else spectrum.describe(),
         "facts": _facts(mixture, answer.answer, date),
@@ -218,70 +210,6 @@ def _forest(terms: Terms) -> dict[str, Any] | None:
     if left > 0:
         said += f" {count(left, 'feature')} of smaller effect are left out."
     return {"svg": charts.forest(terms), "caption": said}
-
-
-def _coefficients(mixture: Mixture, terms: Terms) -> dict[str, Any]:
-    """List the coefficients, and say what is paler and what is missing."""
-    table = tables.coefficients(mixture, terms)
-    faint = any(not line["sure"] for group in table["groups"] for line in group["lines"])
-    caption = "In the units of the data, the largest effect first."
-    if faint:
-        caption += f" Paler terms: the {terms.percent} interval includes zero."
-    notes = [table["note"]] if table["note"] else []
-    if mixture.inference is None:
-        notes.append("Standard errors were not recorded with this model.")
-    lines = sum(len(group["lines"]) for group in table["groups"])
-    return {**table, "caption": caption, "notes": notes, "long": lines > LONG_TABLE}
-
-
-def _selection(mixture: Mixture) -> dict[str, Any]:
-    """Compare numbers of regimes, if the search did, or say why not."""
-    asked, path, table = mixture.settings.n_components, mixture.selection, tables.selection(mixture)
-    if table is None or path is None:
-        words = "What other numbers of regimes would be worth was not recorded with this model."
-        if asked is not None:
-            words = f"{_asked_for(asked)}; no others were compared."
-        return {"charts": [], "words": words}
-    counts, marked = [int(k) for k in path.n_components], (int(path.chosen), str(table["mark"]))
-    scores = [
-        ("Evidence", path.evidence, "higher"),
-        ("BIC", path.bic, "lower"),
-        ("ICL", path.icl, "lower"),
-    ]
-    drawn = [charts.path(counts, values, marked, name, way) for name, values, way in scores]
-    words = f"The model with {several(marked[0], 'regime')} was chosen, by evidence: {EVIDENCE}."
-    words += " BIC and ICL are there to compare."
-    if asked is not None:
-        words = _favoured(asked, marked[0], counts, path.evidence)
-    return {**table, "charts": [chart for chart in drawn if chart], "words": words}
-
-
-def _favoured(asked: int, found: int, counts: list[int], evidence: Any) -> str:
-    """Say that the number was given, and what the evidence says of it."""
-    end = "the number was not chosen." if asked == found else f"the rows support {found}."
-    said = f"{_asked_for(asked)}; {end}"
-    known = [k for k, value in zip(counts, evidence, strict=True) if np.isfinite(value)]
-    if len(known) < 2:
-        return f"{said} No other numbers were compared."
-    best = counts[int(np.nanargmax(np.where(np.isfinite(evidence), evidence, np.nan)))]
-    favours = f"{several(best, 'regime')}{' too' if best == found else ''}"
-    looked = listing([str(k) for k in known])
-    return (
-        f"{said} Of the numbers that were looked at on the way ({looked}), the evidence favours "
-        f"{favours}. Evidence is {EVIDENCE}. BIC and ICL are there to compare."
-    )
-
-
-def _asked_for(number: int) -> str:
-    verb = "was" if number == 1 else "were"
-    return f"{several(number, 'regime').capitalize()} {verb} asked for"
-
-
-def _tried(mixture: Mixture, found: Answer) -> dict[str, Any]:
-    """Say what the search tried, and why it ended."""
-    words = found.ended if mixture.attempts else "What the search tried was not recorded."
-    drawn = charts.convergence(mixture.attempts)
-    return {**tables.attempts(mixture), "svg": drawn, "words": words}
 
 
 # --- how to get it again --------------------------------------------------------------------------

@@ -36,42 +36,21 @@ SAMPLE_SEED = 20211
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows beside a mixture.
-
-    Attributes
-    ----------
-    X, y : ndarray of shape (n, d), (n,)
-    labels : ndarray of shape (n,)
-        The regime of each row, -1 for outliers.
-    keys : sequence of str or int
-        What the reader calls the rows.
-    numbered : bool
-        Whether the keys are row numbers that count from 0.
-    nearest : ndarray of shape (n,)
-        The regime, or for outliers the nearest one in deviations.
-    expected, residual, distance : ndarray of shape (n,)
-        Response expected there, how much the row is off, and the same in deviations of the noise.
-    outlying, sure : ndarray of shape (n,)
-        Probability of being an outlier, and of the likeliest regime.
-    of : int
-        Rows of the whole table; more than n if these are an excerpt.
-    fitted : bool
-        Whether these are the rows of the fit, or an excerpt of them.
-    """
+    """Rows beside a mixture."""
 
     X: NDArray[Any]
     y: Floats
-    labels: Ints
-    keys: Sequence[Any]
-    numbered: bool
-    nearest: Ints
-    expected: Floats
+    labels: Ints  # the regime of each row, -1 for outliers
+    keys: Sequence[Any]  # what the reader calls the rows
+    numbered: bool  # whether the keys are row numbers that count from 0
+    nearest: Ints  # the regime, or for outliers the nearest one in units of its noise
+    expected: Floats  # the response that it predicts
     residual: Floats
-    distance: Floats
-    outlying: Floats
-    sure: Floats
-    of: int
-    fitted: bool
+    distance: Floats  # the residual in units of the noise
+    outlying: Floats  # probability of being an outlier
+    sure: Floats  # probability of the likeliest regime
+    of: int  # rows of the whole table: more than these if they are an excerpt
+    fitted: bool  # whether these are the rows of the fit, or an excerpt of them
 
     @property
     def n(self) -> int:
@@ -219,24 +198,13 @@ def sample(positions: Ints, most: int) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """The terms of a mixture, in the order of what they contribute.
-
-    Attributes
-    ----------
-    mixture : Mixture
-    deviation, mean : ndarray of shape (d,)
-        Of the features.
-    level : float
-        Of the intervals.
-    ranked : bool
-        Whether the deviations are known; effects are per unit otherwise.
-    """
+    """The terms of a mixture, in the order of what they contribute."""
 
     mixture: Mixture
-    deviation: Floats
+    deviation: Floats  # of the features, (d,)
     mean: Floats
-    level: float
-    ranked: bool
+    level: float  # of the intervals
+    ranked: bool  # whether the deviations are known; effects are per unit otherwise
 
     @classmethod
     def of(cls, mixture: Mixture, X: NDArray[np.float64] | None, level: float) -> Terms:

@@ -41,24 +41,13 @@ def compact(values: Floats, span: float) -> list[float | int | None]:
 
 @dataclass(frozen=True, eq=False)
 class Cloud:
-    """The rows of the scatter plot: those of the regimes, then the outliers.
-
-    Attributes
-    ----------
-    rows, terms : Rows, Terms
-    points : ndarray of shape (k,)
-        Positions of the rows shown.
-    inside : int
-        How many of them belong to a regime.
-    radius : float
-        Of the marks.
-    """
+    """The rows of the scatter plot: those of the regimes, then the outliers."""
 
     rows: Rows
     terms: Terms
-    points: Ints
-    inside: int
-    radius: float
+    points: Ints  # positions of the rows shown
+    inside: int  # how many of them belong to a regime
+    radius: float  # of the marks
 
     @classmethod
     def of(cls, rows: Rows, terms: Terms, most: int | None = None) -> Cloud:

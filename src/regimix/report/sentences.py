@@ -43,28 +43,15 @@ class RegimeSentence:
 
 @dataclass(frozen=True)
 class Sentences:
-    """The top of the page.
+    """The top of the page."""
 
-    Attributes
-    ----------
-    answer : Answer
-        What every display of the mixture shares.
-    title, lead : str
-        The answer in a line, and in a few.
-    regimes : list of RegimeSentence
-    outliers, sure : str
-        Which rows fit no regime, and how sure all this is.
-    notices : list of str
-        What must be known before anything is believed.
-    """
-
-    answer: Answer
-    title: str
-    lead: str
+    answer: Answer  # what every display of the mixture shares
+    title: str  # the answer in a line
+    lead: str  # and in a few
     regimes: list[RegimeSentence]
-    outliers: str
-    sure: str
-    notices: list[str]
+    outliers: str  # which rows fit no regime
+    sure: str  # how sure all this is
+    notices: list[str]  # what must be known before anything is believed
 
 
 def sentences(mixture: Mixture, rows: Rows | None, terms: Terms, width: int = 96) -> Sentences:
@@ -97,13 +84,37 @@ def _lead(mixture: Mixture, rows: Rows | None, terms: Terms) -> str:
     by = named(terms.name(0)) if d == 1 else several(d, "feature")
     if mixture.found_nothing:
         return f"{_nothing(mixture, named(terms.target), by, n)}: a description, not a finding."
-    explained, rest = _explained(mixture, _outliers(mixture, rows), n)
+    explained, rest = _explained(mixture, rows, n)
     if mixture.n_components == 1:
-        rest = _rest(rest, "does not fit it", "do not fit it")
         return f"One equation in {by} accounts for {explained}. {rest}"
     each = f"{spelled(mixture.n_components).capitalize()} different equations in {by}"
-    rest = _rest(rest, "fits none of them", "fit none of them")
     return f"{each} account for {explained}, each for its own. {rest}"
+
+
+def _explained(mixture: Mixture, rows: Rows | None, n: str) -> tuple[str, str]:
+    """Say how many rows have a regime, and how many have none."""
+    out, share = _outliers(mixture, rows)
+    if not share:
+        return f"all {n}", "No row is an outlier."
+    # Rows without labels cannot be counted: what is known are the shares of the model.
+    explained, rest = f"an estimated {percent(1 - share)} of the {n}", percent(share)
+    if out is not None:
+        explained = f"{fixed(mixture.n_rows - out, 0)} of the {n} ({percent(1 - share)})"
+        rest = f"{fixed(out, 0)} ({percent(share)})"
+    one, alone = out == 1, mixture.n_components == 1
+    fits = (
+        ("does not fit it" if one else "do not fit it") if alone else f"fit{'s' * one} none of them"
+    )
+    aside = "is set aside as an outlier" if one else "are set aside as outliers"
+    return explained, f"The other {rest} {fits} and {aside}."
+
+
+def _outliers(mixture: Mixture, rows: Rows | None) -> tuple[int | None, float]:
+    """Count outliers among the rows of the fit, if labels are known; return also their share."""
+    out = rows_labelled(mixture, -1)
+    if rows is not None and rows.fitted and rows.n == mixture.n_rows:
+        out = int(np.count_nonzero(rows.labels < 0))
+    return out, mixture.outlier_share if out is None else out / mixture.n_rows
 
 
 def _nothing(mixture: Mixture, target: str, by: str, n: str) -> str:
@@ -125,43 +136,6 @@ def _nothing(mixture: Mixture, target: str, by: str, n: str) -> str:
         return f"{said}. What follows is a robust line through the rows"
     which = "the line" if asked == 1 else f"the best {spelled(asked)} lines"
     return f"{said}. What follows is {which} all the same, as asked for"
-
-
-def _explained(mixture: Mixture, outliers: tuple[int, int] | None, n: str) -> tuple[str, str]:
-    """Say how many rows have a regime, and how many have none; the latter empty if all have."""
-    if outliers is None:
-        share = mixture.outlier_share
-        # Rows without labels cannot be counted: what is known are the shares of the model.
-        shares = f"an estimated {percent(1 - share)} of the {n}", percent(share)
-        return shares if share else (f"all {n}", "")
-    out, total = outliers
-    if not out:
-        return f"all {n}", ""
-    share = out / total
-    explained = f"{fixed(total - out, 0)} of the {n} ({percent(1 - share)})"
-    return explained, f"{fixed(out, 0)} ({percent(share)})"
-
-
-def _rest(rest: str, one: str, many: str) -> str:
-    if not rest:
-        return "No row is an outlier."
-    if rest.startswith("1 "):
-        return f"The other {rest} {one} and is set aside as an outlier."
-    return f"The other {rest} {many} and are set aside as outliers."
-
-
-def _outliers(mixture: Mixture, rows: Rows | None) -> tuple[int, int] | None:
-    """Outliers among all rows of the fit, and how many these are, if labels are known."""
-    if rows is not None and rows.fitted and rows.n == mixture.n_rows:
-        return int(np.count_nonzero(rows.labels < 0)), rows.n
-    found = rows_labelled(mixture, -1)
-    return None if found is None else (found, mixture.n_rows)
-
-
-def _outlying(mixture: Mixture, rows: Rows | None) -> float:
-    """Share of the rows of the fit that have no regime, by their labels where they are known."""
-    outliers = _outliers(mixture, rows)
-    return mixture.outlier_share if outliers is None else outliers[0] / outliers[1]
 
 
 def _other_rows(mixture: Mixture, rows: Rows | None) -> list[str]:
@@ -223,17 +197,18 @@ def _spread(mixture: Mixture, index: int) -> str:
 
 def _outlying_rows(mixture: Mixture, rows: Rows | None) -> str:
     """Say which rows fit no regime."""
-    share = _outlying(mixture, rows)
+    _, share = _outliers(mixture, rows)
     known = f"{count(round(share * mixture.n_rows), 'row')} ({percent(share)}) fit no regime"
+    none = "None: every row lies within reach of a regime."
     if rows is None:
-        return f"{known}." if share else "None: every row lies within reach of a regime."
+        return f"{known}." if share else none
     outliers = rows.outliers
     if not outliers.size and rows.of > rows.n and share:
         return f"{known}; none of them is in the excerpt of {fixed(rows.n, 0)} that is shown here."
     if not outliers.size and not rows.fitted:
         return f"None of the {count(rows.n, 'row')} shown: each lies within reach of a regime."
     if not outliers.size:
-        return "None: every row lies within reach of a regime."
+        return none
     part = outliers.size / rows.n
     said = f"{count(int(outliers.size), 'row')} ({percent(part)})"
     if not rows.fitted and rows.n == 1:
@@ -244,7 +219,7 @@ def _outlying_rows(mixture: Mixture, rows: Rows | None) -> str:
         said += f" of the {fixed(rows.n, 0)} kept as an excerpt"
     keys = listing([clean(rows.keys[i], 24) for i in outliers], MOST_ROWS)
     worst = float(np.abs(rows.distance[outliers[0]]))
-    order = f", farthest first (the first by {number(worst, 2)} deviations)"
+    order = f", farthest first (the first by {number(worst, 2)} times the noise)"
     many = f": {keys}{order if np.isfinite(worst) and outliers.size > 1 else ''}"
     return f"{said} {'fits' if outliers.size == 1 else 'fit'} no regime{many}."
 

@@ -1,4 +1,4 @@
-"""The tables of a page: regimes, coefficients, outliers, attempts, and what was assumed."""
+"""The sections of a page that hold tables: regimes, coefficients, outliers, search, assumptions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from regimix.errors import RegimixError
+from regimix.report import charts
 from regimix.report.rows import MOST_FEATURES, Rows, Terms
 from regimix.result.answer import Answer
 from regimix.result.mixture import Mixture
@@ -20,21 +21,23 @@ from regimix.words import (
     count,
     fixed,
     interval,
+    listing,
     measured,
     number,
     percent,
     probability,
+    several,
 )
 
 __all__ = [
     "Assumption",
     "OutlierList",
     "assumptions",
-    "attempts",
     "coefficients",
     "outlier_list",
     "regimes",
     "selection",
+    "tried",
 ]
 
 MOST_OUTLIERS = 2000
@@ -63,6 +66,12 @@ NAMES = {
 SIGNS = {"holds": "✓", "unclear": "?", "violated": "✗"}
 # Regimes closer than this, in units of their uncertainty, may be one and the same.
 DISTINCT, DOUBTFUL = 5.0, 3.0
+# More terms than this are folded away.
+LONG_TABLE = 40
+EVIDENCE = (
+    "how much likelier the data are with the regimes than with constants, in nats, after a price "
+    "for every coefficient and of 3 nats for every regime"
+)
 # Digits of the columns of the outliers.
 DIGITS = (4, 1, 4, 4, 3, 3) + MOST_BESIDE * (4,)
 
@@ -79,9 +88,8 @@ def regimes(found: Answer) -> dict[str, Any]:
     for column, field in (("R²", "r_squared"), ("Evidence", "evidence")):
         if not any(getattr(regime, field) for regime in found.regimes):
             del columns[column]
-    lines = [*found.regimes, *([] if found.outliers is None else [found.outliers])]
     rows = []
-    for line in lines:
+    for line in found.lines:
         empty = {"rows": UNKNOWN} if line.index < 0 else dict.fromkeys(columns.values(), UNKNOWN)
         cells = [getattr(line, field) or empty.get(field, "") for field in columns.values()]
         rows.append({"index": line.index, "cells": cells})
@@ -90,20 +98,25 @@ def regimes(found: Answer) -> dict[str, Any]:
 
 def coefficients(mixture: Mixture, terms: Terms) -> dict[str, Any]:
     """List every term of every regime, the largest first, with what is known of its precision."""
-    known = mixture.inference is not None
-    columns = ["Coefficient"]
-    if known:
+    columns, notes, groups = ["Coefficient"], [], list[dict[str, Any]]()
+    if mixture.inference is not None:
         columns += ["Std. error", f"{terms.percent} interval", "t", "p"]
-    groups = []
     for j in range(mixture.n_components):
         shown = [i for i in terms.order_in(j) if i in set(terms.order.tolist())]
         lines = [_line(mixture, terms, j, i) for i in shown]
         if mixture.fit_intercept:
             lines.insert(0, _line(mixture, terms, j, None))
         groups.append({"index": j, "name": f"Regime {j}", "lines": lines})
+    caption = "In the units of the data, the largest effect first."
+    if any(not line["sure"] for group in groups for line in group["lines"]):
+        caption += f" Paler terms: the {terms.percent} interval includes zero."
     left = mixture.coef.shape[1] - MOST_FEATURES
-    note = f"{count(left, 'feature')} of smaller effect are left out." if left > 0 else ""
-    return {"columns": columns, "groups": groups, "note": note}
+    if left > 0:
+        notes.append(f"{count(left, 'feature')} of smaller effect are left out.")
+    if mixture.inference is None:
+        notes.append("Standard errors were not recorded with this model.")
+    long = sum(len(group["lines"]) for group in groups) > LONG_TABLE
+    return {"columns": columns, "groups": groups, "caption": caption, "notes": notes, "long": long}
 
 
 def _line(mixture: Mixture, terms: Terms, index: int, feature: int | None) -> dict[str, Any]:
@@ -128,23 +141,12 @@ def _line(mixture: Mixture, terms: Terms, index: int, feature: int | None) -> di
 
 @dataclass(frozen=True)
 class OutlierList:
-    """The rows that fit no regime, the farthest first.
-
-    Attributes
-    ----------
-    columns : list of str
-    rows : list of list of str
-        Cells as they are read; the first is the key.
-    data : dict
-        The same for the page's own use: sorting and export.
-    note : str
-        What is left out.
-    """
+    """The rows that fit no regime, the farthest first."""
 
     columns: list[str]
-    rows: list[list[str]]
-    data: dict[str, Any]
-    note: str
+    rows: list[list[str]]  # cells as they are read; the first is the key
+    data: dict[str, Any]  # the same for the page's own use: sorting and export
+    note: str  # what is left out
 
     @property
     def shown(self) -> str:
@@ -224,41 +226,74 @@ def _left_out(rows: Rows, shown: int) -> str:
     return " ".join(said)
 
 
-def attempts(mixture: Mixture) -> dict[str, Any]:
-    """List what the search tried."""
-    shown = mixture.attempts[:MOST_ATTEMPTS]
-    left = len(mixture.attempts) - len(shown)
+def tried(mixture: Mixture, found: Answer) -> dict[str, Any]:
+    """List what the search tried, and say why it ended."""
+    attempts = mixture.attempts
+    left = len(attempts) - MOST_ATTEMPTS
     return {
+        "words": found.ended if attempts else "What the search tried was not recorded.",
+        "svg": charts.convergence(attempts),
         "rows": [
             [a.move, a.source, number(a.gain), "taken" if a.accepted else "left", a.reason]
-            for a in shown
+            for a in attempts[:MOST_ATTEMPTS]
         ],
-        "note": f"{count(left, 'later attempt')} not shown." if left else "",
+        "note": f"{count(left, 'later attempt')} not shown." if left > 0 else "",
     }
 
 
-def selection(mixture: Mixture) -> dict[str, Any] | None:
-    """Compare numbers of regimes, if the search did."""
-    chosen = mixture.selection
-    if chosen is None or len(chosen.n_components) == 0:
-        return None
-    scores = (chosen.evidence, chosen.bic, chosen.icl)
+def selection(mixture: Mixture) -> dict[str, Any]:
+    """Compare numbers of regimes, if the search did, or say why not."""
+    asked, path = mixture.settings.n_components, mixture.selection
+    if path is None or len(path.n_components) == 0:
+        words = "What other numbers of regimes would be worth was not recorded with this model."
+        if asked is not None:
+            words = f"{_asked_for(asked)}; no others were compared."
+        return {"charts": [], "words": words}
+    counts, here = [int(k) for k in path.n_components], int(path.chosen)
+    mark = "chosen" if asked is None else "asked for" if asked == here else "found"
+    scores = {"Evidence": path.evidence, "BIC": path.bic, "ICL": path.icl}
+    drawn = [
+        charts.path(counts, values, (here, mark), name, "higher" if name == "Evidence" else "lower")
+        for name, values in scores.items()
+    ]
+    words = (
+        f"The model with {several(here, 'regime')} was chosen, by evidence: {EVIDENCE}. BIC and "
+        "ICL are there to compare."
+    )
     return {
-        "mark": _mark(mixture.settings.n_components, int(chosen.chosen)),
+        "charts": [chart for chart in drawn if chart],
+        "words": words if asked is None else _favoured(asked, here, counts, path.evidence),
+        "mark": mark,
         "rows": [
             {
-                "count": int(k),
-                "chosen": int(k) == int(chosen.chosen),
-                "cells": [number(float(s[i])) for s in scores],
+                "count": k,
+                "chosen": k == here,
+                "cells": [number(float(values[i])) for values in scores.values()],
             }
-            for i, k in enumerate(chosen.n_components)
+            for i, k in enumerate(counts)
         ],
     }
 
 
-def _mark(asked: int | None, chosen: int) -> str:
-    """Say in a word how the number of regimes came about."""
-    return "chosen" if asked is None else "asked for" if asked == chosen else "found"
+def _favoured(asked: int, found: int, counts: list[int], evidence: Any) -> str:
+    """Say that the number was given, and what the evidence says of it."""
+    end = "the number was not chosen." if asked == found else f"the rows support {found}."
+    said = f"{_asked_for(asked)}; {end}"
+    known = [k for k, value in zip(counts, evidence, strict=True) if np.isfinite(value)]
+    if len(known) < 2:
+        return f"{said} No other numbers were compared."
+    best = counts[int(np.nanargmax(np.where(np.isfinite(evidence), evidence, np.nan)))]
+    favours = f"{several(best, 'regime')}{' too' if best == found else ''}"
+    looked = listing([str(k) for k in known])
+    return (
+        f"{said} Of the numbers that were looked at on the way ({looked}), the evidence favours "
+        f"{favours}. Evidence is {EVIDENCE}. BIC and ICL are there to compare."
+    )
+
+
+def _asked_for(number: int) -> str:
+    verb = "was" if number == 1 else "were"
+    return f"{several(number, 'regime').capitalize()} {verb} asked for"
 
 
 # --- assumptions ----------------------------------------------------------------------------------

@@ -58,32 +58,20 @@ class RegimeLine:
 
 @dataclass(frozen=True)
 class Answer:
-    """What was found.
+    """What was found."""
 
-    Attributes
-    ----------
-    headline : str
-        How many regimes in how many rows, without a full stop.
-    regimes : tuple of RegimeLine
-    outliers : RegimeLine or None
-        None if there are none.
-    ended : str
-        Why the search ended, as a sentence.
-    details : str
-        Evidence, time and seed, as a sentence.
-    favours : str
-        Says so if the evidence favours another number of regimes than the one asked for.
-    notices : tuple of str
-        What must be known before anything is believed.
-    """
-
-    headline: str
+    headline: str  # how many regimes in how many rows, without a full stop
     regimes: tuple[RegimeLine, ...]
-    outliers: RegimeLine | None
-    ended: str
-    details: str
-    favours: str
-    notices: tuple[str, ...]
+    outliers: RegimeLine | None  # None if there are none
+    ended: str  # why the search ended
+    details: str  # evidence, time and seed
+    favours: str  # says so if the evidence favours another number of regimes than that asked for
+    notices: tuple[str, ...]  # what must be known before anything is believed
+
+    @property
+    def lines(self) -> list[RegimeLine]:
+        """The regimes and, if there are any, the outliers."""
+        return [*self.regimes, *([] if self.outliers is None else [self.outliers])]
 
 
 def answer(mixture: Mixture, source: str = "") -> Answer:
@@ -197,13 +185,10 @@ def describe(mixture: Mixture, width: int) -> str:
     found = answer(mixture)
     noisy = max(5, *(len(regime.noise) for regime in found.regimes))
     lines = [found.headline, "", f"{'':>2}  {'share':>6}  {'noise':>{noisy}}  equation"]
-    for regime in (*found.regimes, found.outliers):
-        if regime is not None:
-            start = f"{regime.index:>2}  {regime.share:>6}  {regime.noise:>{noisy}}  "
-            last = "outliers"
-            if regime.index >= 0:
-                last = equation(mixture, regime.index, width - len(start))
-            lines.append(start + last)
+    for line in found.lines:
+        start = f"{line.index:>2}  {line.share:>6}  {line.noise:>{noisy}}  "
+        last = "outliers" if line.index < 0 else equation(mixture, line.index, width - len(start))
+        lines.append(start + last)
     return "\n".join([*lines, "", found.ended, found.details])
 
 
