@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.errors import MissingExtraError, ParameterError
+from regimix.errors import MissingExtraError, ParameterError, StopReason
 from regimix.model.em import REGIME_GAIN
 from regimix.result import answer, predictive, wald
 from regimix.result.excerpt import Excerpt
@@ -130,6 +130,9 @@ class Mixture(Regimes):
         # path leads nowhere on another machine.
         settings = replace(self.settings, callback=None, checkpoint=None)
         object.__setattr__(self, "settings", settings)
+        # A model file holds the text; one of a later version may hold a reason not known here.
+        known = (reason for reason in StopReason if reason == self.stopped)
+        object.__setattr__(self, "stopped", next(known, self.stopped))
 
     @property
     def found_nothing(self) -> bool:
