@@ -138,6 +138,19 @@ def test_rows_are_counted_by_weights_that_count():
     assert shown_rows(mixture) == [present.size, *expected]
 
 
+def test_numbers_that_are_too_wide_for_their_column_have_fewer_digits():
+    known = dataclasses.replace(known_mixture(), coef=np.array([[123456.789], [1e6]]))
+    inference = dataclasses.replace(
+        known.inference, standard_error=np.array([[1e-6], [0.5]]), covariance=None
+    )
+    lines = str(dataclasses.replace(known, inference=inference).summary()).splitlines()
+    terms = [line.split() for line in lines if line.startswith("x0")]
+    assert [cells[1:4] for cells in terms] == [
+        ["123,457", "1e-6", "1.23e11"],
+        ["1,000,000", "0.5", "2e6"],
+    ]
+
+
 def test_fits_by_label_say_what_they_take_for_granted():
     text = str(known_mixture(settings=Settings(outliers=0.1)).summary())
     assert "conditional on the labels" in text
