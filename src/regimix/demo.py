@@ -1,4 +1,7 @@
-"""The main job on bundled data, told in plain text: ``python -m regimix.demo``."""
+"""The main job on bundled data, in plain text: ``python -m regimix.demo``."""
+
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,6 +9,8 @@ from numpy.typing import NDArray
 from regimix.datasets import Dataset, load_calls, load_tone
 from regimix.estimators.mixture import MixedLinearRegression
 from regimix.estimators.trimmed import TrimmedRegressor
+from regimix.result.answer import answer
+from regimix.words import number
 
 __all__ = ["main"]
 
@@ -28,29 +33,30 @@ def main() -> None:
 
 def tell_tone(data: Dataset, model: MixedLinearRegression) -> str:
     """Say which regimes a model found in the tone data, show them, and say what is known."""
-    row = "  {:<4}{:<42}{:>8}{:>9}".format
-    found = [
-        row(MARKS[j], equation(data, float(b), float(c[0])), f"{100 * share:.1f} %", f"{noise:.3f}")
-        for j, (b, c, share, noise) in enumerate(
-            zip(model.intercept_, model.coef_, model.weights_, model.scale_, strict=True)
-        )
-    ]
+    row = "  {:<4}{:<42}{:>8}{:>10}".format
+    names: dict[str, Any] = {"feature_names": data.feature_names, "target_name": data.target_name}
+    mixture = replace(model.mixture_, **names)
+    found = answer(mixture)
+    words = [mixture.equation(j) for j in range(mixture.n_components)]
+    words.append("outliers, on none of the lines")
     lines = [
         "A TABLE WITH HIDDEN REGIMES",
         "A musician hears tones with stretched overtones and tunes the octave above:",
         f"{data.y.size} trials, two numbers each. Nothing else is given to the fit.",
         "",
-        f"regimix finds {model.n_components_} linear regimes:",
+        f"regimix finds {found.headline}:",
         "",
         row("", "", "share", "noise"),
-        *found,
-        row(OUTLIER, "outliers, on none of the lines", f"{100 * model.outlier_share_:.1f} %", ""),
+        *(
+            row(OUTLIER if line.index < 0 else MARKS[line.index], what, line.share, line.noise)
+            for line, what in zip(found.lines, words, strict=False)
+        ),
         "",
         *picture(data, model.labels_),
         "",
         "What is known: the ear stays with the true octave (tuned = 2) or follows the",
         "overtones (tuned = stretchratio). Least squares on all trials would have said",
-        f"{equation(data, *least_squares(data))}, which is neither.",
+        f"{equation(data, *least_squares(data), data.feature_names[0])}, which is neither.",
         "",
     ]
     return "\n".join(line.rstrip() for line in lines)
@@ -85,23 +91,22 @@ def tell_calls(data: Dataset, model: TrimmedRegressor) -> str:
     others = [name for name, on_line in zip(data.row_names, follows, strict=True) if not on_line]
     feature = f"({data.feature_names[0]} - 1900)"
     lines = [
-        "ONE LINE AMONG WRONG ROWS",
+        "ROBUST REGRESSION: ONE LINE, MANY OUTLIERS",
         "International calls from Belgium, 1950 to 1973, in tens of millions a year.",
         "",
         f"  {equation(data, float(model.intercept_), float(model.coef_[0]), feature)}",
         "",
-        f"{follows.sum()} of {follows.size} years follow it, each within {off:.2f}. These do not:",
+        f"{follows.sum()} of {follows.size} years follow it within {number(off, 2)}. These do not:",
         f"  {' '.join(others)}",
         "What is known: 1964 to 1969 were recorded as minutes, 1963 and 1970 in part.",
     ]
     return "\n".join(lines)
 
 
-def equation(data: Dataset, intercept: float, slope: float, feature: str | None = None) -> str:
+def equation(data: Dataset, intercept: float, slope: float, feature: str) -> str:
     """Write a line in the units of the data."""
     sign = "-" if slope < 0 else "+"
-    name = data.feature_names[0] if feature is None else feature
-    return f"{data.target_name} = {intercept:.2f} {sign} {abs(slope):.2f} * {name}"
+    return f"{data.target_name} = {number(intercept)} {sign} {number(abs(slope))} {feature}"
 
 
 def least_squares(data: Dataset) -> tuple[float, float]:

@@ -6,7 +6,8 @@
     ├── CheckpointError      a checkpoint cannot be used or written   (also a ValueError)
     ├── ClusterError         a cluster does not do its work           (also a RuntimeError)
     ├── DataError            the table cannot be used as it is        (also a ValueError)
-    │   └── DataKindError    a cell or column is not a number         (also a TypeError)
+    │   ├── DataKindError    a cell or column is not a number         (also a TypeError)
+    │   └── UnknownColumnError  a column that is named is not there
     ├── ModelFileError       a model file cannot be read or written   (also a ValueError)
     ├── OutOfTimeError       a time limit came before an answer       (also a TimeoutError)
     ├── ParameterError       a setting is outside what is allowed     (also a ValueError)
@@ -19,8 +20,17 @@
     ├── EvidenceWarning      the data do not support what was asked for
     └── UnrepeatedWarning    no second search came to the same answer
 
-A message says what is wrong, what was received, what is allowed and what to do.
+A message says what is wrong, what was received, what is allowed and what to do. Where it names
+parameters, it is a `Message`, which knows them: the command line calls them by its options.
+`StopReason` lists why a search ends, which is no error.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
 
 __all__ = [
     "CheckpointError",
@@ -29,6 +39,8 @@ __all__ = [
     "DataError",
     "DataKindError",
     "EvidenceWarning",
+    "InPython",
+    "Message",
     "MissingExtraError",
     "ModelFileError",
     "OutOfTimeError",
@@ -36,9 +48,70 @@ __all__ = [
     "RankWarning",
     "RegimixError",
     "RegimixWarning",
+    "Setting",
+    "StopReason",
     "StoppedError",
+    "UnknownColumnError",
     "UnrepeatedWarning",
 ]
+
+
+class StopReason(StrEnum):
+    """Why a search ended; the last four ended it before it was done."""
+
+    NOTHING_IMPROVES = "nothing improves"
+    ALL_FOUND = "all found"
+    NONE_ACCEPTED = "none accepted"
+    MAX_STARTS = "max_starts"
+    TIME_LIMIT = "time_limit"
+    CALLBACK = "callback"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A parameter that a message names, perhaps with a value."""
+
+    name: str
+    value: Any = None
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return self.name
+        return f'{self.name}="{self.value}"' if isinstance(self.value, str) else self._plainly()
+
+    def _plainly(self) -> str:
+        shown = f"{self.value:g}" if isinstance(self.value, float) else self.value
+        return f"{self.name}={shown}"
+
+
+class InPython(str):
+    """Part of a message that only helps those who call the library from Python."""
+
+    __slots__ = ()
+
+
+class Message(str):
+    """A text that knows which parameters it names.
+
+    Parameters
+    ----------
+    *parts : str or Setting
+        The text is all of them, one after the other; parameters are written as in Python.
+    """
+
+    parts: tuple[str | Setting, ...]
+
+    def __new__(cls, *parts: str | Setting) -> Message:
+        """Join the parts, and keep them."""
+        message = super().__new__(cls, "".join(map(str, parts)))
+        message.parts = parts
+        return message
+
+    def said(self, say: Callable[[Setting], str]) -> str:
+        """Return the text with the parameters called otherwise, without what is for Python only."""
+        said = (say(part) if isinstance(part, Setting) else part for part in self.parts)
+        return "".join(part for part in said if not isinstance(part, InPython))
 
 
 class RegimixError(Exception):
@@ -59,6 +132,23 @@ class DataError(RegimixError, ValueError):
 
 class DataKindError(DataError, TypeError):
     """A cell or a column is not a number."""
+
+
+class UnknownColumnError(DataError):
+    """A column that is named is not in the table.
+
+    Parameters
+    ----------
+    message : str
+    role : str
+        What the column was meant for: "target", "feature", "drop", ...
+    close : sequence of str
+        Columns of the table whose names are similar.
+    """
+
+    def __init__(self, message: str, role: str = "", close: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.role, self.close = role, tuple(close)
 
 
 class ModelFileError(RegimixError, ValueError):

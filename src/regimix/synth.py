@@ -18,7 +18,7 @@ from scipy.linalg import helmert
 from scipy.optimize import brentq, minimize
 from scipy.spatial.distance import cdist
 
-from regimix.errors import ParameterError
+from regimix.errors import Message, ParameterError, Setting
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -350,16 +350,22 @@ def _separated(
     largest, d = float(norms.max()), directions.shape[1]
     if largest == 0:
         raise ParameterError(
-            f"separation={wanted:g} was asked for components that all have norm 0. "
-            "Give at least one of them a positive norm, or leave separation out."
+            Message(
+                Setting("separation", wanted),
+                " was asked for components that all have norm 0. Give at least one of them a "
+                "positive norm, or leave separation out.",
+            )
         )
     unit = norms / largest
     narrowest = np.diff(np.sort(unit)).min()
     if wanted < narrowest - _ROUNDING:
         raise ParameterError(
-            f"separation={wanted:g} is out of reach for norms {norms.tolist()}: even on one ray "
-            f"they lie {narrowest:.6g} of the largest norm apart. Ask for at least that, or give "
-            "two components norms that are closer."
+            Message(
+                Setting("separation", wanted),
+                f" is out of reach for norms {norms.tolist()}: even on one ray they lie "
+                f"{narrowest:.6g} of the largest norm apart. Ask for at least that, or give two "
+                "components norms that are closer.",
+            )
         )
     start = _bend(directions, directions, 0.0, unit)
     if wanted <= separation_of(start):
@@ -460,9 +466,13 @@ def _on_a_line(rng: np.random.Generator, m: int, norms: Floats | None, wanted: f
     slack = 2.0 - wanted * (m - 1)
     if slack < -_ROUNDING:
         raise ParameterError(
-            f"separation={wanted:g} is out of reach for {m} components with n_features=1: {m} "
-            f"slopes in an interval allow at most Q = {2 / (m - 1):.6g}. Ask for less, or for more "
-            "features."
+            Message(
+                Setting("separation", wanted),
+                f" is out of reach for {m} components with ",
+                Setting("n_features", 1),
+                f": {m} slopes in an interval allow at most Q = {2 / (m - 1):.6g}. Ask for less, "
+                "or for more features.",
+            )
         )
     extra = np.zeros(m - 1)
     # The last share of the slack stays unused beyond the outermost slope.
@@ -491,9 +501,15 @@ def _row_counts(n: int, m: int, weights: ArrayLike | None) -> Ints:
     counts[np.argsort(counts - quotas, kind="stable")[:left_over]] += 1
     if counts.min() < 1 or not sizes.all():
         raise ParameterError(
-            f"n_samples={n} shared out by weights {sizes.tolist()} gives the components "
-            f"{counts.tolist()} rows; each needs at least one. Raise n_samples, or the weight "
-            "of the smallest."
+            Message(
+                Setting("n_samples", n),
+                " shared out by ",
+                Setting("weights"),
+                f" {sizes.tolist()} gives the components {counts.tolist()} rows; each needs at "
+                "least one. Raise ",
+                Setting("n_samples"),
+                ", or the share of the smallest.",
+            )
         )
     return counts
 
@@ -638,17 +654,24 @@ def _first_rows(order: Ints, component: Ints, share: float, ratio: float | None)
     most = bisect_left(range(n + 1), np.inf, key=ratio_after) - 1
     if ratio is None:
         n_corrupted = round(share * n)
-        in_reach, asked = n_corrupted <= most, f"corruption={share:g}"
+        in_reach, asked = n_corrupted <= most, Setting("corruption", share)
     else:
         above = bisect_right(range(most + 1), ratio, key=ratio_after)
         nearest = (above - 1, min(above, most))
         n_corrupted = min(nearest, key=lambda rows: abs(ratio_after(rows) - ratio))
-        in_reach, asked = ratio <= ratio_after(most), f"corruption_ratio={ratio:g}"
+        in_reach, asked = ratio <= ratio_after(most), Setting("corruption_ratio", ratio)
     if not in_reach:
         raise ParameterError(
-            f"{asked} would leave a component without a clean row: of these {n} rows at "
-            f"most {most} can be corrupted, a share of {most / n:.6g} or a γ* of "
-            f"{ratio_after(most):.6g}. Ask for less, raise n_samples or balance the weights."
+            Message(
+                asked,
+                f" would leave a component without a clean row: of these {n} rows at most {most} "
+                f"can be corrupted, a share of {most / n:.6g} or a γ* of "
+                f"{ratio_after(most):.6g}. Ask for less, raise ",
+                Setting("n_samples"),
+                " or balance the ",
+                Setting("weights"),
+                ".",
+            )
         )
     corrupted = np.zeros(n, dtype=np.bool_)
     corrupted[order[:n_corrupted]] = True
@@ -704,9 +727,8 @@ def _count(name: str, value: Any) -> int:
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if whole and value >= 1:
         return int(value)
-    raise ParameterError(
-        f"{name} must be a positive integer, got {value!r}. Give a whole number from 1 up."
-    )
+    wanted = f" must be a positive integer, got {value!r}. Give a whole number from 1 up."
+    raise ParameterError(Message(Setting(name), wanted))
 
 
 def _number(name: str, value: Any, *, low: float, allowed: str, below: float = np.inf) -> float:
@@ -714,14 +736,15 @@ def _number(name: str, value: Any, *, low: float, allowed: str, below: float = n
     real = isinstance(value, Real) and not isinstance(value, bool)
     if real and low <= float(value) < below:
         return float(value)
-    raise ParameterError(f"{name} must be {allowed}, got {value!r}. Give a number in that range.")
+    wanted = f" must be {allowed}, got {value!r}. Give a number in that range."
+    raise ParameterError(Message(Setting(name), wanted))
 
 
 def _choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
     """Return ``value`` if it is one of ``allowed``."""
     if not isinstance(value, str) or value not in allowed:
         words = ", ".join(repr(word) for word in allowed)
-        raise ParameterError(f"{name} must be one of {words}; got {value!r}.")
+        raise ParameterError(Message(Setting(name), f" must be one of {words}; got {value!r}."))
     return value
 
 
@@ -732,14 +755,16 @@ def _per_component(name: str, value: Any, m: int, *, low: float = -np.inf) -> Fl
         values = np.full(m, values)
     if values.shape != (m,):
         raise ParameterError(
-            f"{name} has shape {values.shape}, but there are {m} components. "
-            f"Give one number for all of them, or {m} numbers."
+            Message(
+                Setting(name),
+                f" has shape {values.shape}, but there are {m} components. Give one number for "
+                f"all of them, or {m} numbers.",
+            )
         )
     if not np.isfinite(values).all() or (values < low).any():
         bound = "" if np.isneginf(low) else f" and at least {low:g}"
-        raise ParameterError(
-            f"{name} must be finite{bound}, got {values.tolist()}. Replace the others."
-        )
+        wanted = f" must be finite{bound}, got {values.tolist()}. Replace the others."
+        raise ParameterError(Message(Setting(name), wanted))
     return values
 
 
@@ -771,8 +796,11 @@ def _generators(random_state: Any) -> dict[str, np.random.Generator]:
     known = random_state is None or isinstance(random_state, np.random.Generator)
     if not (known or (whole and random_state >= 0)):
         raise ParameterError(
-            "random_state must be None, a non-negative integer or a numpy.random.Generator, "
-            f"got {random_state!r}. Pass a seed such as 0, or numpy.random.default_rng(0)."
+            Message(
+                Setting("random_state"),
+                " must be None, a non-negative integer or a numpy.random.Generator, got "
+                f"{random_state!r}. Pass a seed such as 0, or numpy.random.default_rng(0).",
+            )
         )
     source = np.random.default_rng(int(random_state) if whole else random_state)
     seeds = source.integers(np.iinfo(np.int64).max, size=len(_STREAMS))

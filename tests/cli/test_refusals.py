@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from regimix.cli import main
-from regimix.cli.console import Code
-from regimix.cli.failures import Aborted, explain
+from regimix.cli.app import explain
+from regimix.cli.console import Aborted, Code
 from regimix.errors import DataError
 
 

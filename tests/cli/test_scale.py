@@ -13,12 +13,11 @@ import polars as pl
 import pytest
 
 from regimix.cli import place as place_module
-from regimix.cli.console import Voice
-from regimix.cli.failures import CommandError, explain
+from regimix.cli.app import explain
+from regimix.cli.console import Bar, CommandError, Voice, progress_bar
 from regimix.cli.place import Engine, Place
-from regimix.cli.watch import Bar, progress_bar
 from regimix.engines.dask import current_client
-from regimix.errors import ClusterError, OutOfTimeError
+from regimix.errors import ClusterError, Message, OutOfTimeError, Setting
 from regimix.search.settings import Progress
 from regimix.tables import parquet
 from tests.cli.terminal import PATIENCE, Terminal
@@ -92,7 +91,7 @@ def test_the_answer_is_that_of_the_table_in_memory(regimix, in_memory, scheduler
     assert [row["value"] for row in mine] == [row["value"] for row in theirs]
     assert summary["outliers"]["key"] == "row used"
     page = Path("r.html").read_text(encoding="utf-8")
-    assert f"of the {USED:,} rows" in page
+    assert f"of the {USED} rows" in page
     assert f"fit no regime: {mine[0]['key']}, {mine[1]['key']}, " in page
     assert summary["files"] == {"labels": "out", "model": "m.regimix", "report": "r.html"}
     written = pl.concat(pl.read_parquet(file) for file in sorted(Path("out").iterdir()))
@@ -314,11 +313,17 @@ def test_a_time_limit_before_there_is_an_answer(regimix, rows):
     ("error", "words", "code"),
     [
         (
-            ClusterError("all workers are lost; with checkpoint=PATH it goes on."),
-            "--checkpoint F",
+            ClusterError(
+                Message("all are lost; with a ", Setting("checkpoint"), " file it goes on.")
+            ),
+            "with a --checkpoint file it",
             2,
         ),
-        (OutOfTimeError("the time_limit was reached."), "the --time-limit was", 3),
+        (
+            OutOfTimeError(Message("the ", Setting("time_limit"), " was reached.")),
+            "the --time-limit was",
+            3,
+        ),
         (ModuleNotFoundError("no", name="distributed"), r"'regimix[dask]'", 2),
     ],
 )
@@ -395,7 +400,7 @@ def test_passes_are_counted(steps, last):
 
 
 def test_without_a_terminal_lines_say_how_far_it_is(monkeypatch):
-    monkeypatch.setattr("regimix.cli.watch.LINES_EVERY", 0.0)
+    monkeypatch.setattr("regimix.cli.console.LINES_EVERY", 0.0)
     monkeypatch.setattr("sys.stderr", io.StringIO())
     voice = Voice()
     with progress_bar(voice, None, lines=True) as bar:

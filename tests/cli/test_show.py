@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from regimix.cli.console import Voice
-from regimix.cli.digits import measured, number, percent
 from regimix.cli.options import names
 from regimix.tables import write_table
 
@@ -116,34 +115,6 @@ def test_a_terminal_that_can_show_everything_is_shown_everything(monkeypatch):
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="utf-8"))
     assert Voice().clean("größe × 数\t") == "größe × 数\\t"
-
-
-@pytest.mark.parametrize(
-    ("value", "written"),
-    [(0.0, "0"), (1.0, "1"), (-0.12345, "-0.1235"), (123456.7, "123457"), (1e9, "1e+09")],
-)
-def test_numbers(value, written):
-    assert number(value) == written
-
-
-def test_numbers_that_are_none_are_not_written():
-    assert number(np.nan) == number(np.inf) == ""
-    assert percent(0.1234) == "12.3 %"
-
-
-@pytest.mark.parametrize(
-    ("value", "error", "written"),
-    [
-        (1.92512, 0.0221, ("1.925", "0.022")),
-        (-0.001, 0.13, ("0.00", "0.13")),
-        (12345.6, 99.6, ("12346", "100")),
-        (5.0, 0.0, ("5", "0")),
-        (1e-12, 2e-13, ("1e-12", "2e-13")),
-        (3e9, 2e8, ("3e+09", "2e+08")),
-    ],
-)
-def test_a_value_is_as_exact_as_its_error(value, error, written):
-    assert measured(value, error) == written
 
 
 def test_a_doubled_comma_is_part_of_a_name():

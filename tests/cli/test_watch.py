@@ -8,9 +8,8 @@ from rich.console import Console
 
 from regimix import MixedLinearRegression, load
 from regimix.cli import work
-from regimix.cli.console import Voice
-from regimix.cli.failures import Aborted
-from regimix.cli.watch import Interrupts, progress_bar
+from regimix.cli.console import Aborted, Voice, progress_bar
+from regimix.cli.work import Interrupts
 from regimix.errors import RegimixWarning
 from regimix.search.settings import Progress
 

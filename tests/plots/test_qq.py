@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from regimix.plots import QQDisplay
-from regimix.plots.qq import expected
+from regimix.plots.row_displays import expected
 
 
 def offsets(artist):
@@ -55,7 +55,7 @@ def test_points_are_residuals_in_units_of_the_noise(three):
     out = fit.labels_ < 0
     np.testing.assert_allclose(offsets(display.outliers_[0])[:, 1], display.residuals[out])
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert f"trimmed ({out.mean():.1%} of rows)" in texts
+    assert f"outliers ({out.mean():.1%} of rows)" in texts
 
 
 def test_kept_rows_of_normal_noise_follow_the_diagonal(three):

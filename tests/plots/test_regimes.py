@@ -39,7 +39,7 @@ def test_axes_carry_the_names_and_the_legend_the_shares(tone):
     # Of the rows by their labels, and not the shares of the model, which differ a little.
     shares = [np.mean(tone[0].labels_ == label) for label in (0, 1, -1)]
     assert shares[1] > 0.1 > shares[2]
-    rows = [f"regime 0 ({shares[0]:.0%} of rows)", f"regime 1 ({shares[1]:.0%} of rows)"]
+    rows = [f"regime 0 ({shares[0]:.1%} of rows)", f"regime 1 ({shares[1]:.1%} of rows)"]
     assert texts == [*rows, f"outliers ({shares[2]:.1%} of rows)", "±2 noise"]
     assert display.ax_.get_title(loc="right") == ""
 

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from regimix.report.assumptions import NAMES, SIGNS, assumptions
-from regimix.report.residuals import panels
-from regimix.report.rows import read_rows
-from regimix.report.terms import Terms
+from regimix.report.charts import panels
+from regimix.report.rows import Terms, read_rows
+from regimix.report.tables import NAMES, SIGNS, assumptions
 from regimix.theory.audit import audit
 from tests.report.conftest import made
 

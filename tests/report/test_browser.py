@@ -72,7 +72,7 @@ def test_pointing_at_a_row_says_what_it_is(visit, tone_page):
     words = page.locator("#tip").inner_text()
     assert "outlier, nearest to regime" in words
     assert "stretchratio:" in words
-    assert "deviations" in words
+    assert "× noise" in words
     page.mouse.move(0, 0)
     assert page.locator("#tip").is_hidden()
 

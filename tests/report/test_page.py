@@ -184,9 +184,9 @@ def test_no_outliers_is_said():
 
 def test_an_early_end_is_a_warning(tone):
     page = report.render(replace(tone, stopped="time_limit"))
-    assert "The search ended early: its time was over." in page
-    assert "and ended because its time was over." in page
-    assert "<dt>Search ended</dt><dd>because its time was over</dd>" in page
+    assert "The search ended early: the time limit was reached." in page
+    assert "Search ended early: the time limit was reached (" in page
+    assert "<dt>Ended</dt><dd>Search ended early: the time limit was reached (" in page
     assert "time_limit" not in page
 
 

@@ -369,8 +369,8 @@ def test_it_prints_as_a_table():
         " 1   34.9%   0.0039  tuned = -0.0032 + 0.9992 stretchratio",
         "-1    9.8%           outliers",
         "",
-        "Stopped: nothing improves (2 moves tried, 1 taken).",
-        "Evidence 12.5, 0.5 seconds, seed 3.",
+        "Search finished: no change improved the model (2 changes tried, 1 taken).",
+        "Evidence 12.5 nats, 0.5 seconds, seed 3.",
     ]
     assert str(mixture.attempts[1]) == "add (robust): +2.0, left: gain below the margin"
 
@@ -408,8 +408,8 @@ def test_the_terms_shown_are_those_that_contribute_most():
         ([[0.0]], {"fit_intercept": False}, "y = 0"),
         ([[-2.0]], {"fit_intercept": False}, "y = -2 x0"),
         ([[-2.0]], {"intercept": np.array([3.0])}, "y = 3 - 2 x0"),
-        ([[123456.7]], {"fit_intercept": False}, "y = 123457 x0"),
-        ([[1.25e-9]], {"fit_intercept": False}, "y = 1.25e-09 x0"),
+        ([[123456.7]], {"fit_intercept": False}, "y = 123,457 x0"),
+        ([[1.25e-9]], {"fit_intercept": False}, "y = 1.25e-9 x0"),
     ],
 )
 def test_equations_read_like_equations(coef, changes, text):

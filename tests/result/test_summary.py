@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from regimix import global_ilts
 from regimix.errors import MissingExtraError
+from regimix.result.answer import WIDTH
 from regimix.result.inference import Inference
-from regimix.result.show import WIDTH
 from regimix.result.summary import MOST_TERMS
 from regimix.search.settings import Settings
 from tests.result.test_inference import far_apart, fitted, known_mixture
@@ -89,22 +89,22 @@ def test_it_prints_as_a_table():
         "=" * 80,
         "Response:                        tuned    Regimes:                             2",
         "Rows:                               10    Outliers:                    1 (10.0%)",
-        "Features:                            1    R², each by its regime:         0.8000",
+        "Features:                            1    R², each by its regime:          0.800",
         "Evidence:                         12.5    Seed:                                3",
         "=" * 80,
-        "Regime 0                               share 60.0%, 6 rows, noise 0.5, R² 0.9000",
+        "Regime 0                                share 60.0%, 6 rows, noise 0.5, R² 0.900",
         "-" * 80,
         "                            coef   std err        t  P>|t|      [0.05      0.95]",
         "-" * 80,
-        "intercept                      0       0.2     0.00  1.000    -0.3625     0.3625",
-        "stretchratio                   1       0.1    10.00  0.000     0.8188      1.181",
+        "intercept                   0.00      0.20        0  1.000      -0.36       0.36",
+        "stretchratio                1.00      0.10       10 <0.001       0.82       1.18",
         "=" * 80,
-        "Regime 1                             share 30.0%, 3 rows, noise 12346, R² 0.5000",
+        "Regime 1                             share 30.0%, 3 rows, noise 12,346, R² 0.500",
         "-" * 80,
         "                            coef   std err        t  P>|t|      [0.05      0.95]",
         "-" * 80,
-        "intercept                      1    0.2236     4.47  0.000     0.6205       1.38",
-        "stretchratio                   0    0.1732     0.00  1.000     -0.294      0.294",
+        "intercept                   1.00      0.22     4.47 <0.001       0.62       1.38",
+        "stretchratio                0.00      0.17        0  1.000      -0.29       0.29",
         "=" * 80,
         "Errors, tests and intervals are conditional on the regimes that were found. Rows",
         "of uncertain label count by their probabilities, and widen them.",
@@ -138,11 +138,24 @@ def test_rows_are_counted_by_weights_that_count():
     assert shown_rows(mixture) == [present.size, *expected]
 
 
+def test_numbers_that_are_too_wide_for_their_column_have_fewer_digits():
+    known = dataclasses.replace(known_mixture(), coef=np.array([[123456.789], [1e6]]))
+    inference = dataclasses.replace(
+        known.inference, standard_error=np.array([[1e-6], [0.5]]), covariance=None
+    )
+    lines = str(dataclasses.replace(known, inference=inference).summary()).splitlines()
+    terms = [line.split() for line in lines if line.startswith("x0")]
+    assert [cells[1:4] for cells in terms] == [
+        ["123,457", "1e-6", "1.23e11"],
+        ["1,000,000", "0.5", "2e6"],
+    ]
+
+
 def test_fits_by_label_say_what_they_take_for_granted():
     text = str(known_mixture(settings=Settings(outliers=0.1)).summary())
     assert "conditional on the labels" in text
     net = str(known_mixture(settings=Settings(search="net")).summary())
-    assert "Evidence:                            -" in net
+    assert "Evidence:                            –" in net
 
 
 def wide_mixture(rng, d, m=2, size=1.0):
@@ -178,7 +191,10 @@ def test_of_many_terms_those_that_matter_are_shown():
     lines = str(mixture.summary()).splitlines()
     sizes = np.sort(np.abs(mixture.t_values()[0, :-1]))[::-1]
     first = next(i for i, line in enumerate(lines) if line.startswith("intercept"))
-    shown = [abs(float(line.split()[3])) for line in lines[first + 1 : first + MOST_TERMS]]
+    shown = [
+        abs(float(line.split()[3].replace(",", "")))
+        for line in lines[first + 1 : first + MOST_TERMS]
+    ]
     np.testing.assert_allclose(shown, sizes[: MOST_TERMS - 1], rtol=0.05, atol=0.01)
     left = lines[first + MOST_TERMS]
     assert left.startswith("... 31 more terms, |t| up to ")
@@ -191,7 +207,7 @@ def test_exact_and_open_coefficients_can_be_printed():
     exact = fitted(np.column_stack([X, X[:, 0]]), y, widened(truth))
     lines = str(exact.summary()).splitlines()
     assert max(map(len, lines)) <= WIDTH
-    assert sum("nan" in line for line in lines) == 4  # two copies of a column, in two regimes
+    assert sum("–" in line for line in lines) == 4  # two copies of a column, in two regimes
     assert sum(line.startswith("Note: its rows determine 4 of 5") for line in lines) == 2
 
 

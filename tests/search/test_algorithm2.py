@@ -246,10 +246,10 @@ def test_max_starts_is_reported():
 def test_time_is_looked_at_after_each_batch():
     engine, label = lines([50, 30, 20])
     found = peel(engine, Given([[1.1]] * 40), tolerance=1e-6, taus=[0.5, 0.4, 0.1], time_limit=0)
-    assert found.stopped == "time"
+    assert found.stopped == "time_limit"
     np.testing.assert_array_equal(found.remaining, label != 0)  # what was found is kept
     assert found.rejected[0].n_tried == module.BATCH
-    assert found.rejected[0].reason == "time: 8 of 40 starts were tried"
+    assert found.rejected[0].reason == "time_limit: 8 of 40 starts were tried"
 
 
 def test_a_true_answer_of_the_callback_stops():
@@ -277,7 +277,7 @@ def test_an_interrupt_keeps_what_was_found():
             raise KeyboardInterrupt
 
     found = peel(engine, Given([[1.1]] * 40), tolerance=1e-9, taus=[0.5, 0.4], callback=interrupt)
-    assert found.stopped == "interrupt"
+    assert found.stopped == "interrupted"
     assert len(found.accepted) == 1
 
 

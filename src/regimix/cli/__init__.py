@@ -1,4 +1,9 @@
-"""The command line: ``regimix fit | predict | report | synth | demo``."""
+"""The command line: ``regimix fit | predict | report | synth | demo``.
+
+Commands read options, call the library and print; every failure is one sentence and an exit code.
+Reading and writing tables is in ``regimix.tables``, and what is said of a fit is in
+``regimix.result.answer``: nothing is computed here.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ import sys
 
 __all__ = ["main"]
 
-# What the commands are made of; without it there is no command line to speak of.
+# What the command line itself needs; without it no command can run.
 EXTRA = ("typer", "rich")
 
 

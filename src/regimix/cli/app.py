@@ -1,4 +1,4 @@
-"""The commands under one roof, and what happens when one of them fails."""
+"""All commands, and what is said when one of them fails: one sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -6,20 +6,32 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from regimix.cli.console import Code, Voice
-from regimix.cli.demo import demo
-from regimix.cli.failures import explain
-from regimix.cli.fit import fit
-from regimix.cli.options import PlainCommand, PlainGroup
-from regimix.cli.predict import predict
-from regimix.cli.report import report
+from regimix.cli.console import Aborted, Code, Voice
+from regimix.cli.fit import demo, fit
+from regimix.cli.options import PlainCommand, PlainGroup, in_options
+from regimix.cli.predict import predict, report
 from regimix.cli.synth import synth
+from regimix.errors import OutOfTimeError, RegimixError
 
-__all__ = ["app", "run"]
+__all__ = ["app", "explain", "run"]
+
+# Packages of extras that a command may miss, and the extra that brings them.
+EXTRAS = {
+    "dask": "dask",
+    "distributed": "dask",
+    "fsspec": "dask",
+    "jinja2": "cli",
+    "matplotlib": "plot",
+    "polars": "cli",
+    "psycopg": "sql",
+    "pyarrow": "dask",
+    "rich": "cli",
+    "typer": "cli",
+}
 
 app = typer.Typer(
     cls=PlainGroup,
@@ -110,3 +122,48 @@ def _failed(error: BaseException, given: list[str]) -> int:
     if type(error).__name__ != "NoArgsIsHelpError":
         Voice().refuse(sentence)
     return code
+
+
+def explain(error: BaseException, command: str = "regimix") -> tuple[str, Code]:
+    """Say what went wrong, and how the command ends.
+
+    Parameters
+    ----------
+    error : exception
+    command : str
+        As typed, for example "regimix fit": where to look for help.
+    """
+    if isinstance(error, RegimixError):
+        code = Code.INCOMPLETE if isinstance(error, OutOfTimeError) else Code.REFUSED
+        return in_options(error), code
+    # typer calls an interrupt Abort.
+    if isinstance(error, Aborted | KeyboardInterrupt) or type(error).__name__ == "Abort":
+        return str(error) or "interrupted.", Code.INTERRUPTED
+    # typer's own errors about options and arguments; older ones are click's.
+    usage = getattr(error, "format_message", None)
+    if usage is not None:
+        words = usage().strip()
+        return f"{words}{'' if words.endswith(('.', '?', '!')) else '.'} See '{command} --help'.", (
+            Code.REFUSED
+        )
+    package = (getattr(error, "name", None) or "").partition(".")[0]
+    if isinstance(error, ModuleNotFoundError) and package in EXTRAS:
+        extra = EXTRAS[package]
+        return (
+            f"this needs {package}, which is not installed: pip install 'regimix[{extra}]'",
+            Code.REFUSED,
+        )
+    if isinstance(error, OSError):
+        return _system(error), Code.REFUSED
+    if isinstance(error, MemoryError):
+        return "not enough memory for all rows; --rows N fits a sample of them.", Code.REFUSED
+    return (
+        f"an error that should not happen ({type(error).__name__}: {error}); please report it, "
+        f"with what '{command.replace('regimix', 'regimix --debug', 1)} ...' prints."
+    ), Code.FAULT
+
+
+def _system(error: OSError) -> str:
+    reason = (error.strerror or str(error) or type(error).__name__).rstrip(".")
+    names: list[Any] = [name for name in (error.filename, error.filename2) if name is not None]
+    return f"{', '.join(map(str, names))}: {reason}." if names else f"{reason}."

@@ -1,17 +1,39 @@
-"""What a person reads: answers go to standard output, everything else to standard error."""
+"""What a person reads: answers go to standard output, everything else to standard error.
+
+Also how a command can end: exit codes, and the two errors of the command line's own.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.progress_bar import ProgressBar
 from rich.text import Text
 from rich.theme import Theme
 
-__all__ = ["Code", "Voice"]
+from regimix.errors import RegimixError
+from regimix.words import count
+
+if TYPE_CHECKING:
+    from regimix.search.settings import Progress as Step
+
+__all__ = ["READING", "Aborted", "Bar", "Code", "CommandError", "Voice", "progress_bar"]
 
 # What a terminal that does not know a sign is shown in its place.
 PLAIN = str.maketrans(
@@ -21,6 +43,18 @@ PLAIN = str.maketrans(
 CALM = {"bar.finished": "cyan", "progress.elapsed": "dim"}
 # A pipe has no width; this is what is assumed then, unless COLUMNS says otherwise.
 PIPE_WIDTH = 100
+# What a fit calls a pass over rows that are not in memory.
+READING = "reading"
+
+# What the search calls its steps, and what a person reads.
+STAGES = {
+    "first": "first look",
+    "add": "looking for another regime",
+    "replace": "questioning the regimes",
+    "more components": "looking for the number asked for",
+}
+# Seconds between two lines about a pass over a large table, where there is no terminal.
+LINES_EVERY = 10.0
 
 
 class Code(IntEnum):
@@ -31,6 +65,14 @@ class Code(IntEnum):
     REFUSED = 2
     INCOMPLETE = 3
     INTERRUPTED = 130
+
+
+class CommandError(RegimixError):
+    """What was asked on the command line cannot be done."""
+
+
+class Aborted(Exception):  # noqa: N818 - not an error: someone pressed Ctrl-C
+    """The user does not want to wait."""
 
 
 class Voice:
@@ -113,3 +155,95 @@ def _console(file: IO[str]) -> Console:
 
 def _spelled(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
+
+
+# --- progress -------------------------------------------------------------------------------------
+
+
+class Bar:
+    """What is told of a fit while it goes.
+
+    ``say`` is told the same in lines, from time to time, where there is no terminal.
+    """
+
+    def __init__(
+        self, progress: Progress, task: TaskID, say: Callable[[str], None] | None = None
+    ) -> None:
+        self._progress, self._task, self._say = progress, task, say
+        self._words, self._found = "reading", ""
+        self._pass, self._done = 1, 0
+        self._begun = self._said = time.monotonic()
+
+    def stage(self, words: str) -> None:
+        """Say what is being done."""
+        self._words = words
+        self._progress.update(self._task, description=words, found=self._found, parts=None)
+
+    def step(self, step: Step) -> None:
+        """Say how far the search, or a pass over the table, is."""
+        if step.stage == READING:
+            done, total = step.parts_done, step.n_parts
+            if done < self._done or done == self._done == total == 1:
+                self._pass += 1
+            self.stage("going over all rows")
+            self._show(done, total, f"pass {self._pass}: ")
+            return
+        self._found = f"{count(step.n_components, 'regime')} so far"
+        self.stage(STAGES.get(step.stage, step.stage))
+
+    def parts(self, done: int, total: int | None) -> None:
+        """Say how much is written."""
+        self._show(done, total, "")
+
+    def _show(self, done: int, total: int | None, which: str) -> None:
+        self._done = done
+        of = "" if total is None else f" of {total}"
+        words = f"{which}{done}{of} part{'s' * ((total or done) != 1)}"
+        self._progress.update(self._task, found=words, parts=None if not total else done / total)
+        now = time.monotonic()
+        if self._say is not None and now - self._said > LINES_EVERY:
+            self._said = now
+            found = f"; {self._found}" if self._found else ""
+            self._say(f"{self._words}, {words}{found}; {now - self._begun:.0f} s")
+
+
+@contextmanager
+def progress_bar(voice: Voice, time_limit: float | None, *, lines: bool = False) -> Iterator[Bar]:
+    """Show a bar on a terminal: what is done, what is found so far, and for how long.
+
+    With ``lines``, a line now and then says so where there is no terminal.
+    """
+    columns = (
+        SpinnerColumn(style="cyan"),
+        TextColumn("{task.description}"),
+        _TimeColumn(
+            bar_width=16 if lines else 24,
+            style="bright_black",
+            complete_style="cyan",
+            pulse_style="cyan",
+        ),
+        TextColumn("{task.fields[found]}"),
+        TimeElapsedColumn(),
+    )
+    silent = voice.quiet or not voice.err.is_terminal
+    say = voice.note if lines and not voice.err.is_terminal else None
+    with Progress(*columns, console=voice.err, transient=True, disable=silent) as progress:
+        task = progress.add_task("reading", total=time_limit, found="", parts=None)
+        yield Bar(progress, task, say)
+
+
+class _TimeColumn(BarColumn):
+    """A bar that fills with the parts of a pass, or else with time up to a limit.
+
+    Without either nobody knows how far it is.
+    """
+
+    def render(self, task: Task) -> ProgressBar:
+        """Draw it."""
+        share = task.fields["parts"]
+        if share is None:
+            task.completed = task.elapsed or 0.0
+            return super().render(task)
+        bar = super().render(task)
+        bar.total, bar.completed, bar.pulse = 1.0, share, False
+        return bar

@@ -1,232 +1,138 @@
-"""``regimix fit``: from a table to its regimes."""
+"""``regimix fit``: from a table to its regimes; and ``regimix demo``, the same on bundled data."""
 
 from __future__ import annotations
 
-import re
-from enum import StrEnum
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regimix.cli.console import Voice
-from regimix.cli.failures import CommandError
+from regimix.cli.console import CommandError, Voice
 from regimix.cli.options import (
-    DATA,
-    OUTPUT,
-    SEARCH,
     Data,
     Encoding,
     Json,
     Key,
     Missing,
-    MissingRows,
     Query,
     Quiet,
     Rows,
     count_or_auto,
+    in_options,
     names,
+    of_command,
+    of_output,
+    of_search,
+    of_table,
+    real,
     share_or_auto,
+    whole,
 )
 from regimix.cli.outputs import CHECKPOINT, FOLDER, MODEL, REPORT, TABLE, check_outputs
-from regimix.cli.place import (
-    Engine,
-    EngineName,
-    Memory,
-    Place,
-    Scheduler,
-    Workers,
-    output_of,
-)
+from regimix.cli.place import Engine, EngineName, Memory, Place, Scheduler, Workers, output_of
 from regimix.cli.work import Files, Look, fit_and_tell
-from regimix.errors import DataError, RegimixError
+from regimix.errors import UnknownColumnError
 
 if TYPE_CHECKING:
     from regimix.tables import DataSet, ParquetTable
 
-__all__ = ["fit"]
-
-
-class Search(StrEnum):
-    """How regimes are found."""
-
-    AUTO = "auto"
-    JOINT = "joint"
-    PARTITION = "partition"
-    NET = "net"
-
-
-class Noise(StrEnum):
-    """Law of the noise of a regime."""
-
-    AUTO = "auto"
-    NORMAL = "normal"
-    STUDENT = "student"
+__all__ = ["demo", "fit"]
 
 
 def fit(
     context: typer.Context,
     data: Data,
-    target: Annotated[
-        str,
-        typer.Option(
-            "--target", "-y", metavar="COLUMN", help="The column to explain.", rich_help_panel=DATA
-        ),
-    ],
+    target: Annotated[str, of_table("COLUMN", "The column to explain.", "--target", "-y")],
     features: Annotated[
         str | None,
-        typer.Option(
+        of_table(
+            "A,B,...",
+            "The columns that explain it; a comma in a name is doubled.",
             "--features",
             "-x",
-            metavar="A,B,...",
-            help="The columns that explain it; a comma in a name is doubled.",
             show_default="all that can be used",
-            rich_help_panel=DATA,
         ),
     ] = None,
-    drop: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,...",
-            help="Columns to leave out.",
-            show_default=False,
-            rich_help_panel=DATA,
-        ),
-    ] = None,
+    drop: Annotated[str | None, of_table("A,B,...", "Columns to leave out.")] = None,
     weights: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="How often, or how much, each row counts.",
-            show_default=False,
-            rich_help_panel=DATA,
-        ),
+        str | None, of_table("COLUMN", "How often, or how much, each row counts.")
     ] = None,
     key: Key = None,
-    missing: MissingRows = Missing.DROP,
+    missing: Missing = "drop",
     rows: Rows = None,
     query: Query = None,
     encoding: Encoding = None,
-    engine: EngineName = Engine.AUTO,
+    engine: EngineName = "auto",
     scheduler: Scheduler = None,
     workers: Workers = None,
     memory: Memory = None,
     components: Annotated[
-        str,
-        typer.Option(
-            "--components", "-m", metavar="N|auto", help="How many regimes.", rich_help_panel=SEARCH
-        ),
+        str, of_search("N|auto", "How many regimes.", "--components", "-m", parser=count_or_auto)
     ] = "auto",
     outliers: Annotated[
         str,
-        typer.Option(
-            metavar="SHARE|auto",
-            help="Share of the rows that belong to no regime; 0 allows no outliers.",
-            rich_help_panel=SEARCH,
+        of_search(
+            "SHARE|auto",
+            "Share of the rows that belong to no regime; 0 allows no outliers.",
+            parser=share_or_auto,
         ),
     ] = "auto",
     noise: Annotated[
-        Noise,
-        typer.Option(
-            metavar="auto|normal|student",
-            help="Law of the noise; Student's has heavier tails.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = Noise.AUTO,
+        str,
+        of_search(("auto", "normal", "student"), "Law of the noise; Student's has heavier tails."),
+    ] = "auto",
     search: Annotated[
-        Search,
-        typer.Option(
-            metavar="auto|joint|partition|net",
-            help="Every source of proposals, the joint one alone, a partition of all rows by least "
+        str,
+        of_search(
+            ("auto", "joint", "partition", "net"),
+            "Every source of proposals, the joint one alone, a partition of all rows by least "
             "squares, or the paper's Algorithm 2.",
-            rich_help_panel=SEARCH,
         ),
-    ] = Search.AUTO,
+    ] = "auto",
     no_intercept: Annotated[
-        bool,
-        typer.Option(
-            "--no-intercept",
-            metavar="",
-            help="Let every regime pass through the origin.",
-            rich_help_panel=SEARCH,
-        ),
+        bool, of_search("", "Let every regime pass through the origin.", "--no-intercept")
     ] = False,
     time_limit: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            help="Stop the search with the best so far.",
-            show_default=False,
-            rich_help_panel=SEARCH,
-        ),
+        float | None, of_search("SECONDS", "Stop the search with the best so far.", parser=real)
     ] = None,
     jobs: Annotated[
         int,
-        typer.Option(
+        of_search(
+            "N",
+            "Processors to use, -1: all; the answer is the same.",
             "--jobs",
             "-j",
-            metavar="N",
-            help="Processors to use, -1: all; the answer is the same.",
-            rich_help_panel=SEARCH,
+            parser=whole(),
         ),
     ] = 1,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write down where a long search is; a fit that was cut off goes on from there.",
-            show_default=False,
-            rich_help_panel=SEARCH,
+        of_search(
+            "FILE",
+            "Write down where a long search is; a fit that was cut off goes on from there.",
         ),
     ] = None,
     seed: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="The same seed gives the same answer.",
-            rich_help_panel=SEARCH,
-        ),
+        int, of_search("N", "The same seed gives the same answer.", parser=whole(0))
     ] = 0,
     model: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.regimix",
-            help="Write the model, for predict and report.",
-            show_default=False,
-            rich_help_panel=OUTPUT,
-        ),
+        Path | None, of_output("FILE.regimix", "Write the model, for predict and report.")
     ] = None,
     labels: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the regime of each row: .csv, .tsv, .parquet, ...; or a folder of Parquet "
+        of_output(
+            "FILE",
+            "Write the regime of each row: .csv, .tsv, .parquet, ...; or a folder of Parquet "
             "files, part by part.",
-            show_default=False,
-            rich_help_panel=OUTPUT,
         ),
     ] = None,
     report: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.html",
-            help="Write a report, one page that needs no network.",
-            show_default=False,
-            rich_help_panel=OUTPUT,
-        ),
+        Path | None, of_output("FILE.html", "Write a report, one page that needs no network.")
     ] = None,
-    terms: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=0, help="Most coefficients to print.", rich_help_panel=OUTPUT
-        ),
-    ] = 10,
-    show_outliers: Annotated[
-        int,
-        typer.Option(metavar="N", min=0, help="Most outliers to print.", rich_help_panel=OUTPUT),
-    ] = 5,
+    terms: Annotated[int, of_output("N", "Most coefficients to print.", parser=whole(0))] = 10,
+    show_outliers: Annotated[int, of_output("N", "Most outliers to print.", parser=whole(0))] = 5,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -235,22 +141,22 @@ def fit(
         raise CommandError("--jobs must be a whole number from 1, or -1 for all; got 0.")
     if time_limit is not None and not time_limit > 0:
         raise CommandError(f"--time-limit must be above 0 seconds; got {time_limit:g}.")
+    place = Place(Engine(engine), scheduler, workers, memory).settled(
+        data, ("--labels", labels), rows=rows, query=query, encoding=encoding
+    )
     settings = {
-        "n_components": count_or_auto("--components", components),
-        "outliers": share_or_auto("--outliers", outliers),
-        "noise": noise.value,
-        "search": search.value,
+        "n_components": components,
+        "outliers": outliers,
+        "noise": noise,
+        "search": search,
         "fit_intercept": not no_intercept,
         "time_limit": time_limit,
         "n_jobs": jobs,
         "random_state": seed,
         "checkpoint": checkpoint,
+        # What is shown of rows that are not in memory is what the model holds of them.
+        "keep_rows": not place.in_memory,
     }
-    place = Place(engine, scheduler, workers, memory).settled(
-        data, ("--labels", labels), rows=rows, query=query, encoding=encoding
-    )
-    # What is shown of rows that are not in memory is what the model holds of them.
-    settings["keep_rows"] = not place.in_memory
     written = output_of(labels)
     files = Files(model, written, report, ("regimix", *context.obj) if context.obj else ())
     check_outputs(
@@ -272,7 +178,7 @@ def fit(
         drop=names(drop) or (),
         weights=weights,
         key=key,
-        missing=missing.value,
+        missing=missing,
     )
     look = Look(terms=terms, outliers=show_outliers, as_json=as_json)
     voice = Voice(quiet=quiet, machine=as_json)
@@ -287,20 +193,16 @@ def _read(source: str, place: Place, whole: dict[str, Any], **how: Any) -> DataS
         if not place.in_memory:
             return tables.scan_parquet(source, **how, **place.scanning())
         data = tables.read(source, **how, **whole)
-    except DataError as error:
-        raise _with_commas(error) from error
+    except UnknownColumnError as error:
+        # The lack of a doubled comma may have made a name unknown.
+        meant = [name for name in error.close if "," in name]
+        if not meant or error.role not in ("a feature", "to drop"):
+            raise
+        doubled = meant[0].replace(",", ",,")
+        advice = f"Double the comma that is part of a name: {doubled}"
+        raise CommandError(f"{in_options(error)} {advice}") from error
     _check_weights(data)
     return data
-
-
-def _with_commas(error: DataError) -> RegimixError:
-    """Say how to write a name with a comma, if the lack of that made one unknown."""
-    found, _, close = str(error).partition("Did you mean ")
-    meant = re.search(r"'([^']*,[^']*)'", close)
-    if meant is None or not found.rstrip().endswith(("(a feature).", "(to drop).")):
-        return error
-    doubled = meant[1].replace(",", ",,")
-    return CommandError(f"{error} Double the comma that is part of a name: {doubled}")
 
 
 def _check_weights(data: DataSet) -> None:
@@ -312,3 +214,38 @@ def _check_weights(data: DataSet) -> None:
         f"the column {data.recipe.weights!r} of --weights is negative in {data.key_name} "
         f"{data.keys[row]} ({data.weights[row]:g}); weights are zero (row absent) or positive."
     )
+
+
+def demo(
+    report: Annotated[
+        Path, of_command("FILE.html", "Where the report goes.", "--report", "-o")
+    ] = Path("regimix-demo.html"),
+) -> None:
+    """Find the regimes of bundled data, and write a report on them."""
+    check_outputs([("--report", report, REPORT)])
+    voice = Voice()
+    voice.answer(
+        "A musician hears tones with stretched overtones and tunes the octave above, in 150 "
+        "trials. Does the ear stay with the octave, or follow the overtones? Nothing but the two "
+        "numbers of each trial is given to the fit."
+    )
+    voice.answer()
+    voice.answer(f"$ regimix fit tone.csv --target tuned --report {report}", style="dim")
+    voice.answer()
+    command = ("regimix", "demo", "--report", str(report))
+    files, look = Files(report=report, command=command), Look(name_files=False)
+    code = fit_and_tell(_tone, {"random_state": 0}, files, look, voice)
+    voice.answer()
+    voice.answer("One regime is the octave: tuned = 2. The other one follows the overtones:")
+    voice.answer("tuned = stretchratio. The report shows both; open it in a browser:")
+    voice.answer(str(report.resolve()), whole=True)
+    raise typer.Exit(code)
+
+
+def _tone() -> DataSet:
+    from importlib.resources import as_file, files
+
+    from regimix import tables
+
+    with as_file(files("regimix.datasets").joinpath("tone.csv")) as path:
+        return replace(tables.read(path, target="tuned"), source="tone.csv")

@@ -1,15 +1,17 @@
-"""Options that several commands share, and the small languages their values are written in."""
+"""Options that several commands share, how their values are read, and what errors call them."""
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from regimix.cli.failures import CommandError
+from regimix.cli.console import CommandError
+from regimix.errors import Message, Setting
 
 __all__ = [
     "Data",
@@ -20,17 +22,63 @@ __all__ = [
     "Model",
     "PlainCommand",
     "PlainGroup",
-    "Quiet",
     "Query",
+    "Quiet",
     "Rows",
     "Seed",
     "count_or_auto",
     "each",
+    "in_options",
     "names",
+    "of_command",
+    "of_output",
+    "of_place",
+    "of_search",
+    "of_table",
+    "real",
     "share_or_auto",
+    "whole",
 ]
 
-DATA, SEARCH, OUTPUT = "The table", "The search", "What comes out"
+# Parameters of the library, and what the command line calls them; those not listed have no option.
+OPTIONS = {
+    "checkpoint": "--checkpoint",
+    "corruption": "--corruption",
+    "corruption_kind": "--corruption-kind",
+    "drop": "--drop",
+    "encoding": "--encoding",
+    "features": "--features",
+    "fit_intercept": "--no-intercept",
+    "intercepts": "--intercepts",
+    "memory": "--memory",
+    "n_components": "--components",
+    "n_features": "--features",
+    "n_jobs": "--jobs",
+    "n_samples": "--rows",
+    "noise": "--noise",
+    "outliers": "--outliers",
+    "query": "--query",
+    "random_state": "--seed",
+    "sample_weight": "--weights",
+    "search": "--search",
+    "separation": "--separation",
+    "time_limit": "--time-limit",
+    "weights": "--shares",
+}
+
+
+def in_options(error: BaseException) -> str:
+    """Say what an error or a warning of the library says, with options for parameters."""
+    message = error.args[0] if error.args else ""
+    return message.said(_option) if isinstance(message, Message) else str(error)
+
+
+def _option(setting: Setting) -> str:
+    option = OPTIONS.get(setting.name)
+    if option is None or setting.value is None:
+        return option or str(setting)
+    value = f"{setting.value:g}" if isinstance(setting.value, float) else str(setting.value)
+    return f'{option} "{value}"' if " " in value else f"{option} {value}"
 
 
 class _Plain:
@@ -53,90 +101,56 @@ class PlainGroup(_Plain, TyperGroup):
     """Commands under one name, likewise."""
 
 
-class Missing(StrEnum):
-    """What happens to rows in which a value is missing."""
-
-    DROP = "drop"
-    ERROR = "error"
+# --- values ---------------------------------------------------------------------------------------
 
 
-Data = Annotated[
-    str,
-    typer.Argument(
-        metavar="DATA",
-        help="CSV, TSV, Parquet (file, folder, glob or s3://...), Arrow, Feather or JSON lines, "
-        "gzipped or not; - for standard input; or sqlite:///FILE, postgresql://HOST/NAME.",
-        show_default=False,
-    ),
-]
-Model = Annotated[
-    Path,
-    typer.Argument(
-        metavar="MODEL", help="A model that fit --model has written.", show_default=False
-    ),
-]
-Key = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Names each row in what is printed and written; else its number does.",
-        rich_help_panel=DATA,
-        show_default=False,
-    ),
-]
-Query = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SQL",
-        help="What to select from a database.",
-        rich_help_panel=DATA,
-        show_default=False,
-    ),
-]
-Encoding = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="How a text file was saved: utf-8, latin-1, cp1252, ...",
-        show_default="utf-8",
-        rich_help_panel=DATA,
-    ),
-]
-Rows = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Take a random sample of N rows.",
-        rich_help_panel=DATA,
-        show_default=False,
-    ),
-]
-MissingRows = Annotated[
-    Missing,
-    typer.Option(
-        "--missing",
-        metavar="drop|error",
-        help="Drop rows in which a value is missing, and count them; or refuse the table.",
-        rich_help_panel=DATA,
-    ),
-]
-Seed = Annotated[int, typer.Option(metavar="N", min=0, help="The same seed gives the same answer.")]
-Quiet = Annotated[
-    bool,
-    typer.Option(
-        "--quiet", "-q", metavar="", help="Print warnings and errors only.", rich_help_panel=OUTPUT
-    ),
-]
-Json = Annotated[
-    bool,
-    typer.Option(
-        "--json",
-        metavar="",
-        help="Print a summary for programs; what people read goes to standard error.",
-        rich_help_panel=OUTPUT,
-    ),
-]
+def whole(least: int | None = None) -> Callable[[Any], int]:
+    """Return what reads a whole number, perhaps from ``least``."""
+
+    def read(text: Any) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise typer.BadParameter(f"it must be a whole number; got {text!r}.") from None
+        if least is not None and value < least:
+            raise typer.BadParameter(f"it must be at least {least}; got {value}.")
+        return value
+
+    return read
+
+
+def _one_of(allowed: tuple[str, ...], text: Any) -> str:
+    if str(text) not in allowed:
+        raise typer.BadParameter(f"{str(text)!r} is not one of {', '.join(map(repr, allowed))}.")
+    return str(text)
+
+
+def real(text: Any) -> float:
+    """Read a number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"it must be a number; got {text!r}.") from None
+
+
+def count_or_auto(text: str) -> int | str:
+    """Read "auto" or a whole number from 1."""
+    if text == "auto" or (text.isdecimal() and int(text) >= 1):
+        return text if text == "auto" else int(text)
+    raise typer.BadParameter(f"it must be auto or a whole number from 1; got {text!r}.")
+
+
+def share_or_auto(text: str) -> float | str:
+    """Read "auto" or a share from 0 to below 1."""
+    try:
+        share = text if text == "auto" else float(text)
+    except ValueError:
+        share = -1.0
+    if isinstance(share, str) or 0 <= share < 1:
+        return share
+    raise typer.BadParameter(
+        f"it must be auto or a share of the rows from 0 to below 1, such as 0.1; got {text!r}."
+    )
 
 
 def names(text: str | None) -> list[str] | None:
@@ -168,24 +182,61 @@ def each(option: str, text: str | None, components: int) -> list[float] | None:
     return values
 
 
-def count_or_auto(option: str, text: str) -> int | str:
-    """Read "auto" or a whole number from 1."""
-    if text == "auto" or (text.isdecimal() and int(text) >= 1):
-        return text if text == "auto" else int(text)
-    raise CommandError(f"{option} must be auto or a whole number from 1; got {text!r}.")
+# --- options --------------------------------------------------------------------------------------
 
 
-def share_or_auto(option: str, text: str) -> float | str:
-    """Read "auto" or a share from 0 to below 1."""
-    if text == "auto":
-        return text
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share < 1:
-        raise CommandError(
-            f"{option} must be auto or a share of the rows from 0 to below 1, such as 0.1; got "
-            f"{text!r}."
-        )
-    return share
+def _options(panel: str | None) -> Callable[..., Any]:
+    """Return what makes options that the help shows together."""
+
+    def option(form: str | tuple[str, ...], words: str, *names: str, **more: Any) -> Any:
+        """Make an option: what its value looks like, or all it may be; what it does; its names."""
+        if isinstance(form, tuple):
+            more["parser"] = partial(_one_of, form)
+            form = "|".join(form)
+        return typer.Option(*names, metavar=form, help=words, rich_help_panel=panel, **more)
+
+    return option
+
+
+of_command, of_table = _options(None), _options("The table")
+of_place, of_search = _options("Where the work is done"), _options("The search")
+of_output = _options("What comes out")
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="CSV, TSV, Parquet (file, folder, glob or s3://...), Arrow, Feather or JSON lines, "
+        "gzipped or not; - for standard input; or sqlite:///FILE, postgresql://HOST/NAME.",
+    ),
+]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A model that fit --model has written.")
+]
+Key = Annotated[
+    str | None,
+    of_table("COLUMN", "Names each row in what is printed and written; else its number does."),
+]
+Query = Annotated[str | None, of_table("SQL", "What to select from a database.")]
+Encoding = Annotated[
+    str | None,
+    of_table(
+        "NAME", "How a text file was saved: utf-8, latin-1, cp1252, ...", show_default="utf-8"
+    ),
+]
+Rows = Annotated[int | None, of_table("N", "Take a random sample of N rows.", parser=whole(1))]
+Missing = Annotated[
+    str,
+    of_table(
+        ("drop", "error"),
+        "Drop rows in which a value is missing, and count them; or refuse the table.",
+    ),
+]
+Seed = Annotated[int, of_command("N", "The same seed gives the same answer.", parser=whole(0))]
+Quiet = Annotated[bool, of_output("", "Print warnings and errors only.", "--quiet", "-q")]
+Json = Annotated[
+    bool,
+    of_output(
+        "", "Print a summary for programs; what people read goes to standard error.", "--json"
+    ),
+]

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from glob import glob
 from pathlib import Path
 
-from regimix.cli.failures import CommandError
+from regimix.cli.console import CommandError
 from regimix.cli.place import is_remote
 from regimix.errors import MissingExtraError
 

@@ -13,9 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from regimix.cli.failures import CommandError
+from regimix.cli.console import CommandError
+from regimix.cli.options import of_place, whole
 from regimix.errors import ClusterError, DataError, MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine", "EngineName", "Memory", "Place", "Scheduler", "Workers", "output_of"]
 
-PLACE = "Where the work is done"
 # A file of Parquet needs up to so many times its size in memory: it is packed, its columns and its
 # rows are side by side for a while, and the fit needs room too.
 UNPACKED = 8
@@ -43,41 +41,37 @@ class Engine(StrEnum):
 
 
 EngineName = Annotated[
-    Engine,
-    typer.Option(
-        "--engine",
-        metavar="auto|memory|parts|dask",
-        help="Read the table into memory; read it part by part (Parquet); or let the workers of a "
+    str,
+    of_place(
+        ("auto", "memory", "parts", "dask"),
+        "Read the table into memory; read it part by part (Parquet); or let the workers of a "
         "cluster read it. auto: part by part if it is too large for memory.",
-        rich_help_panel=PLACE,
+        "--engine",
     ),
 ]
 Scheduler = Annotated[
     str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="The scheduler of a Dask cluster, such as tcp://host:8786.",
+    of_place(
+        "ADDRESS",
+        "The scheduler of a Dask cluster, such as tcp://host:8786.",
         show_default="a cluster on this machine, for the time of the command",
-        rich_help_panel=PLACE,
     ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Processes of a cluster on this machine.",
+    of_place(
+        "N",
+        "Processes of a cluster on this machine.",
+        parser=whole(1),
         show_default="one a processor",
-        rich_help_panel=PLACE,
     ),
 ]
 Memory = Annotated[
     str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="Most memory for rows that are read part by part, such as 2GB.",
+    of_place(
+        "SIZE",
+        "Most memory for rows that are read part by part, such as 2GB.",
         show_default="512MB",
-        rich_help_panel=PLACE,
     ),
 ]
 

@@ -1,20 +1,26 @@
-"""``regimix predict``: a model meets rows."""
+"""``regimix predict`` and ``regimix report``: a model and rows."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from regimix.cli.console import Voice
-from regimix.cli.digits import many
-from regimix.cli.failures import Aborted, CommandError
-from regimix.cli.options import Data, Encoding, Key, Missing, MissingRows, Model, Query, Quiet, Rows
-from regimix.cli.outputs import FOLDER, TABLE, check_outputs
+from regimix.cli.console import Aborted, CommandError, Voice, progress_bar
+from regimix.cli.options import (
+    Data,
+    Encoding,
+    Key,
+    Missing,
+    Model,
+    Query,
+    Quiet,
+    Rows,
+    of_command,
+)
+from regimix.cli.outputs import FOLDER, REPORT, TABLE, check_outputs
 from regimix.cli.place import Engine, EngineName, Memory, Place, Scheduler, Workers, output_of
 from regimix.cli.scanned import dropped_note
-from regimix.cli.watch import progress_bar
+from regimix.words import count, fixed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +29,7 @@ if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
     from regimix.tables import DataSet, Recipe
 
-__all__ = ["open_both", "predict"]
+__all__ = ["predict", "report"]
 
 PREDICTED = "predicted, not assigned"
 
@@ -33,27 +39,27 @@ def predict(
     data: Data,
     out: Annotated[
         str,
-        typer.Option(
+        of_command(
+            "FILE",
+            "Where the predictions go: .csv, .tsv, .parquet, ...; or a folder of Parquet files, "
+            "part by part.",
             "--out",
             "-o",
-            metavar="FILE",
-            help="Where the predictions go: .csv, .tsv, .parquet, ...; or a folder of Parquet "
-            "files, part by part.",
         ),
     ],
     key: Key = None,
-    missing: MissingRows = Missing.DROP,
+    missing: Missing = "drop",
     rows: Rows = None,
     query: Query = None,
     encoding: Encoding = None,
-    engine: EngineName = Engine.AUTO,
+    engine: EngineName = "auto",
     scheduler: Scheduler = None,
     workers: Workers = None,
     memory: Memory = None,
     quiet: Quiet = False,
 ) -> None:
     """Predict rows by each regime and, where the response is known, say where they belong."""
-    place = Place(engine, scheduler, workers, memory).settled(
+    place = Place(Engine(engine), scheduler, workers, memory).settled(
         data, ("--out", out), rows=rows, query=query, encoding=encoding
     )
     target, voice = output_of(out), Voice(quiet=quiet)
@@ -61,14 +67,14 @@ def predict(
     check_outputs([("--out", target, kinds)], sources=[str(model), data])
     assert target is not None
     if not place.in_memory:
-        _predict_parts(model, data, target, place, voice, key=key, missing=missing.value)
+        _predict_parts(model, data, target, place, voice, key=key, missing=missing)
         return
-    mixture, table = open_both(
+    mixture, table = _open_both(
         model,
         data,
         target="optional",
         key=key,
-        missing=missing.value,
+        missing=missing,
         rows=rows,
         query=query,
         encoding=encoding or "utf-8",
@@ -79,7 +85,7 @@ def predict(
     write_labels(target, table, mixture, labels=labels)
     for sentence in table.notes:
         voice.note(sentence)
-    voice.answer(f"{out}: {many(table.n_rows, 'row')}{_told(table, labels)}.", whole=True)
+    voice.answer(f"{out}: {count(table.n_rows, 'row')}{_told(table, labels)}.", whole=True)
 
 
 def _predict_parts(
@@ -112,11 +118,46 @@ def _predict_parts(
     told = f"; without the column {opened.target_name} regimes are {PREDICTED}"
     if any(reader.target is not None for reader in opened.part_readers):
         told = _counted(outliers, unknown, opened.target_name)
-    where = f"{many(rows, 'row')} in {many(len(files), 'file')}"
+    where = f"{count(rows, 'row')} in {count(len(files), 'file')}"
     voice.answer(f"{out}: {where}{told}.", whole=True)
 
 
-def open_both(model: Path, data: str, **how: Any) -> tuple[Mixture, DataSet]:
+def report(
+    model: Model,
+    data: Data,
+    out: Annotated[Path, of_command("FILE.html", "Where the report goes.", "--out", "-o")],
+    title: Annotated[str | None, of_command("TEXT", "What the report is called.")] = None,
+    key: Key = None,
+    missing: Missing = "drop",
+    rows: Rows = None,
+    query: Query = None,
+    encoding: Encoding = None,
+    quiet: Quiet = False,
+) -> None:
+    """Show a model and rows as one HTML page that needs no network."""
+    check_outputs([("--out", out, REPORT)], sources=[str(model), data])
+    mixture, table = _open_both(
+        model,
+        data,
+        target="required",
+        key=key,
+        missing=missing,
+        rows=rows,
+        query=query,
+        encoding=encoding or "utf-8",
+    )
+    from regimix.report import write
+    from regimix.tables.write import gate_shares
+
+    shares = gate_shares(mixture, table.X)
+    write(out, mixture, table.X, table.y, keys=table.keys, shares=shares, title=title)
+    voice = Voice(quiet=quiet)
+    for sentence in table.notes:
+        voice.note(sentence)
+    voice.answer(f"{out}: a report on {count(table.n_rows, 'row')}.", whole=True)
+
+
+def _open_both(model: Path, data: str, **how: Any) -> tuple[Mixture, DataSet]:
     """Open a model file, and read a table as the model's own was read."""
     from regimix import tables
 
@@ -178,5 +219,5 @@ def _told(table: DataSet, labels: NDArray[np.int_] | None) -> str:
 
 
 def _counted(outliers: int, blank: int, target: str) -> str:
-    where = "" if not blank else f"; {many(blank, 'row')} without {target}: {PREDICTED}"
-    return f", {outliers} of them outlier{'s' * (outliers != 1)}{where}"
+    where = "" if not blank else f"; {count(blank, 'row')} without {target}: {PREDICTED}"
+    return f", {fixed(outliers, 0)} of them outlier{'s' * (outliers != 1)}{where}"

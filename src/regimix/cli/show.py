@@ -1,17 +1,18 @@
-"""What was found, as tables for a terminal."""
+"""What was found, for a terminal: as tables that people read, and as plain data for ``--json``."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from regimix.cli.digits import many, measured, number, percent
 from regimix.cli.scanned import seen_rows
-from regimix.cli.summary import farthest_outliers
-from regimix.result.show import rows_labelled
+from regimix.result.answer import Answer, answer, rows_labelled
+from regimix.result.wald import errors, estimates
+from regimix.words import UNKNOWN, aligned, count, measured, number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,75 +24,46 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["tell_mixture"]
+__all__ = ["farthest_outliers", "summary", "tell_mixture"]
 
 # The colours of the plots and the report, as the user's terminal has them; one for outliers.
 COLOURS = ("bright_blue", "red", "green", "magenta", "yellow", "cyan")
 OUTLIER = "bright_black"
-# Why the search stopped.
-STOPPED = {
-    "nothing improves": "The search ended where nothing improves the model.",
-    "all found": "The search ended with every regime found.",
-    "none accepted": "The search ended with nothing more to accept.",
-    "max_starts": "The search ended with its budget of starts.",
-    "time_limit": "The search ended at its time limit.",
-    "callback": "The search was interrupted.",
-    "interrupted": "The search was interrupted.",
-}
-# Columns before the equation; the last is the first to go where there is no room.
-HEADS = ("regime", "share", "noise", "R²")
 # Between columns, and the narrowest equation that says something.
 GAP, NARROWEST_EQUATION = 2, 24
+# Version of what --json prints: raised when a field changes its meaning or goes.
+SCHEMA = 1
+# Outliers in --json; the file of --labels has all of them.
+MOST_OUTLIERS = 100
 
 
 def tell_mixture(
     mixture: Mixture, data: DataSet | Scanned, most_terms: int, most_outliers: int, voice: Voice
 ) -> None:
-    """Print what was found: the regimes, their coefficients, and the rows that follow none."""
-    voice.answer(_headline(mixture, data.source), style="bold")
+    """Print what was found: the regimes, their coefficients, and the outliers."""
+    found = answer(mixture, data.source)
+    voice.answer(found.headline, style="bold")
     voice.answer()
-    voice.answer(_regimes(mixture, voice))
+    voice.answer(_regimes(mixture, found, voice))
     if most_terms:
         for table in _coefficients(mixture, voice, most_terms):
             voice.answer()
             voice.answer(table)
-    count = rows_labelled(mixture, -1) or 0
-    shown = farthest_outliers(mixture, data, most_outliers) if count and most_outliers else []
+    outliers = rows_labelled(mixture, -1) or 0
+    shown = farthest_outliers(mixture, data, most_outliers) if outliers and most_outliers else []
     if shown:
         seen = seen_rows(mixture, data)
         among = "" if seen is None else seen.among
-        which = "" if len(shown) == count else f", the farthest{among} first"
+        which = "" if len(shown) == outliers else f", the farthest{among} first"
         voice.answer()
-        voice.answer(f"{many(count, 'outlier')}{which}", style="bold")
+        voice.answer(f"{count(outliers, 'outlier')}{which}", style="bold")
         voice.answer()
         voice.answer(_outliers(shown, data.key_name, data.target_name, voice))
     voice.answer()
-    why = STOPPED.get(mixture.stopped, mixture.stopped)
-    seconds = sum(mixture.timings.values())
-    voice.answer(f"{why} {seconds:.2g} s, seed {mixture.seed}.", style="dim")
-    if favoured := _favoured(mixture):
-        voice.answer(favoured)
-
-
-def _favoured(mixture: Mixture) -> str:
-    """Say so if the evidence is for another number of regimes than the one asked for."""
-    asked, selection = mixture.settings.n_components, mixture.selection
-    if asked is None or selection is None or not selection.evidence.size or mixture.found_nothing:
-        return ""
-    best = int(selection.n_components[np.argmax(selection.evidence)])
-    if best == asked:
-        return ""
-    return (
-        f"{many(asked, 'regime')} {'was' if asked == 1 else 'were'} asked for; the evidence "
-        f"favours {best} (--components auto)."
-    )
-
-
-def _headline(mixture: Mixture, source: str) -> str:
-    rows = f"{many(mixture.n_rows, 'row')} of {source}"
-    if mixture.found_nothing:
-        return f"No linear regime in {rows}; the best line through most of them:"
-    return f"{many(mixture.n_components, 'linear regime')} in {rows}"
+    voice.answer(found.ended, style="dim")
+    voice.answer(found.details, style="dim")
+    if found.favours:
+        voice.answer(f"{found.favours} Use --components auto to choose by evidence.")
 
 
 def _table() -> Table:
@@ -103,38 +75,39 @@ def _name(j: int) -> Text:
     return Text(str(j), style=COLOURS[j % len(COLOURS)] if j >= 0 else OUTLIER)
 
 
-def _regimes(mixture: Mixture, voice: Voice) -> Table:
+def _regimes(mixture: Mixture, found: Answer, voice: Voice) -> Table:
     """Draw one line a regime: share, noise, R² and the equation, largest terms first."""
-    cells = [_regime(mixture, j) for j in range(mixture.n_components)]
-    if mixture.outlier_share > 0:
-        cells.append(["-1", percent(mixture.outlier_share), "", ""])
-    heads = [voice.clean(head) for head in HEADS]
-    if not any(row[-1] for row in cells):
-        heads, cells = heads[:-1], [row[:-1] for row in cells]
+    lines = found.lines
+    columns = {
+        "regime": [str(line.index) for line in lines],
+        "share": [line.share for line in lines],
+        "noise": [line.noise for line in lines],
+        voice.clean("R²"): [voice.clean(line.r_squared) for line in lines],
+    }
+    if not any(line.r_squared for line in lines):
+        columns.popitem()
     # The name of the target is written once.
     target = mixture.equation(0, 1).partition(" = ")[0] + " = "
-    needed = max(_shortest(mixture, j, target) for j in range(mixture.n_components))
-    room = _room(heads, cells, voice)
-    if room < needed and len(heads) == len(HEADS):
+    needed = max(_shortest(mixture, line.index, target) for line in found.regimes)
+    if _room(columns, voice) < needed and len(columns) == 4:
         # An equation without a slope says less than one without R².
-        heads, cells = heads[:-1], [row[:-1] for row in cells]
-        room = _room(heads, cells, voice)
-    room = max(room, needed, NARROWEST_EQUATION)
+        columns.popitem()
+    room = max(_room(columns, voice), needed, NARROWEST_EQUATION)
     table = _table()
-    for head in heads:
+    for head in columns:
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column(voice.clean(target).rstrip(), overflow="fold")
-    for j, (label, *row) in enumerate(cells):
+    for line, (_, *cells) in zip(lines, zip(*columns.values(), strict=True), strict=True):
         words = "outliers"
-        if label != "-1":
-            words = mixture.equation(j, room + len(target)).removeprefix(target)
-        table.add_row(_name(int(label)), *row, voice.clean(words))
+        if line.index >= 0:
+            words = mixture.equation(line.index, room + len(target)).removeprefix(target)
+        table.add_row(_name(line.index), *cells, voice.clean(words))
     return table
 
 
-def _room(heads: list[str], cells: list[list[str]], voice: Voice) -> int:
+def _room(columns: dict[str, list[str]], voice: Voice) -> int:
     """Return how wide an equation may be beside the other columns."""
-    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
+    widths = [max(map(len, (head, *cells))) for head, cells in columns.items()]
     return voice.out.width - sum(widths) - GAP * len(widths)
 
 
@@ -148,24 +121,17 @@ def _shortest(mixture: Mixture, j: int, target: str) -> int:
     return len(next(words for words in equations if words != bare)) - len(target)
 
 
-def _regime(mixture: Mixture, j: int) -> list[str]:
-    fit = np.nan if mixture.inference is None else float(mixture.inference.r_squared[j])
-    return [
-        str(j),
-        percent(float(mixture.weights[j])),
-        number(float(mixture.scale[j])),
-        f"{fit:.3f}" if np.isfinite(fit) else "",
-    ]
-
-
 def _coefficients(mixture: Mixture, voice: Voice, most: int) -> list[Table | Text]:
     """Draw coefficients and standard errors, regimes side by side, as many as the width allows."""
     shown, left = _largest_terms(mixture, most)
     titles = [voice.clean(mixture.feature_names[i]) for i in shown]
     if mixture.fit_intercept:
         titles.insert(0, "(intercept)")
+        shown.insert(0, -1)
+    values = estimates(mixture)
+    known = np.full_like(values, np.nan) if mixture.inference is None else errors(mixture)
     columns = [
-        [voice.clean(text) for text in _with_errors(*_terms(mixture, j, shown))]
+        [voice.clean(text) for text in _with_errors(values[j, shown], known[j, shown])]
         for j in range(mixture.n_components)
     ]
     first = min(max(map(len, titles)), voice.out.width // 3)
@@ -184,7 +150,7 @@ def _coefficients(mixture: Mixture, voice: Voice, most: int) -> list[Table | Tex
             table.add_row(title, *(columns[j][line] for j in group))
         drawn.append(table)
     if left:
-        drawn.append(Text(f"{many(left, 'smaller term')} not shown (--terms N).", style="dim"))
+        drawn.append(Text(f"{count(left, 'smaller term')} not shown (--terms N).", style="dim"))
     return drawn
 
 
@@ -196,21 +162,10 @@ def _largest_terms(mixture: Mixture, most: int) -> tuple[list[int], int]:
     return [int(i) for i in order[:most]], max(0, order.size - most)
 
 
-def _terms(mixture: Mixture, j: int, shown: list[int]) -> tuple[Floats, Floats]:
-    """Return the intercept and the chosen coefficients of a regime, and their standard errors."""
-    inference = mixture.inference
-    values, errors = mixture.coef[j, shown], np.full(len(shown), np.nan)
-    if inference is not None:
-        errors = inference.standard_error[j, shown]
-    if mixture.fit_intercept:
-        error = np.nan if inference is None else inference.intercept_error[j]
-        values, errors = np.r_[mixture.intercept[j], values], np.r_[error, errors]
-    return values, errors
-
-
-def _with_errors(values: Floats, errors: Floats) -> list[str]:
+def _with_errors(values: Floats, known: Floats) -> list[str]:
     """Write values with their errors, the signs between them in one line."""
-    pairs = [measured(float(v), float(e)) for v, e in zip(values, errors, strict=True)]
+    pairs = [measured(float(v), float(e)) for v, e in zip(values, known, strict=True)]
+    pairs = [(value, error.replace(UNKNOWN, "")) for value, error in pairs]
     widest, longest = (max(len(pair[side]) for pair in pairs) for side in (0, 1))
     if not longest:
         return [f"{value:>{widest}}" for value, _ in pairs]
@@ -220,19 +175,124 @@ def _with_errors(values: Floats, errors: Floats) -> list[str]:
 
 
 def _outliers(outliers: list[dict[str, Any]], key: str, target: str, voice: Voice) -> Table:
-    """Draw outliers: which row, what it has, what the nearest regime says."""
+    """Draw outliers: which row, what it has, what the nearest regime predicts."""
     table = _table()
     table.add_column(voice.clean(key), overflow="fold", max_width=voice.out.width // 3)
-    for head in (target, "nearest regime", "says", "off by", "× noise"):
+    for head in (target, "nearest regime", "predicted", "residual", "× noise"):
         table.add_column(voice.clean(head), justify="right", overflow="fold")
-    for row in outliers:
+    values, predicted, residuals = (
+        aligned([row[name] for row in outliers]) for name in ("value", "predicted", "residual")
+    )
+    for i, row in enumerate(outliers):
         off = row["deviations"]
         table.add_row(
             voice.clean(row["key"]),
-            number(row["value"]),
+            values[i],
             _name(row["nearest"]),
-            number(row["predicted"]),
-            number(row["residual"]),
+            predicted[i],
+            residuals[i],
             "" if off is None else number(abs(off), 2),
         )
     return table
+
+
+# --- plain data -----------------------------------------------------------------------------------
+
+
+def summary(mixture: Mixture, data: DataSet | Scanned, **more: Any) -> dict[str, Any]:
+    """Put everything that a program may ask of a fit into dictionaries, lists and numbers.
+
+    ``docs/cli.rst`` tells what each field means. Numbers that are not finite are None.
+    """
+    import regimix
+
+    plain: dict[str, Any] = _plain(
+        {
+            "schema": SCHEMA,
+            "regimix": regimix.__version__,
+            "source": data.source,
+            "target": data.target_name,
+            "features": list(data.feature_names),
+            "rows": {"read": data.n_read, "dropped": data.n_dropped, "used": data.n_rows},
+            "regimes": [_plain_regime(mixture, j) for j in range(mixture.n_components)],
+            "outliers": {
+                "share": mixture.outlier_share,
+                "rows": rows_labelled(mixture, -1),
+                "key": data.key_name,
+                "farthest": farthest_outliers(mixture, data, MOST_OUTLIERS),
+            },
+            "found": not mixture.found_nothing,
+            "evidence": mixture.evidence,
+            "stopped": mixture.stopped,
+            "seconds": sum(mixture.timings.values()),
+            "seed": mixture.seed,
+            **more,
+            "notes": list(data.notes),
+        }
+    )
+    return plain
+
+
+def _plain_regime(mixture: Mixture, j: int) -> dict[str, Any]:
+    inference, d = mixture.inference, len(mixture.feature_names)
+    known = np.full(d, np.nan) if inference is None else inference.standard_error[j]
+    intercept_error = np.nan if inference is None else inference.intercept_error[j]
+    terms = zip(mixture.feature_names, mixture.coef[j], known, strict=True)
+    return {
+        "label": j,
+        "share": mixture.weights[j],
+        "rows": rows_labelled(mixture, j),
+        "noise": mixture.scale[j],
+        "r_squared": None if inference is None else inference.r_squared[j],
+        "intercept": {"value": mixture.intercept[j], "std_err": intercept_error},
+        "terms": [
+            {"feature": name, "value": value, "std_err": error} for name, value, error in terms
+        ],
+    }
+
+
+def farthest_outliers(mixture: Mixture, data: DataSet | Scanned, most: int) -> list[dict[str, Any]]:
+    """Describe the outliers that are farthest from every regime, farthest first."""
+    seen = seen_rows(mixture, data)
+    rows = np.empty(0, np.intp) if seen is None else np.flatnonzero(seen.labels < 0)
+    if seen is None or not rows.size:
+        return []
+    means = mixture.predict_components(seen.X[rows])
+    residuals = seen.y[rows, None] - means
+    deviations = _deviations(residuals, mixture.scale)
+    nearest = np.argmin(np.abs(deviations), axis=1)
+    each = np.arange(rows.size)
+    order = np.argsort(-np.abs(deviations[each, nearest]), kind="stable")[:most]
+    exact = mixture.scale[nearest] == 0
+    return [
+        {
+            "key": seen.keys[rows[i]],
+            "value": seen.y[rows[i]],
+            "nearest": int(nearest[i]),
+            "predicted": means[i, nearest[i]],
+            "residual": residuals[i, nearest[i]],
+            # Without noise there is nothing to count in.
+            "deviations": None if exact[i] else deviations[i, nearest[i]],
+        }
+        for i in order
+    ]
+
+
+def _deviations(residuals: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return residuals in units of noise; components without noise count in the smallest other."""
+    noisy = scale[scale > 0]
+    units = np.where(scale > 0, scale, noisy.min() if noisy.size else 1.0)
+    return np.asarray(residuals / units)
+
+
+def _plain(value: Any) -> Any:
+    """Turn numpy's numbers into Python's, and those that JSON does not know into None."""
+    if isinstance(value, dict):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

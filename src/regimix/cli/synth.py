@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from regimix.cli.console import Voice
-from regimix.cli.digits import many
-from regimix.cli.failures import CommandError
-from regimix.cli.options import Quiet, Seed, each
+from regimix.cli.options import Quiet, Seed, each, of_command, real, whole
 from regimix.cli.outputs import TABLE, TRUTH, check_outputs
-from regimix.errors import RegimixError
+from regimix.words import count, fixed
 
 if TYPE_CHECKING:
     from regimix.synth import MLRCData
@@ -23,74 +19,49 @@ if TYPE_CHECKING:
 __all__ = ["synth"]
 
 
-# Parameters of ``make_mlrc`` in its messages, and as the command line calls them.
-PARAMETERS = {
-    "corruption": "--corruption",
-    "intercepts": "--intercepts",
-    "noise(?= must)": "--noise",
-    "separation": "--separation",
-    "weights": "--shares",
-    "weight": "share",
-}
-
-
-class Kind(StrEnum):
-    """What corruption does to a response."""
-
-    GROSS = "gross"
-    SAME_SCALE = "same-scale"
-    ADVERSARIAL = "adversarial"
-
-
 def synth(
     out: Annotated[
-        Path,
-        typer.Argument(metavar="OUT", help="Where the rows go: .csv, .tsv, .parquet, ..."),
+        Path, typer.Argument(metavar="OUT", help="Where the rows go: .csv, .tsv, .parquet, ...")
     ],
-    rows: Annotated[int, typer.Option("--rows", "-n", metavar="N", min=1, help="Rows.")] = 1000,
+    rows: Annotated[int, of_command("N", "Rows.", "--rows", "-n", parser=whole(1))] = 1000,
     features: Annotated[
-        int, typer.Option("--features", "-d", metavar="D", min=1, help="Columns x0, x1, ...")
+        int, of_command("D", "Columns x0, x1, ...", "--features", "-d", parser=whole(1))
     ] = 5,
     components: Annotated[
-        int, typer.Option("--components", "-m", metavar="M", min=1, help="Regimes.")
+        int, of_command("M", "Regimes.", "--components", "-m", parser=whole(1))
     ] = 2,
     shares: Annotated[
-        str | None,
-        typer.Option(metavar="A,B,...", help="Their relative sizes.", show_default="equal"),
+        str | None, of_command("A,B,...", "Their relative sizes.", show_default="equal")
     ] = None,
     corruption: Annotated[
-        float, typer.Option(metavar="SHARE", help="Share of the rows whose response is wrong.")
+        float, of_command("SHARE", "Share of the rows whose response is wrong.", parser=real)
     ] = 0.0,
-    kind: Annotated[
-        Kind,
-        typer.Option(
-            "--corruption-kind",
-            metavar="gross|same-scale|adversarial",
-            help="Errors added, responses redrawn, or one wrong regime that wrong rows agree on.",
-        ),
-    ] = Kind.GROSS,
-    noise: Annotated[
+    corruption_kind: Annotated[
         str,
-        typer.Option(metavar="SD", help="Standard deviation of the noise, for all or each: A,B."),
+        of_command(
+            ("gross", "same-scale", "adversarial"),
+            "Errors added, responses redrawn, or one wrong regime that wrong rows agree on.",
+        ),
+    ] = "gross",
+    noise: Annotated[
+        str, of_command("SD", "Standard deviation of the noise, for all or each: A,B.")
     ] = "0.1",
     separation: Annotated[
         float | None,
-        typer.Option(
-            metavar="Q",
-            help="Smallest distance of two regimes over the largest length.",
+        of_command(
+            "Q",
+            "Smallest distance of two regimes over the largest length.",
+            parser=real,
             show_default="drawn",
         ),
     ] = None,
     intercepts: Annotated[
-        str | None,
-        typer.Option(metavar="A,B,...", help="Intercepts of the regimes.", show_default="none"),
+        str | None, of_command("A,B,...", "Intercepts of the regimes.", show_default="none")
     ] = None,
     seed: Seed = 0,
     truth: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE.json", help="Where the truth goes.", show_default="OUT.truth.json"
-        ),
+        of_command("FILE.json", "Where the truth goes.", show_default="OUT.truth.json"),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
@@ -102,32 +73,22 @@ def synth(
     how: dict[str, Any] = {
         "weights": each("--shares", shares, components),
         "corruption": corruption,
-        "corruption_kind": kind.value,
+        "corruption_kind": corruption_kind,
         "noise": each("--noise", noise, components) or 0.0,
         "separation": separation,
         "intercepts": each("--intercepts", intercepts, components),
         "random_state": seed,
     }
-    try:
-        data = make_mlrc(rows, features, components, **how)
-    except RegimixError as error:
-        raise CommandError(_as_options(str(error))) from error
+    data = make_mlrc(rows, features, components, **how)
     _write(out, answers, data, seed)
     wrong = int(data.truth.corrupted.sum())
     voice = Voice(quiet=quiet)
     voice.answer(
-        f"{out}: {many(rows, 'row')}, {many(features, 'feature')} x0, x1, ..., target y; "
-        f"{wrong} wrong.",
+        f"{out}: {count(rows, 'row')}, {count(features, 'feature')} x0, x1, ..., target y; "
+        f"{fixed(wrong, 0)} wrong.",
         whole=True,
     )
     voice.answer(f"{answers}: the {components} regimes, and where each row belongs.", whole=True)
-
-
-def _as_options(message: str) -> str:
-    """Call parameters as the command line does, where they are also common words."""
-    for pattern, option in PARAMETERS.items():
-        message = re.sub(rf"\b{pattern}\b", option, message)
-    return message
 
 
 def _write(out: Path, answers: Path, data: MLRCData, seed: int) -> None:

@@ -1,34 +1,35 @@
-"""A fit with everything around it: watched, written to files, told."""
+"""A fit with everything around it: interrupts, warnings, files to write, the printed answer."""
 
 from __future__ import annotations
 
 import json
 import shlex
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from regimix.cli.console import Code
-from regimix.cli.failures import Aborted, sentence
+from regimix.cli.console import READING, Aborted, Bar, Code, progress_bar
+from regimix.cli.options import in_options
 from regimix.cli.place import Engine, Place
 from regimix.cli.scanned import Scanned
-from regimix.cli.watch import READING, Bar, Interrupts, progress_bar
-from regimix.errors import ConvergenceWarning, RankWarning, RegimixWarning
+from regimix.errors import ConvergenceWarning, RankWarning, RegimixWarning, StopReason
 
 if TYPE_CHECKING:
     from regimix.cli.console import Voice
     from regimix.result.mixture import Mixture
     from regimix.tables import DataSet, ParquetTable
 
-__all__ = ["Files", "Look", "fit_and_tell"]
+__all__ = ["Files", "Interrupts", "Look", "fit_and_tell"]
 
 # Reasons to stop that leave the search unfinished.
-LIMITS = ("max_starts", "time_limit")
-INTERRUPTED = ("callback", "interrupted")
+LIMITS = (StopReason.MAX_STARTS, StopReason.TIME_LIMIT)
+INTERRUPTED = (StopReason.CALLBACK, StopReason.INTERRUPTED)
 MEMORY = Place(Engine.MEMORY)
 
 
@@ -54,20 +55,68 @@ class Look:
 
 @dataclass
 class Told:
-    """What a fit came to, and of which table."""
+    """What a fit came to, of which table, and what was written."""
 
     mixture: Mixture
     data: DataSet | Scanned
     warnings: list[str] = field(default_factory=list)
     code: Code = Code.DONE
+    files: dict[str, str] = field(default_factory=dict)  # by what they are
+    failure: Exception | None = None  # why one was not written
 
 
-@dataclass
-class Written:
-    """Files that were written, by what they are; and why one was not."""
+class Interrupts:
+    """Ctrl-C: the first ends the search with the best so far, the second ends everything.
 
-    files: dict[str, str] = field(default_factory=dict)
-    failure: Exception | None = None
+    Use as a context; ``look`` is for the callback of an estimator. Before the search there is
+    nothing to keep, and the first Ctrl-C ends everything. During the search it is raised there:
+    the search answers with what it has. After the search it waits until the answer is written.
+
+    Attributes
+    ----------
+    count : int
+        How often Ctrl-C was pressed.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._begun = False
+        self._before: Any = None
+
+    def __enter__(self) -> Interrupts:
+        # Only the main thread of a process may listen to signals.
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._heard)
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+        if isinstance(error, KeyboardInterrupt):
+            early = "interrupted before there was an answer; nothing was written."
+            late = "interrupted twice; what was not finished was not written."
+            raise Aborted(early if self.count < 2 else late) from error
+
+    def _heard(self, *_: Any) -> None:
+        self.count += 1
+        if not self._begun and self.count == 1 and isinstance(sys.exception(), KeyboardInterrupt):
+            # polars raises one of its own for the same Ctrl-C, and then Python hears of it too: a
+            # second one would keep the bar from being taken away.
+            return
+        if self.count > 1 or not self._begun or _is_answered():
+            raise KeyboardInterrupt
+
+    def look(self, *, searching: bool = True) -> bool:
+        """Take note that the search is at work; say whether it should end."""
+        self._begun = self._begun or searching
+        return self.count > 0
+
+
+def _is_answered() -> bool:
+    """Whether the search would answer an interrupt now with the best so far."""
+    from regimix.search.control import answers_interrupts
+
+    return answers_interrupts()
 
 
 def fit_and_tell(
@@ -100,16 +149,16 @@ def fit_and_tell(
                 if told.mixture.stopped in INTERRUPTED and told.mixture.found_nothing:
                     raise Aborted("interrupted before a regime was found; nothing was written.")
                 bar.stage("writing")
-                written = _write(files, told, bar)
+                _write(files, told, bar)
         told.code = Code.INTERRUPTED if interrupts.count else told.code
     if look.as_json:
-        _print_json(told, written.files)
+        _print_json(told)
     _tell(told, look, voice)
     if look.name_files:
-        for what, path in written.files.items():
+        for what, path in told.files.items():
             voice.note(f"Wrote the {what}: {path}", whole=True)
-    if written.failure is not None:
-        raise written.failure
+    if told.failure is not None:
+        raise told.failure
     return told.code
 
 
@@ -156,7 +205,7 @@ def _judged(told: Told, caught: list[warnings.WarningMessage]) -> Told:
     for warning in caught:
         said = cut_short and issubclass(warning.category, ConvergenceWarning)
         if issubclass(warning.category, RegimixWarning) and not said:
-            told.warnings.append(sentence(str(warning.message)))
+            told.warnings.append(in_options(cast("Warning", warning.message)))
     # A lack of rank, the usual reason for missing errors, has a warning of its own.
     if mixture.inference is not None and not any(w.category is RankWarning for w in caught):
         notes = enumerate(mixture.inference.notes)
@@ -164,12 +213,11 @@ def _judged(told: Told, caught: list[warnings.WarningMessage]) -> Told:
     return told
 
 
-def _write(files: Files, told: Told, bar: Bar) -> Written:
+def _write(files: Files, told: Told, bar: Bar) -> None:
     """Write what was asked for, each file whole or not at all.
 
     A file that cannot be written keeps neither the others nor the answer from the user.
     """
-    written = Written()
     jobs: tuple[tuple[str, Any, Callable[..., None]], ...] = (
         ("model", files.model, _write_model),
         ("labels", files.labels, partial(_write_labels, bar=bar)),
@@ -181,10 +229,9 @@ def _write(files: Files, told: Told, bar: Bar) -> Written:
         try:
             write(path, told.mixture, told.data)
         except Exception as error:
-            written.failure = written.failure or error
+            told.failure = told.failure or error
         else:
-            written.files[what] = str(path)
-    return written
+            told.files[what] = str(path)
 
 
 def _write_model(path: Path, mixture: Mixture, data: DataSet | Scanned) -> None:
@@ -225,12 +272,11 @@ def _without_password(command: tuple[str, ...], data: DataSet | Scanned) -> list
     return [server if is_address(word) and is_address(server) else word for word in command]
 
 
-def _print_json(told: Told, written: dict[str, str]) -> None:
-    from regimix.cli.summary import summary
+def _print_json(told: Told) -> None:
+    from regimix.cli.show import summary
 
-    plain = summary(
-        told.mixture, told.data, warnings=told.warnings, files=written, exit_code=int(told.code)
-    )
+    more = {"warnings": told.warnings, "files": told.files, "exit_code": int(told.code)}
+    plain = summary(told.mixture, told.data, **more)
     sys.stdout.write(json.dumps(plain, indent=1, allow_nan=False) + "\n")
     sys.stdout.flush()
 

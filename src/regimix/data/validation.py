@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
-from regimix.errors import DataError, DataKindError
+from regimix.errors import DataError, DataKindError, Message, Setting
 from regimix.threads import fitting_threads, in_threads
 
 __all__ = [
@@ -197,8 +197,11 @@ def check_weights(weights: NDArray[Any], n_rows: int) -> Floats:
     if (weights < 0).any():
         row = int(np.flatnonzero(weights < 0)[0])
         raise DataError(
-            f"sample_weight is negative in row {row} ({weights[row]}); weights are zero (row "
-            "absent) or positive."
+            Message(
+                Setting("sample_weight"),
+                f" is negative in row {row} ({weights[row]}); weights are zero (row absent) or "
+                "positive.",
+            )
         )
     return weights
 
@@ -207,8 +210,11 @@ def check_present(n_present: int) -> None:
     """Refuse a table with fewer than two rows of positive weight."""
     if n_present < 2:
         raise DataError(
-            f"sample_weight is zero in all rows but {n_present}: a row of weight zero is absent, "
-            f"and a minimum of 2 rows is required (n_samples={n_present}). Pass positive weights."
+            Message(
+                Setting("sample_weight"),
+                f" is zero in all rows but {n_present}: a row of weight zero is absent, and a "
+                f"minimum of 2 rows is required (n_samples={n_present}). Pass positive weights.",
+            )
         )
 
 

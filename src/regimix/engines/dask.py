@@ -26,7 +26,15 @@ from distributed.scheduler import KilledWorker
 from regimix.data.validation import Table, read_vector
 from regimix.engines.base import combine
 from regimix.engines.parts import PartTable, PassStopped, RawRows, Task, Watch, name_of
-from regimix.errors import ClusterError, DataError, DataKindError, RegimixError
+from regimix.errors import (
+    ClusterError,
+    DataError,
+    DataKindError,
+    Message,
+    RegimixError,
+    Setting,
+    StopReason,
+)
 
 __all__ = ["DaskParts", "connected", "current_client", "dask_map", "dask_rows"]
 
@@ -41,9 +49,11 @@ TREE = 8
 POLL = 0.1
 LOOK = 1.0
 PATIENCE = 30.0
-GONE = (
+GONE = Message(
     "the cluster dropped the work: its scheduler was stopped, or restarted, or cannot be reached. "
-    "Start it and fit again; with checkpoint=PATH the fit goes on from where it was."
+    "Start it and fit again; with a ",
+    Setting("checkpoint"),
+    " file the fit goes on from where it was.",
 )
 GUARD = (
     'In a script, call fit below a line `if __name__ == "__main__":`, for workers read the script '
@@ -217,18 +227,21 @@ class DaskParts:
                 return
             done = sum(leaf.done() for leaf in leaves)
             if self.watch is not None and self.watch(done, len(leaves)):
-                raise PassStopped("callback")
+                raise PassStopped(StopReason.CALLBACK)
             now = time.monotonic()
             if self.deadline is not None and now > self.deadline:
-                raise PassStopped("time_limit")
+                raise PassStopped(StopReason.TIME_LIMIT)
             if now - looked > LOOK:
                 looked = now
                 alone_since = None if self._workers() else alone_since or now
             if alone_since is not None and now - alone_since > self.patience:
                 raise ClusterError(
-                    f"all workers of the cluster are lost, and none came back within "
-                    f"{self.patience:g} seconds. Start workers and fit again; with checkpoint=PATH "
-                    "the fit goes on from where it was."
+                    Message(
+                        f"all workers of the cluster are lost, and none came back within "
+                        f"{self.patience:g} seconds. Start workers and fit again; with a ",
+                        Setting("checkpoint"),
+                        " file the fit goes on from where it was.",
+                    )
                 )
 
     def _raise_failure(

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.engines.base import combine
-from regimix.errors import DataError, RegimixError
+from regimix.errors import DataError, RegimixError, StopReason
 
 if TYPE_CHECKING:
     from regimix.engines.dask import DaskParts
@@ -31,9 +31,9 @@ Parts: TypeAlias = "LocalParts | DaskParts"
 
 
 class PassStopped(Exception):  # noqa: N818 - not an error: there may be an answer already
-    """A pass over the table ended early: "time_limit" or "callback"."""
+    """A pass over the table ended early: at its time limit, or by the callback."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: StopReason) -> None:
         super().__init__(reason)
         self.reason = reason
 
@@ -148,11 +148,11 @@ class LocalParts:
         for index, rows in enumerate(_ahead(self._read())):
             late = self.deadline is not None and time.monotonic() > self.deadline
             if late and not to_the_end:
-                raise PassStopped("time_limit")
+                raise PassStopped(StopReason.TIME_LIMIT)
             yield index, rows
             stop = self.watch is not None and self.watch(index + 1, self._n_parts)
             if stop and not to_the_end:
-                raise PassStopped("callback")
+                raise PassStopped(StopReason.CALLBACK)
         self._n_parts = index + 1
         self.n_passes += 1
 

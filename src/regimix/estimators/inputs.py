@@ -18,7 +18,16 @@ from regimix.engines.base import Engine
 from regimix.engines.memory import MemoryEngine
 from regimix.engines.partition import open_parts
 from regimix.engines.parts import Parts, PartTable, PassStopped, Watch
-from regimix.errors import DataError, DataKindError, MissingExtraError, OutOfTimeError, StoppedError
+from regimix.errors import (
+    DataError,
+    DataKindError,
+    Message,
+    MissingExtraError,
+    OutOfTimeError,
+    Setting,
+    StoppedError,
+    StopReason,
+)
 
 __all__ = ["Rows", "is_remote", "new_rows", "opened"]
 
@@ -105,15 +114,20 @@ def opened(
                 estimator.feature_names_in_ = np.array(names, dtype=object)
             yield Rows(engine, label, deadline)
     except PassStopped as stopped:
-        if stopped.reason != "time_limit":
+        if stopped.reason is not StopReason.TIME_LIMIT:
             raise StoppedError(
                 "the callback asked for the end before there was an answer: the rows were still "
                 "being read. Let it return a false value until the search has begun."
             ) from stopped
         raise OutOfTimeError(
-            f"the time_limit of {time_limit:g} seconds was reached before there was an answer: the "
-            "rows were still being read. Raise time_limit; on a cluster, look for a worker that "
-            "does not answer."
+            Message(
+                "the ",
+                Setting("time_limit"),
+                f" of {time_limit:g} seconds was reached before there was an answer: the rows were "
+                "still being read. Raise ",
+                Setting("time_limit"),
+                "; on a cluster, look for a worker that does not answer.",
+            )
         ) from stopped
 
 

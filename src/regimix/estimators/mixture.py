@@ -17,8 +17,12 @@ from regimix.data.problem import Frame, Problem
 from regimix.errors import (
     ConvergenceWarning,
     EvidenceWarning,
+    InPython,
+    Message,
     ParameterError,
     RankWarning,
+    Setting,
+    StopReason,
     UnrepeatedWarning,
 )
 from regimix.estimators.gating import (
@@ -47,13 +51,13 @@ __all__ = ["MixedLinearRegression"]
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-# Why a search may have ended before it was done, and what to do about it.
-EARLY = {
-    "max_starts": "the budget of max_starts={max_starts} starts was spent; raise max_starts",
-    "time_limit": "the time_limit of {time_limit:g} seconds was reached; raise time_limit",
-    "callback": "the callback asked for it; let it return a false value to go on",
-    "interrupted": "it was interrupted; fit again to let it finish",
-}
+# Reasons to end a search before it is done.
+EARLY = (
+    StopReason.MAX_STARTS,
+    StopReason.TIME_LIMIT,
+    StopReason.CALLBACK,
+    StopReason.INTERRUPTED,
+)
 
 
 class MixedLinearRegression(RegressorMixin, BaseEstimator):
@@ -268,39 +272,56 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         mixture = self.mixture_
         asked = mixture.settings.n_components
         if mixture.stopped in EARLY:
-            starts = self.max_starts or MAX_STARTS  # Algorithm 2 has a budget by default
-            limits = {"max_starts": starts, "time_limit": self.time_limit or 0.0}
-            why = EARLY[mixture.stopped].format(**limits)
-            _say(f"the search stopped early: {why}. The best so far is returned.")
+            why = self._why_early()
+            _say(Message("the search stopped early: ", *why, ". The best so far is returned."))
         if mixture.found_nothing and plain_count(mixture.settings) is not None:
             _say(
-                f"with every row in one of the {asked} regimes asked for, they explain y no better "
-                "than its own spread does; those with the least sum of squares are returned. There "
-                'may be outliers (try search="auto"), or fewer regimes (n_components="auto").',
+                Message(
+                    f"with every row in one of the {asked} regimes asked for, they explain y no "
+                    "better than its own spread does; those with the least sum of squares are "
+                    "returned. There may be outliers (try ",
+                    Setting("search", "auto"),
+                    "), or fewer regimes (",
+                    Setting("n_components", "auto"),
+                    ").",
+                ),
                 EvidenceWarning,
             )
         elif mixture.found_nothing:
             _say(_nothing(mixture), EvidenceWarning)
         elif asked is not None and mixture.n_components < asked:
             found = mixture.n_components
-            remedy = "give starts (init)" if self.search != "net" else 'try search="auto"'
+            remedy: tuple[str | Setting, ...] = (InPython(", give starts (init)"),)
+            if self.search == "net":
+                remedy = (", try ", Setting("search", "auto"))
             _say(
-                f"{found} regime{'s' * (found != 1)} found, {asked} asked for: the rows do not "
-                f"support more. Bring more rows, {remedy}, or ask for fewer.",
+                Message(
+                    f"{found} regime{'s' * (found != 1)} found, {asked} asked for: the rows do "
+                    "not support more. Bring more rows",
+                    *remedy,
+                    ", or ask for fewer.",
+                ),
                 EvidenceWarning,
             )
         if not mixture.settled:
             _say(
-                "EM on all rows ran out of rounds before it settled: regimes overlap so much that "
-                "coefficients may still move by a part of their standard errors. Ask for fewer "
-                "regimes, or fit again with init=coef_."
+                Message(
+                    "EM on all rows ran out of rounds before it settled: regimes overlap so much "
+                    "that coefficients may still move by a part of their standard errors. Ask for "
+                    "fewer regimes",
+                    InPython(", or fit again with init=coef_"),
+                    ".",
+                )
             )
         doubtful = np.isfinite(mixture.search_evidence).sum() > 1 and mixture.n_agreed < 2
         if doubtful and not mixture.found_nothing and mixture.stopped not in EARLY:
             _say(
-                f"{mixture.n_searches} independent searches ended with different answers; the best "
-                f"is returned, {_lead(mixture):.1f} nats above the next. Look at other "
-                "random_state values before you rely on it, or ask for fewer regimes.",
+                Message(
+                    f"{mixture.n_searches} independent searches ended with different answers; the "
+                    f"best is returned, {_lead(mixture):.1f} nats above the next. Look at other ",
+                    Setting("random_state"),
+                    " values before you rely on it, or ask for fewer regimes.",
+                ),
                 UnrepeatedWarning,
             )
         if mixture.ranks is not None and min(mixture.ranks) < problem.n_columns:
@@ -311,6 +332,20 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
                 "rows.",
                 RankWarning,
             )
+
+    def _why_early(self) -> tuple[str | Setting, ...]:
+        """Say what ended the search early, and what to do about it."""
+        stopped = self.mixture_.stopped
+        if stopped == StopReason.MAX_STARTS:
+            # Algorithm 2 has a budget by default.
+            budget = Setting("max_starts", self.max_starts or MAX_STARTS)
+            return "the budget of ", budget, " starts was spent; raise ", Setting("max_starts")
+        if stopped == StopReason.TIME_LIMIT:
+            limit = Setting("time_limit")
+            return "the ", limit, f" of {self.time_limit:g} seconds was reached; raise ", limit
+        if stopped == StopReason.CALLBACK:
+            return ("the callback asked for it; let it return a false value to go on",)
+        return ("it was interrupted; fit again to let it finish",)
 
     # --- predicting -------------------------------------------------------------------------------
 
@@ -504,9 +539,10 @@ def _nothing(mixture: Mixture) -> str:
     """Say that there is no relation, and how near the nearest was."""
     asked, selection = mixture.settings.n_components, mixture.selection
     if mixture.settings.search == "net" or selection is None:
-        return (
-            'no regime was accepted; a robust fit to the rows is returned. Try search="auto", '
-            "or bring more rows."
+        return Message(
+            "no regime was accepted; a robust fit to the rows is returned. Try ",
+            Setting("search", "auto"),
+            ", or bring more rows.",
         )
     evidence = mixture.evidence
     if asked is not None:
@@ -516,14 +552,15 @@ def _nothing(mixture: Mixture) -> str:
             "columns, or bring more rows."
         )
     best = int(selection.n_components[np.argmax(selection.evidence)])
-    if evidence < 0:
-        said = "as well as linear relations do"
-        if evidence < -0.05:
-            said = f"better than linear relations do, by {-evidence:.1f} nats"
-    else:
-        said = (
-            f"nearly as well as linear relations do: {_regimes(best)} would gain {evidence:.1f} "
-            f"nats, and {REGIME_GAIN:g} are needed (n_components={best} shows the nearest miss)"
+    said = "as well as linear relations do"
+    if evidence < -0.05:
+        said = f"better than linear relations do, by {-evidence:.1f} nats"
+    if evidence >= 0:
+        return Message(
+            f"constants explain y nearly as well as linear relations do: {_regimes(best)} would "
+            f"gain {evidence:.1f} nats, and {REGIME_GAIN:g} are needed (",
+            Setting("n_components", best),
+            " shows the nearest miss). A robust line through the rows is returned.",
         )
     return f"constants explain y {said}. A robust line through the rows is returned."
 

@@ -3,19 +3,19 @@
 Each display is made by ``from_estimator`` or ``from_mixture``, stores the numbers that it shows,
 and draws them with ``plot(ax=None)``; ``ax_`` and ``figure_`` are for what you want to change.
 matplotlib (``pip install 'regimix[plot]'``) is loaded when the first plot is drawn, and nothing is
-loaded for a name that is not used.
+loaded for a name that is not used. The charts of the report are not here but in ``regimix.report``.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from regimix.plots.coefficients import CoefficientsDisplay
-    from regimix.plots.convergence import ConvergenceDisplay
-    from regimix.plots.qq import QQDisplay
-    from regimix.plots.regimes import RegimesDisplay
-    from regimix.plots.residuals import ResidualsDisplay
-    from regimix.plots.selection import SelectionDisplay
+    from regimix.plots.model_displays import (
+        CoefficientsDisplay,
+        ConvergenceDisplay,
+        SelectionDisplay,
+    )
+    from regimix.plots.row_displays import QQDisplay, RegimesDisplay, ResidualsDisplay
 
 __all__ = [
     "CoefficientsDisplay",
@@ -32,7 +32,8 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         message = f"module 'regimix.plots' has no attribute {name!r}"
         raise AttributeError(message)
-    home = import_module(f"regimix.plots.{name.removesuffix('Display').lower()}")
+    shows_rows = name in ("QQDisplay", "RegimesDisplay", "ResidualsDisplay")
+    home = import_module(f"regimix.plots.{'row' if shows_rows else 'model'}_displays")
     globals()[name] = getattr(home, name)
     return globals()[name]
 

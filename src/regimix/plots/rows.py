@@ -39,37 +39,22 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RowView:
-    """Rows as a model sees them.
-
-    Attributes
-    ----------
-    X, y : ndarray of shape (n, d), (n,)
-    labels : ndarray of shape (n,), int
-        The regime of each row, -1 for outliers.
-    nearest : ndarray of shape (n,), int
-        The likeliest regime of each row, outliers included.
-    means : ndarray of shape (n,)
-        What that regime predicts.
-    coef, intercept, scale : ndarray of shape (m, d), (m,), (m,)
-    cut : ndarray of shape (m,)
-        A row further than this many scales from its regime is an outlier; may be infinite.
-    feature_names, target_name : tuple of str, str
-    n_rows : int
-        Rows of the table that these were drawn from.
-    """
+    """Rows as a model sees them."""
 
     X: NDArray[Any]
     y: Floats
-    labels: Labels
-    nearest: Labels
-    means: Floats
-    coef: Floats
+    labels: Labels  # the regime of each row, -1 for outliers
+    nearest: Labels  # the likeliest regime of each row, outliers included
+    means: Floats  # what that regime predicts
+    coef: Floats  # of the regimes, (m, d)
     intercept: Floats
     scale: Floats
-    cut: Floats
+    cut: (
+        Floats  # a row further than this many scales from its regime is an outlier; may be infinite
+    )
     feature_names: tuple[str, ...]
     target_name: str
-    n_rows: int
+    n_rows: int  # rows of the table that these were drawn from
 
     @property
     def residuals(self) -> Floats:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from regimix.report.headline import Headline, headline
-from regimix.report.rows import read_rows
+from regimix.report.charts import Html, prose, swatch, tag
+from regimix.report.rows import Terms, read_rows
 from regimix.report.scatter import Cloud
-from regimix.report.svg import Html, prose, swatch, tag
-from regimix.report.terms import Terms
-from regimix.report.words import aligned, clean, percent
+from regimix.report.sentences import Sentences, sentences
 from regimix.result.mixture import Mixture
 
 __all__ = ["mixture_html"]
@@ -35,13 +33,13 @@ def mixture_html(mixture: Mixture) -> str:
     """
     rows = read_rows(mixture, None, None, None)
     terms = Terms.of(mixture, None if rows is None else rows.X, LEVEL)
-    answer = headline(mixture, rows, terms)
+    answer = sentences(mixture, rows, terms, EQUATION)
     parts = [
         tag("style", Html(files("regimix.report").joinpath("notebook.css").read_text("utf-8"))),
         tag("div", prose(answer.title), class_="regimix-title"),
         tag("p", prose(answer.lead)),
         *(tag("p", notice) for notice in answer.notices),
-        _table(mixture, answer),
+        _table(answer),
     ]
     if rows is not None:
         cloud = Cloud.of(rows, terms, MOST_POINTS)
@@ -49,20 +47,16 @@ def mixture_html(mixture: Mixture) -> str:
     return tag("div", *parts, class_="regimix")
 
 
-def _table(mixture: Mixture, answer: Headline) -> Html:
+def _table(said: Sentences) -> Html:
     head = [tag("th", name, scope="col") for name in ("", "share of the model", "noise")]
     head.append(tag("th", "equation", scope="col", class_="words"))
-    lines = []
-    for regime, noise in zip(answer.regimes, aligned(mixture.scale.tolist()), strict=True):
-        name = tag("th", swatch(regime.index), str(regime.index), scope="row")
-        equation = clean(mixture.equation(regime.index, EQUATION), 2 * EQUATION)
-        cells = tag("td", regime.share), tag("td", noise), tag("td", equation, class_="words")
-        lines.append(tag("tr", name, *cells))
-    if mixture.outlier_share > 0:
-        name = tag("th", swatch(-1), "-1", scope="row")
-        share = tag("td", percent(mixture.outlier_share))
-        lines.append(tag("tr", name, share, tag("td"), tag("td", "outliers", class_="words")))
-    return tag("table", tag("thead", tag("tr", *head)), tag("tbody", *lines))
+    last = [*(regime.equation for regime in said.regimes), "outliers"]
+    body = []
+    for line, words in zip(said.answer.lines, last, strict=False):
+        name = tag("th", swatch(line.index), str(line.index), scope="row")
+        cells = tag("td", line.share), tag("td", line.noise), tag("td", words, class_="words")
+        body.append(tag("tr", name, *cells))
+    return tag("table", tag("thead", tag("tr", *head)), tag("tbody", *body))
 
 
 def _below(cloud: Cloud) -> str:

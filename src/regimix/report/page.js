@@ -8,23 +8,27 @@
   root.classList.add("js");
 
   // --- words ------------------------------------------------------------------------------------
-  const MINUS = "\u2212";
-  const grouped = (text) => text.replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+  // As words.py writes numbers: digits are grouped from 10,000 on.
+  const grouped = (text) => (text.length < 5 ? text : text.replace(/\B(?=(\d{3})+(?!\d))/g, ","));
   const trimmed = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
+
+  const fixed = (size, decimals) => {
+    const [whole, fraction] = size.toFixed(decimals).split(".");
+    return fraction ? `${grouped(whole)}.${fraction}` : grouped(whole);
+  };
 
   function number(value, digits = 4) {
     if (value === null || !Number.isFinite(value)) return "–";
     const size = Math.abs(value);
-    let text;
-    if (size >= 10 ** digits && size < 1e9) text = grouped(size.toFixed(0));
-    else if (size === 0 || (size >= 1e-4 && size < 1e9)) text = trimmed(size.toPrecision(digits));
-    else text = scientific(size, digits);
-    return value < 0 ? MINUS + text : text;
+    if (size === 0) return "0";
+    const plain = size >= 1e-4 && size < 1e7;
+    const decimals = Math.max(0, digits - 1 - Math.floor(Math.log10(size)));
+    return (value < 0 ? "-" : "") + (plain ? trimmed(fixed(size, decimals)) : scientific(size, digits));
   }
 
   function scientific(size, digits) {
     const [mantissa, exponent] = size.toExponential(digits - 1).split("e");
-    return `${trimmed(mantissa)}e${Number(exponent)}`.replace("-", MINUS);
+    return `${trimmed(mantissa)}e${Number(exponent)}`;
   }
 
   // --- dark and light ---------------------------------------------------------------------------
@@ -75,13 +79,9 @@
       const size = Math.max(...values.map(Math.abs)) || 1;
       const apart = Math.floor(Math.log10(size)) - Math.floor(Math.log10(step));
       const digits = 1 + Math.min(Math.max(2, apart), 12);
-      return values.map((value) => (value ? (value < 0 ? MINUS : "") + scientific(Math.abs(value), digits) : "0"));
+      return values.map((value) => (value ? (value < 0 ? "-" : "") + scientific(Math.abs(value), digits) : "0"));
     }
-    return values.map((value) => {
-      const [whole, fraction] = Math.abs(value).toFixed(decimals).split(".");
-      const text = fraction ? `${grouped(whole)}.${fraction}` : grouped(whole);
-      return value < -step / 2 ? MINUS + text : text;
-    });
+    return values.map((value) => (value < -step / 2 ? "-" : "") + fixed(Math.abs(value), decimals));
   }
 
   function grid(x, y, names, width, height) {
@@ -111,7 +111,7 @@
     const plot = byId("plot"), tip = byId("tip"), said = byId("said"), ring = element("circle", { class: "ring", r: 8 });
     const chooser = byId("feature"), adjust = byId("adjust");
     const count = cloud.y.length, hidden = new Set();
-    const labelOf = (i) => (i < cloud.inside ? cloud.home[i] : -1);
+    const labelOf = (i) => (i < cloud.inside ? cloud.nearest[i] : -1);
     let places = [], current = -1;
 
     function draw() {
@@ -119,7 +119,7 @@
       const adjusted = !adjust || adjust.checked;
       const width = Math.max(280, plot.clientWidth), height = Math.round(Math.min(440, Math.max(300, width * 0.62)));
       const y = adjusted
-        ? feature.x.map((x, i) => feature.lines[cloud.home[i]][0] + feature.lines[cloud.home[i]][1] * x + cloud.residual[i])
+        ? feature.x.map((x, i) => feature.lines[cloud.nearest[i]][0] + feature.lines[cloud.nearest[i]][1] * x + cloud.residual[i])
         : cloud.y;
       const yFrame = adjusted ? feature.adjusted : cloud.frame;
       const { across, up, group, perUnit } = grid(feature.frame, yFrame, [feature.name, cloud.target], width, height);
@@ -169,14 +169,14 @@
 
     function tell(i) {
       const feature = cloud.features[chooser ? Number(chooser.value) : 0];
-      const label = labelOf(i), home = cloud.home[i], off = cloud.residual[i];
-      const what = label < 0 ? `outlier, nearest to regime ${home}` : `regime ${home}`;
-      const far = cloud.scales[home] > 0 ? ` (${number(Math.abs(off) / cloud.scales[home], 2)} deviations)` : "";
+      const label = labelOf(i), regime = cloud.nearest[i], off = cloud.residual[i];
+      const what = label < 0 ? `outlier, nearest to regime ${regime}` : `regime ${regime}`;
+      const far = cloud.scales[regime] > 0 ? ` (${number(Math.abs(off) / cloud.scales[regime], 2)} × noise)` : "";
       return [
         `Row ${cloud.keys[i]}: ${what}`,
         `${feature.name}: ${number(feature.x[i])}`,
         `${cloud.target}: ${number(cloud.y[i])}`,
-        `expected ${number(cloud.y[i] - off)}, off by ${number(off)}${far}`,
+        `predicted ${number(cloud.y[i] - off)}, residual ${number(off)}${far}`,
       ];
     }
 

@@ -1,4 +1,4 @@
-"""From a mixture and rows to one page that stands alone."""
+"""From a mixture and rows to one page that stands alone: its parts, and how to get it again."""
 
 from __future__ import annotations
 
@@ -7,28 +7,35 @@ import datetime as dt
 import hashlib
 import json
 import os
+import platform
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
 from regimix.atomic import write_bytes
 from regimix.errors import MissingExtraError
-from regimix.report import sections, tables
-from regimix.report.assumptions import assumptions
-from regimix.report.headline import headline
-from regimix.report.reproduce import facts, snippet, visible
-from regimix.report.residuals import panels
-from regimix.report.rows import Rows, read_rows
+from regimix.report import charts, tables
+from regimix.report.charts import Html
+from regimix.report.rows import Rows, Terms, read_rows
 from regimix.report.scatter import Cloud
-from regimix.report.svg import Html, prose, swatch
-from regimix.report.terms import Terms
-from regimix.report.words import bare, clean
+from regimix.report.sentences import sentences
+from regimix.result.answer import Answer
 from regimix.result.mixture import Mixture
 from regimix.result.wald import read_level
+from regimix.search.settings import Settings
+from regimix.words import bare, clean, count, fixed, named, number
 
-__all__ = ["render", "write"]
+__all__ = ["render", "snippet", "write"]
 
 LONGEST_TITLE = 200
+# Keys of no more characters than this stay on one line.
+LONG_KEY = 32
+# Settings that the estimator knows by the same name. The seed has another name; n_jobs changes
+# nothing.
+SAME_NAME = ("n_components", "outliers", "noise", "search", "max_starts", "time_limit")
+# Those that only Algorithm 2 as a function knows; the shares have another name, too.
+OF_THE_NET = ("subspace", "solver", "max_iter", "tol", "granularity", "tolerance")
+MOST_NAMES, MOST_CHARACTERS = 12, 400
 
 
 def render(
@@ -75,7 +82,7 @@ def render(
     written = dt.datetime.now().astimezone().date().isoformat() if date is None else date
     page: str = environment.get_template("page.html.j2").render(
         _context(mixture, rows, terms, title, clean(written))
-        | {"snippet": snippet(mixture) if command is None else visible(command)}
+        | {"snippet": snippet(mixture) if command is None else _visible(command)}
     )
     return page
 
@@ -98,14 +105,14 @@ def _environment() -> Any:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
     )
-    environment.filters.update(prose=prose, bare=bare)
+    environment.filters.update(prose=charts.prose, bare=bare)
     return environment
 
 
 def _context(
     mixture: Mixture, rows: Rows | None, terms: Terms, title: str | None, date: str
 ) -> dict[str, Any]:
-    answer = headline(mixture, rows, terms)
+    answer = sentences(mixture, rows, terms)
     css, js = _asset("page.css"), _asset("page.js")
     cloud = None if rows is None else Cloud.of(rows, terms)
     listed = None if rows is None else tables.outlier_list(rows, terms)
@@ -123,20 +130,20 @@ def _context(
         "css": css,
         "js": js,
         "data": embedded(data),
-        "swatch": swatch,
-        "shares": sections.shares(mixture),
-        "scatter": None if cloud is None else sections.scatter(cloud),
-        "regimes": tables.regimes(mixture),
-        "forest": sections.forest(terms),
-        "coefficients": sections.coefficients(mixture, terms),
-        "outliers": None if listed is None else sections.outliers(listed),
-        "residuals": [] if rows is None else panels(rows, terms),
-        "selection": sections.selection(mixture),
-        "no_selection": sections.no_selection(mixture),
-        "tried": sections.tried(mixture),
-        "findings": assumptions(mixture, rows),
+        "swatch": charts.swatch,
+        "shares": charts.shares(mixture.weights.tolist(), mixture.outlier_share),
+        "scatter": None if cloud is None else _scatter(cloud),
+        "regimes": tables.regimes(answer.answer),
+        "forest": _forest(terms),
+        "coefficients": tables.coefficients(mixture, terms),
+        "outliers": listed,
+        "longest_key": LONG_KEY,
+        "residuals": [] if rows is None else charts.panels(rows, terms),
+        "selection": tables.selection(mixture),
+        "tried": tables.tried(mixture, answer.answer),
+        "findings": tables.assumptions(mixture, rows),
         "spectrum": "" if spectrum is None else spectrum.describe(),
-        "facts": facts(mixture, date),
+        "facts": _facts(mixture, answer.answer, date),
         "version": version("regimix"),
     }
 
@@ -164,3 +171,106 @@ def _policy(css: str, js: str) -> str:
 def _hash(text: str) -> str:
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+# --- sections -------------------------------------------------------------------------------------
+
+
+def _scatter(cloud: Cloud) -> dict[str, Any]:
+    """Draw the rows, and say how to read them."""
+    said = ["Each mark is a row, each line a regime."]
+    if cloud.terms.order.size > 1:
+        said.append(
+            "Rows are shown as if their other features were at their means, by the equation of "
+            "their own regime: so the distance from its line is its residual."
+        )
+    if cloud.hides_some:
+        said.append("Arrows at the edge stand for outliers beyond it.")
+    hidden = cloud.terms.mixture.coef.shape[1] - cloud.terms.order.size
+    if hidden:
+        said.append(f"{count(hidden, 'feature')} of smaller effect cannot be chosen here.")
+    return {
+        "svg": cloud.draw(),
+        "features": [cloud.terms.name(int(i)) for i in cloud.terms.order],
+        "has_outliers": cloud.inside < cloud.points.size,
+        "caption": " ".join([*said, cloud.sampled]).strip(),
+    }
+
+
+def _forest(terms: Terms) -> dict[str, Any] | None:
+    """Draw the effects; one feature of one regime needs no picture."""
+    if terms.effects.shape[1] < 2 and terms.mixture.n_components < 2:
+        return None
+    unit = "one standard deviation" if terms.ranked else "one unit"
+    said = (
+        f"Change of {named(terms.target)} for {unit} of a feature, the others held, in each regime"
+    )
+    said += "." if terms.bounds is None else f", with {terms.percent} intervals."
+    left = terms.effects.shape[1] - charts.MOST_FOREST
+    if left > 0:
+        said += f" {count(left, 'feature')} of smaller effect are left out."
+    return {"svg": charts.forest(terms), "caption": said}
+
+
+# --- how to get it again --------------------------------------------------------------------------
+
+
+def snippet(mixture: Mixture) -> str:
+    """Write the Python that fits the same model to the same rows."""
+    given, usual = mixture.settings, Settings()
+    options = [
+        f"{name}={getattr(given, name)!r}"
+        for name in (*SAME_NAME, *OF_THE_NET)
+        if getattr(given, name) != getattr(usual, name)
+    ]
+    if given.taus is not None:
+        options.append(f"shares={list(given.taus)!r}")
+    by_function = any(option.partition("=")[0] not in SAME_NAME for option in options)
+    if by_function:
+        options = ["X", "y", *options]
+    if by_function == mixture.fit_intercept:  # the function and the estimator have other defaults
+        options.append(f"fit_intercept={mixture.fit_intercept}")
+    options.append(f"random_state={mixture.seed}")
+    inside = ", ".join(options)
+    if len(inside) > 60:
+        inside = "\n    " + ",\n    ".join(options) + ",\n"
+    name = "global_ilts" if by_function else "MixedLinearRegression"
+    lines = [f"from regimix import {name}", "", *_columns(mixture)]
+    if by_function:
+        return "\n".join([*lines, f"print(global_ilts({inside}))"])
+    lines += [f"fit = MixedLinearRegression({inside}).fit(X, y)", "print(fit.mixture_)"]
+    return "\n".join(lines)
+
+
+def _visible(command: str) -> str:
+    """Spell out what is invisible in a command, or could turn the direction of its text."""
+    return "".join(
+        sign if sign.isprintable() or sign == "\n" else repr(sign)[1:-1] for sign in command
+    )
+
+
+def _columns(mixture: Mixture) -> list[str]:
+    """Name the columns, if the table had names."""
+    names = mixture.feature_names
+    unnamed = names == tuple(f"x{i}" for i in range(len(names)))
+    # repr() spells out what is invisible or could turn the direction of the text, and only that.
+    listed = repr(list(names))
+    if unnamed or len(names) > MOST_NAMES or len(listed) > MOST_CHARACTERS:
+        return []
+    return [f"X, y = table[{listed}], table[{mixture.target_name!r}]"]
+
+
+def _facts(mixture: Mixture, found: Answer, date: str) -> list[tuple[str, str]]:
+    """List what else belongs to the record."""
+    seconds = [f"{stage} {number(took, 2)}" for stage, took in mixture.timings.items()]
+    listed = [
+        ("Written", date),
+        ("With", f"regimix {version('regimix')}, Python {platform.python_version()}"),
+        ("Rows", fixed(mixture.n_rows, 0)),
+        ("Features", fixed(mixture.coef.shape[1], 0)),
+        ("Seed", str(mixture.seed)),
+        ("Ended", found.ended),
+        ("Components from", ", ".join(dict.fromkeys(map(clean, mixture.origin)))),
+        ("Seconds", ", ".join(map(clean, seconds))),
+    ]
+    return [(name, value) for name, value in listed if value]

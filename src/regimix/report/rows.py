@@ -1,9 +1,10 @@
-"""The rows that a report shows: what each one is, and how sure that is."""
+"""What a report shows: its rows, what each one is; and the terms of the equations, ranked."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,16 @@ from regimix.data.validation import Table, read_target
 from regimix.errors import DataError
 from regimix.result.mixture import Mixture
 from regimix.result.rowlaw import MOMENT_ROWS
+from regimix.words import clean
 
-__all__ = ["Rows", "read_rows", "sample"]
+__all__ = ["MOST_FEATURES", "SURE", "Rows", "Terms", "read_rows", "sample"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# A row is doubtful if its likeliest home is less likely than this.
+# A page has room for so many features; the others contribute less.
+MOST_FEATURES = 40
+# A row is doubtful if its likeliest regime is less likely than this.
 SURE = 0.8
 # Rows of the fit have the mean that it remembers, up to rounding (of single precision, perhaps).
 SAME_MEAN = 1e-5
@@ -32,42 +36,21 @@ SAMPLE_SEED = 20211
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows beside a mixture.
-
-    Attributes
-    ----------
-    X, y : ndarray of shape (n, d), (n,)
-    labels : ndarray of shape (n,)
-        The regime of each row, -1 for outliers.
-    keys : sequence of str or int
-        What the reader calls the rows.
-    numbered : bool
-        Whether the keys are row numbers that count from 0.
-    home : ndarray of shape (n,)
-        The regime, or for outliers the nearest one in deviations.
-    expected, residual, distance : ndarray of shape (n,)
-        Response expected there, how much the row is off, and the same in deviations of the noise.
-    outlying, sure : ndarray of shape (n,)
-        Probability of being an outlier, and of the likeliest home.
-    of : int
-        Rows of the whole table; more than n if these are an excerpt.
-    fitted : bool
-        Whether these are the rows of the fit, or an excerpt of them.
-    """
+    """Rows beside a mixture."""
 
     X: NDArray[Any]
     y: Floats
-    labels: Ints
-    keys: Sequence[Any]
-    numbered: bool
-    home: Ints
-    expected: Floats
+    labels: Ints  # the regime of each row, -1 for outliers
+    keys: Sequence[Any]  # what the reader calls the rows
+    numbered: bool  # whether the keys are row numbers that count from 0
+    nearest: Ints  # the regime, or for outliers the nearest one in units of its noise
+    expected: Floats  # the response that it predicts
     residual: Floats
-    distance: Floats
-    outlying: Floats
-    sure: Floats
-    of: int
-    fitted: bool
+    distance: Floats  # the residual in units of the noise
+    outlying: Floats  # probability of being an outlier
+    sure: Floats  # probability of the likeliest regime
+    of: int  # rows of the whole table: more than these if they are an excerpt
+    fitted: bool  # whether these are the rows of the fit, or an excerpt of them
 
     @property
     def n(self) -> int:
@@ -82,13 +65,9 @@ class Rows:
 
     @property
     def doubtful(self) -> Ints:
-        """Positions of rows that more than one home fits, the least sure first."""
+        """Positions of rows that more than one regime fits, the least sure first."""
         found = np.flatnonzero(self.sure < SURE)
         return found[np.argsort(self.sure[found], kind="stable")]
-
-    def of_regime(self, index: int) -> Ints:
-        """Positions of the rows of a regime."""
-        return np.flatnonzero(self.labels == index)
 
 
 def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -> Rows | None:
@@ -188,8 +167,7 @@ def _beside(
     # An exact fit has no noise: any row off it is infinitely far.
     with np.errstate(divide="ignore", invalid="ignore"):
         distances = np.nan_to_num((y[:, None] - means) / mixture.scale, nan=0.0)
-    nearest = np.argmin(np.abs(distances), axis=1)
-    home = np.where(labels < 0, nearest, labels).astype(np.int64)
+    nearest = np.where(labels < 0, np.argmin(np.abs(distances), axis=1), labels).astype(np.int64)
     place = np.arange(y.size)
     belongs = mixture.responsibilities(X, y, shares)
     return Rows(
@@ -198,10 +176,10 @@ def _beside(
         labels=np.asarray(labels, dtype=np.int64),
         keys=keys,
         numbered=isinstance(keys, np.ndarray),
-        home=home,
-        expected=means[place, home],
-        residual=y - means[place, home],
-        distance=distances[place, home],
+        nearest=nearest,
+        expected=means[place, nearest],
+        residual=y - means[place, nearest],
+        distance=distances[place, nearest],
         outlying=belongs[:, -1],
         sure=belongs.max(axis=1),
         of=of,
@@ -216,3 +194,85 @@ def sample(positions: Ints, most: int) -> Ints:
     rng = np.random.default_rng(SAMPLE_SEED)
     chosen = np.sort(rng.choice(positions.size, size=most, replace=False))
     return positions[chosen]
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """The terms of a mixture, in the order of what they contribute."""
+
+    mixture: Mixture
+    deviation: Floats  # of the features, (d,)
+    mean: Floats
+    level: float  # of the intervals
+    ranked: bool  # whether the deviations are known; effects are per unit otherwise
+
+    @classmethod
+    def of(cls, mixture: Mixture, X: NDArray[np.float64] | None, level: float) -> Terms:
+        """Rank the terms by the deviations of the rows of the fit, or else of these rows."""
+        d = mixture.coef.shape[1]
+        if mixture.rows is not None:
+            deviation, mean = mixture.rows.deviation, mixture.rows.mean
+        elif X is not None:
+            deviation, mean = X.std(axis=0), X.mean(axis=0)
+        else:
+            deviation, mean = np.ones(d), np.zeros(d)
+        ranked = mixture.rows is not None or X is not None
+        return cls(mixture, np.asarray(deviation), np.asarray(mean), level, ranked)
+
+    @cached_property
+    def effects(self) -> Floats:
+        """Change of the response for one deviation of a feature, (m, d)."""
+        return np.asarray(self.mixture.coef * self.deviation)
+
+    @cached_property
+    def order(self) -> Ints:
+        """Features by their largest effect in any regime, at most as many as the page holds."""
+        largest = np.abs(self.effects).max(axis=0)
+        return np.argsort(-largest, kind="stable")[:MOST_FEATURES].astype(np.int64)
+
+    def order_in(self, regime: int) -> list[int]:
+        """Features that a regime uses, by their effect in it."""
+        size = np.abs(self.effects[regime])
+        return [int(i) for i in np.argsort(-size, kind="stable") if self.mixture.coef[regime, i]]
+
+    @cached_property
+    def bounds(self) -> Floats | None:
+        """Intervals of the coefficients, the intercept last, (m, d + 1, 2); None if not known."""
+        return None if self.mixture.inference is None else self.mixture.conf_int(self.level)
+
+    @cached_property
+    def effect_bounds(self) -> tuple[Floats, Floats]:
+        """Ends of the intervals of the effects, (m, d) each; the effects where none is known."""
+        if self.bounds is None:
+            return self.effects, self.effects
+        ends = self.bounds[:, : self.effects.shape[1]] * self.deviation[:, None]
+        known = np.isfinite(ends).all(axis=2, keepdims=True)
+        ends = np.where(known, ends, self.effects[..., None])
+        return ends[..., 0], ends[..., 1]
+
+    def error(self, index: int, place: int) -> float:
+        """Return the standard error of a coefficient, the intercept last; NaN if not known."""
+        inference = self.mixture.inference
+        if inference is None:
+            return np.nan
+        errors = inference.standard_error[index]
+        return float(errors[place] if place < errors.size else inference.intercept_error[index])
+
+    @cached_property
+    def tests(self) -> tuple[Floats, Floats]:
+        """Values of t and p of the coefficients, the intercept last, (m, d + 1) each."""
+        return self.mixture.t_values(), self.mixture.p_values()
+
+    def name(self, feature: int) -> str:
+        """Name a feature on the page."""
+        return clean(self.mixture.feature_names[feature])
+
+    @property
+    def target(self) -> str:
+        """Name of the response on the page."""
+        return clean(self.mixture.target_name)
+
+    @property
+    def percent(self) -> str:
+        """The level of the intervals, in words."""
+        return f"{100 * self.level:g}%"

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.report.axes import axes, frame
-from regimix.report.rows import Rows, sample
-from regimix.report.svg import Html, Scale, marks, shape, tag
-from regimix.report.terms import Terms
-from regimix.report.words import clean, count, regime
+from regimix.report.charts import Html, Scale, axes, frame, marks, shape, tag
+from regimix.report.rows import Rows, Terms, sample
+from regimix.words import clean, count, fixed
 
 __all__ = ["Cloud", "compact"]
 
@@ -43,38 +41,27 @@ def compact(values: Floats, span: float) -> list[float | int | None]:
 
 @dataclass(frozen=True, eq=False)
 class Cloud:
-    """The rows of the scatter plot: those of the regimes, then the outliers.
-
-    Attributes
-    ----------
-    rows, terms : Rows, Terms
-    points : ndarray of shape (k,)
-        Positions of the rows shown.
-    inside : int
-        How many of them belong to a regime.
-    radius : float
-        Of the marks.
-    """
+    """The rows of the scatter plot: those of the regimes, then the outliers."""
 
     rows: Rows
     terms: Terms
-    points: Ints
-    inside: int
-    radius: float
+    points: Ints  # positions of the rows shown
+    inside: int  # how many of them belong to a regime
+    radius: float  # of the marks
 
     @classmethod
     def of(cls, rows: Rows, terms: Terms, most: int | None = None) -> Cloud:
         """Draw a sample of at most so many rows, by default what a page can hold."""
         most = most or MOST_NUMBERS // (terms.order.size + 3)
-        homes, outliers = np.flatnonzero(rows.labels >= 0), np.flatnonzero(rows.labels < 0)
+        inliers, outliers = np.flatnonzero(rows.labels >= 0), np.flatnonzero(rows.labels < 0)
         # Outliers in proportion, but never so few that they are missed.
         part = max(min(FEWEST_OUTLIERS, most // 5), round(most * outliers.size / rows.n))
-        outliers = sample(outliers, min(MOST_OUTLIERS, max(part, most - homes.size)))
-        homes = sample(homes, min(MOST_POINTS, most - outliers.size))
-        homes = homes[np.argsort(rows.labels[homes], kind="stable")]
-        k = homes.size + outliers.size
+        outliers = sample(outliers, min(MOST_OUTLIERS, max(part, most - inliers.size)))
+        inliers = sample(inliers, min(MOST_POINTS, most - outliers.size))
+        inliers = inliers[np.argsort(rows.labels[inliers], kind="stable")]
+        k = inliers.size + outliers.size
         radius = 3.8 if k < 400 else 3.0 if k < 1500 else 2.2
-        return cls(rows, terms, np.concatenate([homes, outliers]), int(homes.size), radius)
+        return cls(rows, terms, np.concatenate([inliers, outliers]), int(inliers.size), radius)
 
     @property
     def sampled(self) -> str:
@@ -82,13 +69,12 @@ class Cloud:
         rows, shown = self.rows, int(self.points.size)
         if shown == rows.of:
             return ""
-        kept = f", which kept an excerpt of {rows.n:,}" if rows.of > rows.n else ""
-        said = f"A random sample of {shown:,} of {count(rows.of, 'row')} of the fit{kept}"
-        if not kept:
-            said = said.removesuffix(" of the fit")
+        said = f"A random sample of {fixed(shown, 0)} of {count(rows.of, 'row')}"
+        if rows.of > rows.n:
+            said += f" of the fit, which kept an excerpt of {fixed(rows.n, 0)}"
         total = int(np.count_nonzero(rows.labels < 0))
         if shown < rows.n and total:
-            said += f"; {shown - self.inside:,} of {count(total, 'outlier')} are among them"
+            said += f"; {fixed(shown - self.inside, 0)} of {count(total, 'outlier')} are among them"
         return f"{said}."
 
     @property
@@ -130,7 +116,7 @@ class Cloud:
     def adjusted(self, feature: int) -> Floats:
         """Responses as if the other features were at their means, by the row's own regime."""
         lines = np.array([self.line(j, feature) for j in range(self.terms.mixture.n_components)])
-        base, slope = lines[self.rows.home[self.points]].T
+        base, slope = lines[self.rows.nearest[self.points]].T
         values = base + slope * self._x(feature) + self.rows.residual[self.points]
         return np.asarray(values)
 
@@ -171,7 +157,7 @@ class Cloud:
             "radius": self.radius,
             "shapes": [shape(j, self.radius) for j in (-1, *indices)],
             "scales": [float(scale) for scale in self.terms.mixture.scale],
-            "home": rows.home[points].tolist(),
+            "nearest": rows.nearest[points].tolist(),
             "keys": _keys([rows.keys[i] for i in points], numbered=rows.numbered),
             "y": compact(y, span),
             "residual": compact(residual, span / 10),
@@ -232,7 +218,7 @@ class Cloud:
             reach, (base, slope) = self.reach(j, feature), self.line(j, feature)
             (x1, x2), (y1, y2) = across.many(reach), up.many([base + slope * v for v in reach])
             ends = {"x1": float(x1), "y1": float(y1), "x2": float(x2), "y2": float(y2)}
-            title = tag("title", regime(j).capitalize())
+            title = tag("title", f"Regime {j}")
             if self._is_broad(j, up):
                 drawn.append(tag("line", class_="halo", **ends))
             drawn.append(tag("line", title, class_=f"line r{j % 8}", **ends))
@@ -263,14 +249,8 @@ def _arrows(x: Floats, y: Floats, across: Scale, up: Scale) -> Html:
     """Point from the edge to what lies beyond it."""
     path = []
     for a, b in zip(x.tolist(), y.tolist(), strict=True):
-        side = (
-            "up"
-            if b > up.high
-            else "down"
-            if b < up.low
-            else "right"
-            if a > across.high
-            else "left"
-        )
+        side = "right" if a > across.high else "left"
+        if not up.low <= b <= up.high:
+            side = "up" if b > up.high else "down"
         path.append(f"M{across(a):.1f} {up(b):.1f}{ARROWS[side]}")
     return tag("path", d="".join(path), class_="mark out")

@@ -1,4 +1,4 @@
-"""The tables of the page: regimes, coefficients, outliers, attempts."""
+"""The sections of a page that hold tables: regimes, coefficients, outliers, search, assumptions."""
 
 from __future__ import annotations
 
@@ -8,22 +8,37 @@ from typing import Any
 
 import numpy as np
 
-from regimix.report.rows import Rows
-from regimix.report.terms import MOST_FEATURES, Terms
-from regimix.report.words import (
+from regimix.errors import RegimixError
+from regimix.report import charts
+from regimix.report.rows import MOST_FEATURES, Rows, Terms
+from regimix.result.answer import Answer
+from regimix.result.mixture import Mixture
+from regimix.theory.audit import Finding, audit
+from regimix.words import (
+    UNKNOWN,
     aligned,
     clean,
     count,
+    fixed,
     interval,
+    listing,
+    measured,
     number,
     percent,
     probability,
-    regime,
+    several,
 )
-from regimix.result.mixture import Mixture
-from regimix.result.show import rows_labelled
 
-__all__ = ["OutlierList", "attempts", "coefficients", "outlier_list", "regimes", "selection"]
+__all__ = [
+    "Assumption",
+    "OutlierList",
+    "assumptions",
+    "coefficients",
+    "outlier_list",
+    "regimes",
+    "selection",
+    "tried",
+]
 
 MOST_OUTLIERS = 2000
 # What their cells may weigh: long keys leave room for fewer.
@@ -34,60 +49,74 @@ EXPORTED = 2
 MOST_BESIDE = 4
 MOST_ATTEMPTS = 100
 LONGEST_KEY, LONGEST_HEADER = 64, 24
+# What the findings of an audit mean to someone who has not read the paper.
+NAMES = {
+    "regimes": "There is something to find",
+    "separation": "Regimes differ enough",
+    "noise": "Noise is small beside the distance between regimes",
+    "corruption": "Outliers are fewer than the rows of the smallest regime",
+    "rows": "Every regime has enough rows",
+    "feature tails": "No row dominates by extreme features",
+    "same features": "Features spread alike in every regime",
+    "subspace gap": "A few directions of the features stand out",
+    "subspace": "Those directions hold every regime",
+    "contraction, seen": "Rounds of the fit shrink the error",
+    "contraction, proven": "Convergence is proven even in the worst case",
+}
+SIGNS = {"holds": "✓", "unclear": "?", "violated": "✗"}
+# Regimes closer than this, in units of their uncertainty, may be one and the same.
+DISTINCT, DOUBTFUL = 5.0, 3.0
+# More terms than this are folded away.
+LONG_TABLE = 40
+EVIDENCE = (
+    "how much likelier the data are with the regimes than with constants, in nats, after a price "
+    "for every coefficient and of 3 nats for every regime"
+)
 # Digits of the columns of the outliers.
 DIGITS = (4, 1, 4, 4, 3, 3) + MOST_BESIDE * (4,)
 
 
-def regimes(mixture: Mixture) -> dict[str, Any]:
+def regimes(found: Answer) -> dict[str, Any]:
     """Summarise each regime in a line: columns and rows of cells."""
-    columns = ["Share of the model", "Rows labelled", "Noise"]
-    shares = mixture.weights
-    noise = aligned(mixture.scale.tolist())
-    cells = [
-        [
-            percent(float(shares[j])),
-            _labelled(mixture, j),
-            noise[j],
-        ]
-        for j in range(mixture.n_components)
-    ]
-    if mixture.inference is not None:
-        columns.append("R²")
-        for row, value in zip(cells, mixture.inference.r_squared.tolist(), strict=True):
-            row.append(probability(value))
-    if mixture.component_evidence is not None:
-        columns.append("Evidence")
-        for row, value in zip(cells, aligned(mixture.component_evidence.tolist()), strict=True):
-            row.append(value)
-    outliers = None
-    if mixture.outlier_share > 0 or rows_labelled(mixture, -1):
-        found = _labelled(mixture, -1)
-        outliers = [percent(mixture.outlier_share), found, *[""] * (len(columns) - 2)]
-    return {"columns": columns, "rows": cells, "outliers": outliers}
-
-
-def _labelled(mixture: Mixture, label: int) -> str:
-    """Write how many rows have a label, if that is known."""
-    rows = rows_labelled(mixture, label)
-    return "–" if rows is None else f"{rows:,}"
+    columns = {
+        "Share of the model": "share",
+        "Rows labelled": "rows",
+        "Noise": "noise",
+        "R²": "r_squared",
+        "Evidence": "evidence",
+    }
+    for column, field in (("R²", "r_squared"), ("Evidence", "evidence")):
+        if not any(getattr(regime, field) for regime in found.regimes):
+            del columns[column]
+    rows = []
+    for line in found.lines:
+        empty = {"rows": UNKNOWN} if line.index < 0 else dict.fromkeys(columns.values(), UNKNOWN)
+        cells = [getattr(line, field) or empty.get(field, "") for field in columns.values()]
+        rows.append({"index": line.index, "cells": cells})
+    return {"columns": list(columns), "rows": rows}
 
 
 def coefficients(mixture: Mixture, terms: Terms) -> dict[str, Any]:
     """List every term of every regime, the largest first, with what is known of its precision."""
-    known = mixture.inference is not None
-    columns = ["Coefficient"]
-    if known:
+    columns, notes, groups = ["Coefficient"], [], list[dict[str, Any]]()
+    if mixture.inference is not None:
         columns += ["Std. error", f"{terms.percent} interval", "t", "p"]
-    groups = []
     for j in range(mixture.n_components):
         shown = [i for i in terms.order_in(j) if i in set(terms.order.tolist())]
         lines = [_line(mixture, terms, j, i) for i in shown]
         if mixture.fit_intercept:
             lines.insert(0, _line(mixture, terms, j, None))
-        groups.append({"index": j, "name": regime(j).capitalize(), "lines": lines})
+        groups.append({"index": j, "name": f"Regime {j}", "lines": lines})
+    caption = "In the units of the data, the largest effect first."
+    if any(not line["sure"] for group in groups for line in group["lines"]):
+        caption += f" Paler terms: the {terms.percent} interval includes zero."
     left = mixture.coef.shape[1] - MOST_FEATURES
-    note = f"{count(left, 'feature')} of smaller effect are left out." if left > 0 else ""
-    return {"columns": columns, "groups": groups, "note": note}
+    if left > 0:
+        notes.append(f"{count(left, 'feature')} of smaller effect are left out.")
+    if mixture.inference is None:
+        notes.append("Standard errors were not recorded with this model.")
+    long = sum(len(group["lines"]) for group in groups) > LONG_TABLE
+    return {"columns": columns, "groups": groups, "caption": caption, "notes": notes, "long": long}
 
 
 def _line(mixture: Mixture, terms: Terms, index: int, feature: int | None) -> dict[str, Any]:
@@ -95,14 +124,14 @@ def _line(mixture: Mixture, terms: Terms, index: int, feature: int | None) -> di
     place = mixture.coef.shape[1] if feature is None else feature
     value = mixture.intercept[index] if feature is None else mixture.coef[index, feature]
     name = "intercept" if feature is None else terms.name(feature)
-    cells, sure = [number(float(value))], True
-    inference, bounds = mixture.inference, terms.bounds
-    if inference is not None and bounds is not None:
-        error = inference.intercept_error if feature is None else inference.standard_error[:, place]
-        low, high = (float(end) for end in bounds[index, place])
-        cells += [
-            number(float(error[index]), 3),
-            interval(low, high),
+    if mixture.inference is None or terms.bounds is None:
+        cells, sure = [number(float(value))], True
+    else:
+        error = terms.error(index, place)
+        low, high = (float(end) for end in terms.bounds[index, place])
+        cells = [
+            *measured(float(value), error),
+            interval(low, high, error),
             number(float(terms.tests[0][index, place]), 3),
             probability(float(terms.tests[1][index, place])),
         ]
@@ -112,23 +141,17 @@ def _line(mixture: Mixture, terms: Terms, index: int, feature: int | None) -> di
 
 @dataclass(frozen=True)
 class OutlierList:
-    """The rows that fit no regime, the farthest first.
-
-    Attributes
-    ----------
-    columns : list of str
-    rows : list of list of str
-        Cells as they are read; the first is the key.
-    data : dict
-        The same for the page's own use: sorting and export.
-    note : str
-        What is left out.
-    """
+    """The rows that fit no regime, the farthest first."""
 
     columns: list[str]
-    rows: list[list[str]]
-    data: dict[str, Any]
-    note: str
+    rows: list[list[str]]  # cells as they are read; the first is the key
+    data: dict[str, Any]  # the same for the page's own use: sorting and export
+    note: str  # what is left out
+
+    @property
+    def shown(self) -> str:
+        """How many of the listed rows are shown: all, before anyone searches."""
+        return f"{fixed(len(self.rows), 0)} of {count(len(self.rows), 'row')}"
 
 
 def outlier_list(rows: Rows, terms: Terms) -> OutlierList:
@@ -137,7 +160,7 @@ def outlier_list(rows: Rows, terms: Terms) -> OutlierList:
     beside = [int(i) for i in terms.order[:MOST_BESIDE]]
     numbers = [
         rows.y[places],
-        rows.home[places],
+        rows.nearest[places],
         rows.expected[places],
         rows.residual[places],
         np.abs(rows.distance[places]),
@@ -149,16 +172,16 @@ def outlier_list(rows: Rows, terms: Terms) -> OutlierList:
         "Row",
         clean(terms.target, LONGEST_HEADER),
         "Regime",
-        "Expected",
-        "Off by",
-        "Deviations",
+        "Predicted",
+        "Residual",
+        "Residual / noise",
         "P(outlier)",
     ]
     columns += [clean(terms.name(i), LONGEST_HEADER) for i in beside]
     written = [
         aligned(column.tolist(), digits) for column, digits in zip(numbers, DIGITS, strict=False)
     ]
-    written[1] = [str(home) for home in numbers[1].tolist()]
+    written[1] = [str(regime) for regime in numbers[1].tolist()]
     written[5] = [probability(p) for p in numbers[5].tolist()]
     cells = [list(row) for row in zip(keys, *written, strict=True)]
     shown = _that_fit(cells)
@@ -192,49 +215,175 @@ def _left_out(rows: Rows, shown: int) -> str:
     total = int(rows.outliers.size)
     said = []
     if shown < total:
-        said.append(f"The farthest {shown:,} of {count(total, 'outlier')} are listed.")
+        said.append(f"The farthest {fixed(shown, 0)} of {count(total, 'outlier')} are listed.")
     if rows.of > rows.n:
         said.append(
-            f"Only the {rows.n:,} rows that the fit kept as an excerpt are listed, of {rows.of:,}: "
-            "pass X and y to the report to see all."
+            f"Only the {fixed(rows.n, 0)} rows that the fit kept as an excerpt are listed, of "
+            f"{fixed(rows.of, 0)}: pass X and y to the report to see all."
         )
     if rows.numbered:
         said.append("Rows are numbered from 0.")
     return " ".join(said)
 
 
-def attempts(mixture: Mixture) -> dict[str, Any]:
-    """List what the search tried."""
-    shown = mixture.attempts[:MOST_ATTEMPTS]
-    left = len(mixture.attempts) - len(shown)
+def tried(mixture: Mixture, found: Answer) -> dict[str, Any]:
+    """List what the search tried, and say why it ended."""
+    attempts = mixture.attempts
+    left = len(attempts) - MOST_ATTEMPTS
     return {
+        "words": found.ended if attempts else "What the search tried was not recorded.",
+        "svg": charts.convergence(attempts),
         "rows": [
             [a.move, a.source, number(a.gain), "taken" if a.accepted else "left", a.reason]
-            for a in shown
+            for a in attempts[:MOST_ATTEMPTS]
         ],
-        "note": f"{count(left, 'later attempt')} not shown." if left else "",
+        "note": f"{count(left, 'later attempt')} not shown." if left > 0 else "",
     }
 
 
-def selection(mixture: Mixture) -> dict[str, Any] | None:
-    """Compare numbers of regimes, if the search did."""
-    chosen = mixture.selection
-    if chosen is None or len(chosen.n_components) == 0:
-        return None
-    scores = (chosen.evidence, chosen.bic, chosen.icl)
+def selection(mixture: Mixture) -> dict[str, Any]:
+    """Compare numbers of regimes, if the search did, or say why not."""
+    asked, path = mixture.settings.n_components, mixture.selection
+    if path is None or len(path.n_components) == 0:
+        words = "What other numbers of regimes would be worth was not recorded with this model."
+        if asked is not None:
+            words = f"{_asked_for(asked)}; no others were compared."
+        return {"charts": [], "words": words}
+    counts, here = [int(k) for k in path.n_components], int(path.chosen)
+    mark = "chosen" if asked is None else "asked for" if asked == here else "found"
+    scores = {"Evidence": path.evidence, "BIC": path.bic, "ICL": path.icl}
+    drawn = [
+        charts.path(counts, values, (here, mark), name, "higher" if name == "Evidence" else "lower")
+        for name, values in scores.items()
+    ]
+    words = (
+        f"The model with {several(here, 'regime')} was chosen, by evidence: {EVIDENCE}. BIC and "
+        "ICL are there to compare."
+    )
     return {
-        "mark": _mark(mixture.settings.n_components, int(chosen.chosen)),
+        "charts": [chart for chart in drawn if chart],
+        "words": words if asked is None else _favoured(asked, here, counts, path.evidence),
+        "mark": mark,
         "rows": [
             {
-                "count": int(k),
-                "chosen": int(k) == int(chosen.chosen),
-                "cells": [number(float(s[i])) for s in scores],
+                "count": k,
+                "chosen": k == here,
+                "cells": [number(float(values[i])) for values in scores.values()],
             }
-            for i, k in enumerate(chosen.n_components)
+            for i, k in enumerate(counts)
         ],
     }
 
 
-def _mark(asked: int | None, chosen: int) -> str:
-    """Say in a word how the number of regimes came about."""
-    return "chosen" if asked is None else "asked for" if asked == chosen else "found"
+def _favoured(asked: int, found: int, counts: list[int], evidence: Any) -> str:
+    """Say that the number was given, and what the evidence says of it."""
+    end = "the number was not chosen." if asked == found else f"the rows support {found}."
+    said = f"{_asked_for(asked)}; {end}"
+    known = [k for k, value in zip(counts, evidence, strict=True) if np.isfinite(value)]
+    if len(known) < 2:
+        return f"{said} No other numbers were compared."
+    best = counts[int(np.nanargmax(np.where(np.isfinite(evidence), evidence, np.nan)))]
+    favours = f"{several(best, 'regime')}{' too' if best == found else ''}"
+    looked = listing([str(k) for k in known])
+    return (
+        f"{said} Of the numbers that were looked at on the way ({looked}), the evidence favours "
+        f"{favours}. Evidence is {EVIDENCE}. BIC and ICL are there to compare."
+    )
+
+
+def _asked_for(number: int) -> str:
+    verb = "was" if number == 1 else "were"
+    return f"{several(number, 'regime').capitalize()} {verb} asked for"
+
+
+# --- assumptions ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """One assumption and what the data say of it."""
+
+    name: str
+    verdict: str
+    words: str
+    measured: str
+
+    @property
+    def sign(self) -> str:
+        """A sign for the verdict: colour alone would not do."""
+        return SIGNS.get(self.verdict, "?")
+
+
+def assumptions(mixture: Mixture, rows: Rows | None) -> list[Assumption]:
+    """Audit the mixture on the rows; without rows, say what the mixture alone can tell."""
+    found = [] if rows is None else _audited(mixture, rows)
+    return found or [_corruption(mixture), *_separation(mixture), *_gap(mixture)]
+
+
+def _audited(mixture: Mixture, rows: Rows) -> list[Assumption]:
+    try:
+        # Of an excerpt, the audit knows itself how many rows it stands for.
+        shown = () if rows.of > rows.n else (rows.X, rows.y)
+        return [_plain(finding) for finding in audit(mixture, *shown).findings]
+    except RegimixError:
+        # Too few rows for the question: the mixture itself can still be asked.
+        return []
+
+
+def _plain(finding: Finding) -> Assumption:
+    """Say what was asked in the words of the page."""
+    name = NAMES.get(finding.name, finding.name[:1].upper() + finding.name[1:])
+    measured = ""
+    if np.isfinite(finding.value) and np.isfinite(finding.threshold):
+        bound = "at least" if finding.at_least else "at most"
+        limit = f"{bound} {number(finding.threshold, 3)}"
+        measured = f"Measured {number(finding.value, 3)}; {limit} would do."
+    verdict = finding.verdict
+    if finding.name == "contraction, proven" and verdict == "violated":
+        # A bound that is seldom below one: what it leaves open is no fault of the data.
+        verdict = "unclear"
+    return Assumption(name, verdict, finding.words, measured)
+
+
+def _corruption(mixture: Mixture) -> Assumption:
+    ratio = mixture.outlier_share / max(float(mixture.weights.min()), 1e-300)
+    verdict = "holds" if ratio < 0.5 else "unclear" if ratio < 1 else "violated"
+    words = (
+        f"There are {number(ratio, 2)} times as many outliers ({percent(mixture.outlier_share)} of "
+        f"the model) as rows of the smallest regime ({percent(float(mixture.weights.min()))}). "
+        "Outliers that conspired could pass for a regime only if they were as many."
+    )
+    return Assumption("Outliers are fewer than the rows of any regime", verdict, words, "")
+
+
+def _separation(mixture: Mixture) -> list[Assumption]:
+    if mixture.n_components < 2 or mixture.inference is None:
+        return []
+    apart = np.array(mixture.separation(), dtype=np.float64)[
+        np.triu_indices(mixture.n_components, 1)
+    ]
+    if not np.isfinite(apart).any():
+        return []
+    least = float(np.nanmin(apart))
+    verdict = "holds" if least > DISTINCT else "unclear" if least > DOUBTFUL else "violated"
+    words = (
+        f"The two closest differ by {number(least, 2)} times the uncertainty of their coefficients."
+    )
+    return [Assumption("Regimes are distinct", verdict, words, "")]
+
+
+def _gap(mixture: Mixture) -> list[Assumption]:
+    spectrum = mixture.spectrum
+    if spectrum is None:
+        return []
+    d, kept = spectrum.basis.shape
+    if kept >= d:
+        words = "All directions of the features were searched: nothing was projected away."
+        return [Assumption("No direction was missed", "holds", words, "")]
+    verdict = "holds" if spectrum.has_gap else "unclear"
+    words = (
+        f"{kept} of {d} directions were searched first; the last of them matters "
+        f"{number(spectrum.gap, 3)} times as much as the first that was left out"
+    )
+    words += ": a clear gap." if spectrum.has_gap else ": no clear gap, so the cut is arbitrary."
+    return [Assumption("The regimes span few directions", verdict, words, "")]

@@ -14,7 +14,7 @@ from scipy.special import expit
 from regimix.data.problem import Frame
 from regimix.engines.base import Engine
 from regimix.engines.parts import PassStopped
-from regimix.errors import ParameterError
+from regimix.errors import ParameterError, StopReason
 from regimix.model.background import BACKGROUND_DEGREES, NORMAL_LAW, ROOT_8, WIDTHS
 from regimix.model.blocks import SMALLEST_SCALE, Labelling, Law, without_outliers
 from regimix.model.em import (
@@ -70,7 +70,7 @@ SEARCH_ROWS_PER_COEFFICIENT = 800
 FINAL_ROUNDS = 100
 FINAL_SETTLED = 1e-4
 # Who stopped the search by hand waits for the answer: it is what was found so far, unpolished.
-USER_WAITS = ("interrupted", "callback")
+USER_WAITS = (StopReason.INTERRUPTED, StopReason.CALLBACK)
 # Subsets of rows to start a robust line from.
 ROBUST_STARTS = 32
 # Directions of a component's whitened rows with less than this share of the largest are open.
@@ -241,7 +241,7 @@ def _search(
     if count is not None:
         fitted = nearest_regimes(rows, fitted.model, count, settings.seed)
     else:
-        if settings.n_components is None and state.stopped == "nothing improves":
+        if settings.n_components is None and state.stopped == StopReason.NOTHING_IMPROVES:
             # A given number was not chosen, and a search that was stopped must not go on here.
             fitted = complete_in_stages(state.path, rows, fitted)
         few = first_stage(rows)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.errors import MissingExtraError, ParameterError
+from regimix.errors import MissingExtraError, ParameterError, StopReason
 from regimix.model.em import REGIME_GAIN
-from regimix.result import predictive, show, wald
+from regimix.result import answer, predictive, wald
 from regimix.result.excerpt import Excerpt
 from regimix.result.inference import Inference
 from regimix.result.regimes import Regimes
@@ -77,8 +77,7 @@ class Mixture(Regimes):
     attempts : tuple of Attempt
         What was tried, in order, whether accepted or not.
     stopped : str
-        "nothing improves", "all found", "none accepted", "max_starts", "time_limit", "callback" or
-        "interrupted".
+        Why the search ended: one of ``regimix.errors.StopReason``.
     n_rows, mass : int, float
         Rows of the fit, and their total weight.
     fit_intercept, feature_names, target_name : bool, tuple of str, str
@@ -131,6 +130,9 @@ class Mixture(Regimes):
         # path leads nowhere on another machine.
         settings = replace(self.settings, callback=None, checkpoint=None)
         object.__setattr__(self, "settings", settings)
+        # A model file holds the text; one of a later version may hold a reason not known here.
+        known = (reason for reason in StopReason if reason == self.stopped)
+        object.__setattr__(self, "stopped", next(known, self.stopped))
 
     @property
     def found_nothing(self) -> bool:
@@ -280,11 +282,11 @@ class Mixture(Regimes):
         A term contributes its coefficient times the deviation of its feature. To stay within so
         many characters, the smallest terms are left out and counted.
         """
-        return show.equation(self, component, width)
+        return answer.equation(self, component, width)
 
-    def describe(self, width: int = show.WIDTH) -> str:
+    def describe(self, width: int = answer.WIDTH) -> str:
         """Say what was found, one line a regime, and why the search stopped."""
-        return show.describe(self, width)
+        return answer.describe(self, width)
 
     def __repr__(self) -> str:
         return self.describe()

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from regimix.data.problem import Frame
 from regimix.engines.base import Engine, Sample
+from regimix.errors import StopReason
 from regimix.model.blocks import Law
 from regimix.model.polish import Begun, Polished, polish
 from regimix.search.checkpoint import Checkpoint, fingerprint
@@ -20,8 +21,8 @@ __all__ = ["ENDS", "finish_checkpoint", "open_checkpoint", "resumed_polish"]
 Floats = NDArray[np.float64]
 
 # Ends after which there is nothing to go on with. (A budget of starts ends Algorithm 2, too.)
-ENDS = ("nothing improves", "all found", "none accepted")
-NET_ENDS = (*ENDS, "max_starts")
+ENDS = (StopReason.NOTHING_IMPROVES, StopReason.ALL_FOUND, StopReason.NONE_ACCEPTED)
+NET_ENDS = (*ENDS, StopReason.MAX_STARTS)
 # Rows that tell one table from another, where a fit draws none.
 TELLING_ROWS = 1000
 

@@ -10,8 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.errors import MissingExtraError
-from regimix.result.show import WIDTH, number, short
+from regimix.result.answer import WIDTH, answer
 from regimix.result.wald import conf_int, errors, estimates, p_values, read_level, t_values
+from regimix.words import (
+    UNKNOWN,
+    count,
+    fixed,
+    measured,
+    number,
+    percent,
+    probability,
+    scientific,
+    short,
+)
 
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
@@ -23,7 +34,7 @@ Floats = NDArray[np.float64]
 INTERCEPT = "intercept"
 # Terms of a regime that are printed; of more, those with the largest t values.
 MOST_TERMS = 20
-LONGEST_TERM = 20
+LONGEST_TERM, LONGEST_TARGET = 20, 24
 # What a table of coefficients holds, and the width of each column.
 COLUMNS = ("coef", "std_err", "t", "p_value", "lower", "upper")
 NAME_WIDTH = 21
@@ -124,16 +135,19 @@ def _header(mixture: Mixture) -> list[str]:
     outliers = _sizes(mixture)[-1]
     inference = mixture.inference
     overall = np.nan if inference is None else inference.r_squared_overall
-    evidence = "-" if mixture.settings.search == "net" else f"{mixture.evidence:.1f}"
+    evidence = UNKNOWN if mixture.settings.search == "net" else number(mixture.evidence)
     pairs = [
-        (("Response", short(mixture.target_name)), ("Regimes", str(mixture.n_components))),
         (
-            ("Rows", f"{mixture.mass:.0f}"),
-            ("Outliers", f"{outliers:.0f} ({mixture.outlier_share:.1%})"),
+            ("Response", short(mixture.target_name, LONGEST_TARGET)),
+            ("Regimes", str(mixture.n_components)),
+        ),
+        (
+            ("Rows", fixed(mixture.mass, 0)),
+            ("Outliers", f"{fixed(outliers, 0)} ({percent(mixture.outlier_share)})"),
         ),
         (
             ("Features", str(len(mixture.feature_names))),
-            ("R², each by its regime", f"{overall:.4f}"),
+            ("R², each by its regime", probability(overall)),
         ),
         (("Evidence", evidence), ("Seed", str(mixture.seed))),
     ]
@@ -174,21 +188,17 @@ def _block(mixture: Mixture, j: int, values: Floats, level: float) -> list[str]:
     if len(shown) < len(order):
         left = np.delete(values[order][:, 2], shown)
         largest = np.max(np.abs(left), initial=0.0, where=np.isfinite(left))
-        lines.append(
-            f"... {len(left)} more terms, |t| up to {_t(float(largest))}; summary_frame() has all"
-        )
+        most = number(float(largest), 3)
+        lines.append(f"... {len(left)} more terms, |t| up to {most}; summary_frame() has all")
     note = mixture.inference.notes[j] if mixture.inference and mixture.inference.notes else ""
     return [*lines, f"Note: {note}."] if note else lines
 
 
 def _title(mixture: Mixture, j: int) -> str:
-    parts = [
-        f"share {mixture.weights[j]:.1%}",
-        f"{_sizes(mixture)[j]:.0f} rows",
-        f"noise {number(float(mixture.scale[j]))}",
-    ]
-    if mixture.inference is not None:
-        parts.append(f"R² {mixture.inference.r_squared[j]:.4f}")
+    regime, rows = answer(mixture).regimes[j], round(float(_sizes(mixture)[j]))
+    parts = [f"share {regime.share}", count(rows, "row"), f"noise {regime.noise}"]
+    if regime.r_squared:
+        parts.append(f"R² {regime.r_squared}")
     return f"{f'Regime {j}':<{NAME_WIDTH}}{', '.join(parts):>{WIDTH - NAME_WIDTH}}"
 
 
@@ -208,13 +218,15 @@ def _bounds(level: float) -> tuple[str, str]:
 
 def _cells(values: Floats) -> tuple[str, ...]:
     coef, error, t, p, lower, upper = (float(value) for value in values)
-    return number(coef), number(error), _t(t), f"{p:.3f}", number(lower), number(upper)
-
-
-def _t(value: float) -> str:
-    if abs(value) < 1e4:
-        return f"{value:.2f}"
-    return f"{value:.0f}" if abs(value) < 1e7 else f"{value:.1e}"
+    cells = measured(coef, error, lower, upper)
+    widths = (*WIDTHS[:2], *WIDTHS[-2:])
+    if any(len(cell) >= width for cell, width in zip(cells, widths, strict=True)):
+        cells = tuple(number(value) for value in (coef, error, lower, upper))
+    # What is next to nothing beside its error is nothing.
+    t_value = number(round(t, 4), 3)
+    if len(t_value) >= WIDTHS[2]:
+        t_value = scientific(t, 3)
+    return *cells[:2], t_value, probability(p), *cells[2:]
 
 
 def _row(name: str, cells: tuple[str, ...]) -> str:

@@ -23,16 +23,16 @@ from regimix.data.problem import Frame
 from regimix.engines.base import Engine, Selected
 from regimix.engines.parts import PassStopped
 from regimix.engines.selection import Near, masked, masked_mass, present
-from regimix.errors import ParameterError
+from regimix.errors import ParameterError, StopReason
 from regimix.search.algorithm2_outcome import (
     Accepted,
     Peeled,
     PeelState,
-    PeelStop,
     Rejected,
     StartSource,
 )
 from regimix.search.checkpoint import Checkpoint
+from regimix.search.control import answer_interrupts
 from regimix.search.starts import Starts
 from regimix.trimmed.ilts import MAX_ITER, Run, Solver, concentrate, kept_mass
 
@@ -54,6 +54,7 @@ MAX_STARTS = 200
 ROUNDING = 1e-9
 
 
+@answer_interrupts()
 def peel(
     engine: Engine,
     source: StartSource,
@@ -108,7 +109,7 @@ def peel(
     options = _Options(tolerance, max_starts, seed, max_iter, tol, make_solver, callback)
     deadline = math.inf if time_limit is None else time.monotonic() + time_limit
     jobs = int(effective_n_jobs(n_jobs))
-    stopped: PeelStop
+    stopped: StopReason
     # One BLAS thread in every case: batches are small, and sums must not depend on ``n_jobs``.
     with threadpool_limits(1, "blas"), Parallel(n_jobs=jobs, prefer="threads") as pool:
         search = _Search(engine, engine.problem, source, options, deadline, pool, jobs, checkpoint)
@@ -121,9 +122,9 @@ def peel(
         except _Stop as stop:
             stopped = stop.reason
         except PassStopped as stop:
-            stopped = "time" if stop.reason == "time_limit" else "callback"
+            stopped = stop.reason
         except KeyboardInterrupt:
-            stopped = "interrupt"
+            stopped = StopReason.INTERRUPTED
     found, rejected = tuple(search.accepted), tuple(search.rejected)
     return Peeled(found, rejected, stopped, search.n_starts, search.remaining)
 
@@ -168,7 +169,7 @@ class _Options:
 
 
 class _Stop(Exception):  # noqa: N818 - not an error: the end of a search
-    def __init__(self, reason: PeelStop) -> None:
+    def __init__(self, reason: StopReason) -> None:
         self.reason = reason
 
 
@@ -202,15 +203,15 @@ class _Search:
         """The rows that no component has taken."""
         return self.engine.map_rows(present)
 
-    def given(self, taus: Sequence[float]) -> PeelStop:
+    def given(self, taus: Sequence[float]) -> StopReason:
         """Search for one component at each of the given shares."""
         tried = len(self.accepted) + len(self.rejected)
         for component, tau in enumerate(taus[tried:], tried):
             self.attempt(component, tau)
             self.save()
-        return "all found" if len(self.accepted) == len(taus) else self._unsuccessful()
+        return StopReason.ALL_FOUND if len(self.accepted) == len(taus) else self._unsuccessful()
 
-    def geometric(self, n_components: int | None, ratio: float) -> PeelStop:
+    def geometric(self, n_components: int | None, ratio: float) -> StopReason:
         """Search at ever smaller shares; the footnote to Algorithm 2."""
         smallest = ROWS_PER_COEFFICIENT * self.problem.n_columns / self.problem.mass
         while len(self.accepted) != n_components:
@@ -219,7 +220,7 @@ class _Search:
                 return self._unsuccessful()
             self.attempt(len(self.accepted), tau)
             self.save()
-        return "all found"
+        return StopReason.ALL_FOUND
 
     def save(self) -> None:
         """Write down how far the search is, if there is a file for that."""
@@ -245,9 +246,9 @@ class _Search:
         self.rejected = [Rejected(**rejected) for rejected in values["rejected"]]
         self.n_starts = values["n_starts"]
 
-    def _unsuccessful(self) -> PeelStop:
+    def _unsuccessful(self) -> StopReason:
         limited = any(try_.reason.startswith("max_starts") for try_ in self.rejected)
-        return "max_starts" if limited else "none accepted"
+        return StopReason.MAX_STARTS if limited else StopReason.NONE_ACCEPTED
 
     def attempt(self, component: int, tau: float) -> bool:
         """Try starts until one is accepted: lines 7 to 13 of Algorithm 2."""
@@ -276,10 +277,10 @@ class _Search:
             raise _Stop(stop)
         return False
 
-    def _asked_to_stop(self, state: PeelState) -> PeelStop | None:
+    def _asked_to_stop(self, state: PeelState) -> StopReason | None:
         if self.options.callback is not None and self.options.callback(state):
-            return "callback"
-        return "time" if time.monotonic() > self.deadline else None
+            return StopReason.CALLBACK
+        return StopReason.TIME_LIMIT if time.monotonic() > self.deadline else None
 
     def _batches(self, which: tuple[int, int], mass: float) -> Iterator[list[_Outcome]]:
         """Run starts in a random order of their own, and hand over batches in that order."""

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regimix.engines.selection import Near
+from regimix.errors import StopReason
 from regimix.search.starts import Starts
 
-__all__ = ["Accepted", "PeelState", "PeelStop", "Peeled", "Rejected", "StartSource"]
+__all__ = ["Accepted", "PeelState", "Peeled", "Rejected", "StartSource"]
 
 Floats = NDArray[np.float64]
-PeelStop = Literal["all found", "none accepted", "max_starts", "time", "callback", "interrupt"]
 
 
 class StartSource(Protocol):
@@ -90,7 +90,7 @@ class Peeled:
     ----------
     accepted : tuple of Accepted
     rejected : tuple of Rejected
-    stopped : {"all found", "none accepted", "max_starts", "time", "callback", "interrupt"}
+    stopped : StopReason
         None accepted: for some component, though every start was tried.
     n_starts : int
         Starts tried in all.
@@ -100,7 +100,7 @@ class Peeled:
 
     accepted: tuple[Accepted, ...]
     rejected: tuple[Rejected, ...]
-    stopped: PeelStop
+    stopped: StopReason
     n_starts: int
     remaining: Any
 

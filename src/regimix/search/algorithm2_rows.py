@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from regimix.data.problem import Frame
 from regimix.engines.base import Engine
+from regimix.errors import StopReason
 from regimix.model.blocks import Labelling, Law
 from regimix.model.labelling import Taken, label_squares
 from regimix.model.rows import whitened_rows
@@ -38,8 +39,6 @@ TOLERANCE_SCALES = 3.0
 # No tolerance below this, in units of the standardised response.
 SMALLEST_TOLERANCE = 1e-9
 
-_REASONS = {"time": "time_limit", "interrupt": "interrupted"}
-
 
 @dataclass(frozen=True)
 class NetFound:
@@ -48,7 +47,7 @@ class NetFound:
     law: Law
     labelling: Labelling
     attempts: tuple[Attempt, ...]
-    stopped: str
+    stopped: StopReason
     spectrum: Subspace
 
 
@@ -87,13 +86,13 @@ def search_net(
         checkpoint=checkpoint,
     )
     labelling = Taken(tuple(accepted.near for accepted in peeled.accepted))
-    if peeled.stopped in ("time", "callback"):
+    if peeled.stopped in (StopReason.TIME_LIMIT, StopReason.CALLBACK):
         engine.hurry()
     return NetFound(
         _law(engine, labelling, peeled.accepted, settings.seed),
         labelling,
         _attempts(peeled),
-        _REASONS.get(peeled.stopped, peeled.stopped),
+        peeled.stopped,
         source.subspace,
     )
 

@@ -1,21 +1,41 @@
-"""When a search ends early: a budget of starts or time, or the user's word."""
+"""When a search ends early: a budget of starts or time, a callback, or an interrupt."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from regimix.errors import StopReason
 from regimix.search.settings import Progress, Settings
 
-__all__ = ["Control", "Stopped", "watcher"]
+__all__ = ["Control", "Stopped", "answer_interrupts", "answers_interrupts", "watcher"]
+
+_ANSWERS: ContextVar[bool] = ContextVar("answers", default=False)
+
+
+@contextmanager
+def answer_interrupts() -> Iterator[None]:
+    """Mark code that answers a KeyboardInterrupt with the best so far; also a decorator."""
+    token = _ANSWERS.set(True)
+    try:
+        yield
+    finally:
+        _ANSWERS.reset(token)
+
+
+def answers_interrupts() -> bool:
+    """Whether a KeyboardInterrupt would be answered with the best so far."""
+    return _ANSWERS.get()
 
 
 class Stopped(Exception):  # noqa: N818 - not an error: the search ends with the best so far
     """A search was asked to end."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: StopReason) -> None:
         super().__init__(reason)
         self.reason = reason
 
@@ -37,11 +57,11 @@ class Control:
         settings = self.settings
         progress = Progress(stage, n_components, score, self.elapsed, n_starts)
         if settings.callback is not None and settings.callback(progress):
-            raise Stopped("callback")
+            raise Stopped(StopReason.CALLBACK)
         if settings.max_starts is not None and n_starts >= settings.max_starts:
-            raise Stopped("max_starts")
+            raise Stopped(StopReason.MAX_STARTS)
         if settings.time_limit is not None and self.elapsed >= settings.time_limit:
-            raise Stopped("time_limit")
+            raise Stopped(StopReason.TIME_LIMIT)
 
 
 def watcher(settings: Settings) -> Callable[[int, int | None], Any] | None:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.errors import StopReason
 from regimix.model.em import (
     Fitted,
     Parameters,
@@ -24,7 +25,7 @@ from regimix.model.em import (
 from regimix.model.noise import NoiseLaw
 from regimix.model.rows import Rows
 from regimix.search.checkpoint import Checkpoint
-from regimix.search.control import Control, Stopped
+from regimix.search.control import Control, Stopped, answer_interrupts
 from regimix.search.hunt import bulk_model, smallest_component
 from regimix.search.propose import RAW_WIDTH, Proposer
 from regimix.search.prune import prune, shrink
@@ -100,7 +101,7 @@ class Search:
     saved: Checkpoint | None = None
     phase: Literal["first", "moves", "count", "over"] = "first"
     steps: int = 0
-    stopped: str = "nothing improves"
+    stopped: StopReason = StopReason.NOTHING_IMPROVES
     attempts: list[Attempt] = field(default_factory=list)
     tried: set[tuple[object, ...]] = field(default_factory=set)
     path: Path = field(default_factory=Path)
@@ -177,6 +178,7 @@ def _same(first: Fitted, second: Fitted) -> bool:
     return np.array_equal(first.model.coef, second.model.coef) and first.score == second.score
 
 
+@answer_interrupts()
 def search_model(
     rows: Rows,
     proposer: Proposer,
@@ -228,7 +230,7 @@ def search_model(
     except Stopped as stop:
         state.stopped = stop.reason
     except KeyboardInterrupt:
-        state.stopped = "interrupted"
+        state.stopped = StopReason.INTERRUPTED
     return state
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from regimix.errors import ParameterError
+from regimix.errors import Message, ParameterError, Setting
 from regimix.search.net import GRANULARITY
 from regimix.search.subspace import SubspaceKind
 from regimix.trimmed.ilts import MAX_ITER, check_limits
@@ -215,7 +215,8 @@ def read_seed(random_state: Any) -> int:
         return int(np.random.default_rng().integers(2**63))
     if isinstance(random_state, Integral):
         if random_state < 0:
-            raise ParameterError(f"random_state must not be negative; got {random_state!r}.")
+            wrong = f" must not be negative; got {random_state!r}."
+            raise ParameterError(Message(Setting("random_state"), wrong))
         return int(random_state)
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**63))
@@ -235,14 +236,15 @@ def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
     # A comparison of types first: an array would compare element by element.
     if not (value is None or isinstance(value, str)) or value not in allowed:
         choices = ", ".join(map(repr, allowed))
-        raise ParameterError(f"{name} must be one of {choices}; got {value!r}.")
+        raise ParameterError(Message(Setting(name), f" must be one of {choices}; got {value!r}."))
     return value
 
 
 def read_count(name: str, value: Any, otherwise: str = "") -> int:
     """Read a whole number from 1."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
-        raise ParameterError(f"{name} must be {otherwise}a whole number from 1; got {value!r}.")
+        wanted = f" must be {otherwise}a whole number from 1; got {value!r}."
+        raise ParameterError(Message(Setting(name), wanted))
     return int(value)
 
 
@@ -263,7 +265,7 @@ def _is_number(value: Any) -> bool:
 
 def _positive(name: str, value: Any) -> float:
     if not _is_number(value) or not 0 < float(value) < math.inf:
-        raise ParameterError(f"{name} must be a positive number; got {value!r}.")
+        raise ParameterError(Message(Setting(name), f" must be a positive number; got {value!r}."))
     return float(value)
 
 
@@ -296,18 +298,34 @@ def _refuse_silent(
     if search == "partition":
         if count is None:
             raise ParameterError(
-                'search="partition" sorts the rows into a given number of regimes; say how many: '
-                "n_components=2, for example."
+                Message(
+                    Setting("search", search),
+                    " sorts the rows into a given number of regimes; say how many: ",
+                    Setting("n_components", 2),
+                    ", for example.",
+                )
             )
         if outliers:
             raise ParameterError(
-                'search="partition" gives every row to a regime; leave outliers out, or use '
-                'search="auto".'
+                Message(
+                    Setting("search", search),
+                    " gives every row to a regime; leave ",
+                    Setting("outliers"),
+                    " out, or use ",
+                    Setting("search", "auto"),
+                    ".",
+                )
             )
     if search in ("partition", "net") and noise != "auto":
         raise ParameterError(
-            f"search={search!r} fits by least squares and has no noise law: noise={noise!r} would "
-            "change nothing. Leave noise out."
+            Message(
+                Setting("search", search),
+                " fits by least squares and has no noise law: ",
+                Setting("noise", noise),
+                " would change nothing. Leave ",
+                Setting("noise"),
+                " out.",
+            )
         )
 
 
@@ -318,11 +336,14 @@ def _new_file(name: str, value: Any) -> str:
     path = Path(value)
     if path.exists() and not path.is_file():
         what = "a folder" if path.is_dir() else "no file"
-        raise ParameterError(f"{name} must be the path of a file; {str(path)!r} is {what}.")
+        wrong = f" must be the path of a file; {str(path)!r} is {what}."
+        raise ParameterError(Message(Setting(name), wrong))
     if not path.parent.is_dir():
         raise ParameterError(
-            f"{name}={str(path)!r} is in a folder that does not exist; make it first, or give "
-            "another path."
+            Message(
+                Setting(name, str(path)),
+                " is in a folder that does not exist; make it first, or give another path.",
+            )
         )
     return str(path)
 

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 import polars as pl
 
-from regimix.errors import DataError, MissingExtraError
+from regimix.errors import DataError, Message, MissingExtraError, Setting
 from regimix.tables.files import Loaded
 
 __all__ = ["is_address", "load_query"]
@@ -60,8 +60,11 @@ def load_query(address: str, query: str | None, password_variable: str | None = 
         )
     if not (query or "").strip():
         raise DataError(
-            "a database needs a query that says which rows to read: pass, for example, "
-            'query="select * from measurements".'
+            Message(
+                "a database needs a query that says which rows to read: pass, for example, ",
+                Setting("query", "select * from measurements"),
+                ".",
+            )
         )
     assert query is not None
     if scheme == "sqlite":

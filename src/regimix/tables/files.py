@@ -18,7 +18,7 @@ from pathlib import Path
 
 import polars as pl
 
-from regimix.errors import DataError, ParameterError
+from regimix.errors import DataError, Message, ParameterError, Setting
 from regimix.tables.paths import FORMATS, find_paths, format_of_name
 
 __all__ = ["Loaded", "load_file"]
@@ -175,8 +175,11 @@ class _Text:
             is_utf8 = codecs.lookup(encoding).name == "utf-8"
         except LookupError as error:
             raise ParameterError(
-                f"encoding must be one that Python knows, such as 'utf-8' or 'latin-1'; got "
-                f"{encoding!r}."
+                Message(
+                    Setting("encoding"),
+                    " must be one that Python knows, such as 'utf-8' or 'latin-1'; got "
+                    f"{encoding!r}.",
+                )
             ) from error
         start = _beginning(body)
         if start.startswith(GZIP):
@@ -293,8 +296,12 @@ def _recoded(name: str, data: bytes, encoding: str) -> bytes:
             ) from error
         line = data.count(b"\n", 0, error.start) + 1
         raise DataError(
-            f"{name} is not {encoding}: line {line} holds the byte {data[error.start]:#04x}. Save "
-            "it as UTF-8, or say how it was saved with encoding: 'latin-1' (or 'cp1252') is common."
+            Message(
+                f"{name} is not {encoding}: line {line} holds the byte {data[error.start]:#04x}. "
+                "Save it as UTF-8, or say how it was saved with ",
+                Setting("encoding"),
+                ": 'latin-1' (or 'cp1252') is common.",
+            )
         ) from error
 
 

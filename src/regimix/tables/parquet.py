@@ -25,7 +25,7 @@ from regimix.engines.parquet import (
     what_failed,
 )
 from regimix.engines.parts import PartTable
-from regimix.errors import DataError, DataKindError, ParameterError
+from regimix.errors import DataError, DataKindError, Message, ParameterError, Setting
 from regimix.tables.paths import (
     cannot_reach,
     canonical,
@@ -259,11 +259,15 @@ def read_size(memory: float | str) -> int:
         size = 0.0
     if found is None or not size > 0:
         raise ParameterError(
-            f"memory must be a number of bytes such as 2e9 or '2GB'; got {memory!r}."
+            Message(
+                Setting("memory"),
+                f" must be a number of bytes such as 2e9 or '2GB'; got {memory!r}.",
+            )
         )
     size *= (1024 if found[3] else 1000) ** UNITS[found[2]]
     if size < LEAST_MEMORY:
-        raise ParameterError(f"memory must be at least {LEAST_MEMORY // 10**6}MB; got {memory!r}.")
+        least = f" must be at least {LEAST_MEMORY // 10**6}MB; got {memory!r}."
+        raise ParameterError(Message(Setting("memory"), least))
     return int(size)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from regimix.errors import ParameterError
+from regimix.errors import Message, ParameterError, Setting
 from regimix.tables.recipe import DataSet, Recipe, Roles, need_polars
 
 if TYPE_CHECKING:
@@ -152,8 +152,12 @@ def _load(
         return load_query(str(source), query, password_variable)
     if query is not None:
         raise ParameterError(
-            f"query is for databases, and {str(source)!r} is a file; leave query out, or pass an "
-            "address such as sqlite:///path."
+            Message(
+                Setting("query"),
+                f" is for databases, and {str(source)!r} is a file; leave ",
+                Setting("query"),
+                " out, or pass an address such as sqlite:///path.",
+            )
         )
     return load_file(source, file_format, encoding)
 

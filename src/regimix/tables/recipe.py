@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.errors import DataError, DataKindError, MissingExtraError, ParameterError
+from regimix.errors import (
+    DataError,
+    DataKindError,
+    Message,
+    MissingExtraError,
+    ParameterError,
+    Setting,
+    UnknownColumnError,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -178,11 +186,23 @@ class Roles:
         for name in self.features or ():
             if name in others:
                 raise DataError(
-                    f"column {name!r} cannot be a feature: it is the target or the weights. Leave "
-                    "it out of features."
+                    Message(
+                        f"column {name!r} cannot be a feature: it is the target or the weights. "
+                        "Leave it out of ",
+                        Setting("features"),
+                        ".",
+                    )
                 )
             if name in self.drop:
-                raise DataError(f"column {name!r} is in features and in drop; leave it in one.")
+                raise DataError(
+                    Message(
+                        f"column {name!r} is in ",
+                        Setting("features"),
+                        " and in ",
+                        Setting("drop"),
+                        "; leave it in one.",
+                    )
+                )
         if self.target in (self.weights, self.key, *self.drop):
             raise DataError(
                 f"column {self.target!r} is the target; it cannot be the weights, the key or "
@@ -209,13 +229,15 @@ def check_column(names: Collection[str], wanted: str, source: str, role: str) ->
     if wanted in names:
         return
     lower = {name.lower(): name for name in names}
-    close = difflib.get_close_matches(wanted.lower(), lower, n=3, cutoff=0.5)
+    found = difflib.get_close_matches(wanted.lower(), lower, n=3, cutoff=0.5)
+    close = [lower[name] for name in found]
     if close:
-        advice = f"Did you mean {' or '.join(repr(lower[name]) for name in close)}?"
+        advice = f"Did you mean {' or '.join(map(repr, close))}?"
     else:
         shown = ", ".join(map(repr, list(names)[:8])) + (", ..." if len(names) > 8 else "")
         advice = f"Its columns are {shown}."
-    raise DataError(f"{source} has no column {wanted!r} ({role}). {advice}")
+    message = f"{source} has no column {wanted!r} ({role}). {advice}"
+    raise UnknownColumnError(message, role, close)
 
 
 def choose_recipe(

@@ -1,15 +1,20 @@
-"""How every plot looks: axes, points, outliers, legends, names. matplotlib is loaded here only."""
+"""What all displays share: how they are made and finished, and how rows, lines and legends look.
+
+matplotlib is loaded here only.
+"""
 
 from __future__ import annotations
 
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regimix.errors import MissingExtraError, ParameterError
 from regimix.plots.palette import EDGE, NEUTRAL, OUTLIERS, PALE, colour, dashes, marker
+from regimix.plots.rows import RowView, mixture_of, rows_of_estimator, rows_of_mixture
+from regimix.words import fixed, percent
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -17,20 +22,19 @@ if TYPE_CHECKING:
     from matplotlib.collections import PathCollection
     from matplotlib.lines import Line2D
 
+    from regimix.result.mixture import Mixture
+
 __all__ = [
     "MOST_POINTS",
     "ROOM",
+    "Display",
     "Frame",
-    "add_legend",
+    "RowDisplay",
     "begin",
     "draw_line",
     "draw_outliers",
-    "draw_points",
-    "label_axes",
     "outline",
     "share_label",
-    "short",
-    "tell_rows",
 ]
 
 Floats = NDArray[np.float64]
@@ -38,8 +42,6 @@ Span = tuple[float, float]
 
 # More points than this only make a plot slow and its clouds solid.
 MOST_POINTS = 5000
-# Names of columns longer than this are cut in the middle.
-LONGEST_NAME = 40
 # By default outliers stretch a plot by at most this many times the range of the other rows, on each
 # side: near ones are where they are, far ones do not flatten everything else.
 ROOM = 0.75
@@ -51,6 +53,115 @@ LEGEND_SIZE = 28
 CROSS, ARROW = 1.6, 3.0
 # The ways out of a frame: above, below, right, left.
 ARROWS = {2: r"$\uparrow$", -2: r"$\downarrow$", 1: r"$\rightarrow$", -1: r"$\leftarrow$"}
+
+
+class Display:
+    """A plot of a fitted model: made from an estimator or a mixture, drawn by ``plot``."""
+
+    # Each display has options of its own: to be made of what is shown, and to be drawn.
+    _of: ClassVar[Any]
+    plot: ClassVar[Any]
+    # Options of ``_of``; the others are for ``plot``.
+    making: ClassVar[tuple[str, ...]] = ()
+    ax_: Axes
+    figure_: Any
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any = None, y: Any = None, *, ax: Axes | None = None, **options: Any
+    ) -> Self:
+        """Plot what a fitted estimator found.
+
+        Parameters
+        ----------
+        estimator : MixedLinearRegression or a pipeline that ends with one
+            Displays of rows also take a TrimmedRegressor, ConvergenceDisplay a TrimmedEstimator.
+        X, y : array or data frame of shape (n, d), array of shape (n,), optional
+            Displays of rows show these. Default: the excerpt that the fitted mixture keeps of its
+            own rows. CoefficientsDisplay takes the standard deviations of the features from X, as
+            the last step of a pipeline sees it; the other displays have no use for rows.
+        ax : matplotlib Axes, optional
+            Default: a new figure.
+        **options
+            Those of `plot`, and those that the class lists.
+        """
+        return cls._made(cls._seen(estimator, X, y), ax, options)
+
+    @classmethod
+    def from_mixture(
+        cls,
+        mixture: Mixture,
+        X: Any = None,
+        y: Any = None,
+        *,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Self:
+        """Plot what a mixture is; parameters as in `from_estimator`."""
+        return cls._made(cls._shown(mixture, X, y), ax, options)
+
+    @classmethod
+    def _seen(cls, estimator: Any, X: Any, y: Any) -> Any:
+        """Return what is shown of an estimator."""
+        return cls._shown(mixture_of(estimator), X, y)
+
+    @classmethod
+    def _shown(cls, mixture: Mixture, X: Any, y: Any) -> Any:  # noqa: ARG003 - some need no rows
+        """Return what is shown of a mixture."""
+        return mixture
+
+    @classmethod
+    def _made(cls, shown: Any, ax: Axes | None, options: dict[str, Any]) -> Self:
+        how = {name: options.pop(name) for name in cls.making if name in options}
+        display: Self = cls._of(shown, **how).plot(ax, **options)
+        return display
+
+    def _finish(self, ax: Axes, names: tuple[str, str], legend: bool, remark: str = "") -> Self:
+        """Name the axes, add a legend and a remark, and keep what was drawn on."""
+        # A name may hold a dollar sign, which is no formula.
+        ax.set_xlabel(names[0], parse_math=False)
+        ax.set_ylabel(names[1], parse_math=False)
+        if remark:
+            ax.set_title(remark, loc="right", fontsize="small", color=NEUTRAL)
+        if legend:
+            _add_legend(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class RowDisplay(Display):
+    """A plot of rows as a model sees them: points of every regime, and outliers."""
+
+    n_rows: int | None
+    labels: NDArray[np.int64]
+    points_: list[Any]
+    outliers_: list[Any]
+
+    @classmethod
+    def _seen(cls, estimator: Any, X: Any, y: Any) -> RowView:
+        return rows_of_estimator(estimator, X, y)
+
+    @classmethod
+    def _shown(cls, mixture: Mixture, X: Any, y: Any) -> RowView:
+        return rows_of_mixture(mixture, X, y)
+
+    def _draw_rows(
+        self, ax: Axes, x: Floats, y: Floats, labels: NDArray[np.int64], regimes: int, frame: Frame
+    ) -> None:
+        """Draw the rows of each regime, and the outliers, which may lie beyond the frame."""
+        self.points_ = [
+            _draw_points(ax, j, x[labels == j], y[labels == j], x.size, share_label(self.labels, j))
+            for j in range(regimes)
+        ]
+        out, self.outliers_ = labels < 0, []
+        if out.any():
+            name = share_label(self.labels, -1)
+            self.outliers_ = draw_outliers(ax, x[out], y[out], frame, x.size, name)
+
+    def _rows_shown(self, shown: int) -> str:
+        """Say so if not every row is shown."""
+        total = self.n_rows or self.labels.size
+        return f"{fixed(shown, 0)} of {fixed(total, 0)} rows shown" if shown < total else ""
 
 
 def begin(ax: Axes | None, figsize: Span = (7.0, 4.5)) -> Axes:
@@ -98,19 +209,19 @@ def _span(kept: Floats, others: Floats, room: float) -> Span:
     return (low, high) if high > low else (low - unit, high + unit)
 
 
-def point_size(n_points: int) -> float:
+def _point_size(n_points: int) -> float:
     """Area of a point: large where points are few."""
     return float(np.clip(2500 / max(n_points, 1) ** 0.75, 7, 34))
 
 
-def draw_points(ax: Axes, regime: int, x: Floats, y: Floats, n_points: int, label: str) -> Any:
+def _draw_points(ax: Axes, regime: int, x: Floats, y: Floats, n_points: int, label: str) -> Any:
     """Draw the rows of a regime; size and opacity depend on how many points there are in all."""
     many = n_points > 1000
     edge = EDGE if colour(regime) in PALE else "white"
     return ax.scatter(
         x,
         y,
-        s=point_size(n_points),
+        s=_point_size(n_points),
         color=colour(regime),
         marker=marker(regime),
         alpha=0.55 if many else 0.8,
@@ -125,7 +236,7 @@ def draw_outliers(
     ax: Axes, x: Floats, y: Floats, frame: Frame, n_points: int, label: str
 ) -> list[PathCollection]:
     """Draw outliers as grey crosses; those beyond the frame as arrows at its edge."""
-    size = point_size(n_points)
+    size = _point_size(n_points)
     side = np.where(x > frame.x[1], 1, np.where(x < frame.x[0], -1, 0))
     height = np.where(y > frame.y[1], 1, np.where(y < frame.y[0], -1, 0))
     way = np.where(height != 0, 2 * height, side)
@@ -133,7 +244,7 @@ def draw_outliers(
     crosses = {**style, "marker": "x", "s": CROSS * size, "linewidths": 1.2}
     drawn = [ax.scatter(x[way == 0], y[way == 0], label=label, **crosses)]
     arrows = {**style, "s": max(ARROW * size, 40), "linewidths": 0.3}
-    beyond = f"{np.count_nonzero(way):,} beyond the edge"
+    beyond = f"{fixed(int(np.count_nonzero(way)), 0)} beyond the edge"
     for out in [out for out in ARROWS if (way == out).any()]:
         at = np.clip(x[way == out], *frame.x), np.clip(y[way == out], *frame.y)
         drawn.append(ax.scatter(*at, marker=ARROWS[out], label=beyond, **arrows))
@@ -160,34 +271,15 @@ def outline(artist: Artist, regime: int, width: float) -> None:
 def share_label(labels: NDArray[np.int64], regime: int) -> str:
     """Name a regime, or the outliers, with the share of the rows that are labelled so."""
     name = "outliers" if regime < 0 else f"regime {regime}"
-    share = np.mean(labels == regime) if labels.size else 0.0
     # By labels, of the rows that are there: not the share of the model, which is an estimate.
-    return f"{name} ({share:.1%} of rows)" if 0 < share < 0.1 else f"{name} ({share:.0%} of rows)"
+    share = float(np.mean(labels == regime)) if labels.size else 0.0
+    return f"{name} ({percent(share)} of rows)"
 
 
-def short(name: str, longest: int = LONGEST_NAME) -> str:
-    """Cut a long name in the middle."""
-    half = (longest - 1) // 2
-    return name if len(name) <= longest else f"{name[:half]}…{name[-half:]}"
-
-
-def label_axes(ax: Axes, x: str, y: str) -> None:
-    """Name the axes; a name may hold a dollar sign, which is no formula."""
-    ax.set_xlabel(x, parse_math=False)
-    ax.set_ylabel(y, parse_math=False)
-
-
-def tell_rows(ax: Axes, shown: int, n_rows: int) -> None:
-    """Say so if not every row is shown."""
-    if shown < n_rows:
-        text = f"{shown:,} of {n_rows:,} rows shown"
-        ax.set_title(text, loc="right", fontsize="small", color=NEUTRAL)
-
-
-def add_legend(ax: Axes, wanted: bool) -> None:
+def _add_legend(ax: Axes) -> None:
     """Put the legend beside the axes if the figure makes room for it, else where it fits."""
     handles, labels = ax.get_legend_handles_labels()
-    if not wanted or not handles:
+    if not handles:
         return
     place: dict[str, Any] = {"loc": "best"}
     if ax.figure.get_layout_engine() is not None:

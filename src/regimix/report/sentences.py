@@ -1,4 +1,4 @@
-"""The answer in words: how many regimes, what each one says, which rows are wrong, how sure."""
+"""The answer in sentences, for a page: regimes, their equations, the outliers, how sure."""
 
 from __future__ import annotations
 
@@ -7,79 +7,64 @@ from dataclasses import dataclass
 import numpy as np
 
 from regimix.model.em import REGIME_GAIN
-from regimix.report.rows import SURE, Rows
-from regimix.report.terms import Terms
-from regimix.report.words import (
-    EARLY,
+from regimix.report.rows import SURE, Rows, Terms
+from regimix.result.answer import Answer, answer, rows_labelled
+from regimix.result.mixture import Mixture
+from regimix.words import (
     clean,
     count,
+    fixed,
     interval,
     listing,
+    measured,
     named,
     number,
     percent,
-    regime,
     several,
     spelled,
 )
-from regimix.result.mixture import Mixture
-from regimix.result.show import rows_labelled
 
-__all__ = ["Headline", "RegimeWords", "headline"]
+__all__ = ["RegimeSentence", "Sentences", "sentences"]
 
 # Features that a sentence can hold, and rows.
 MOST_NAMED, MOST_ROWS = 3, 8
-# Digits of a number in a sentence.
-SENTENCE = 3
-# Widest equation on the page, in characters.
-EQUATION = 96
 # How much likelier the data are, as a logarithm: exp(3) = 20 to one, exp(10) = 22,000 to one.
 THIN, FAIR, STRONG = 3.0, 10.0, 50.0
 
 
 @dataclass(frozen=True)
-class RegimeWords:
+class RegimeSentence:
     """One regime in words."""
 
     index: int
-    name: str
-    share: str
     equation: str
     sentence: str
 
 
 @dataclass(frozen=True)
-class Headline:
-    """The top of the page.
+class Sentences:
+    """The top of the page."""
 
-    Attributes
-    ----------
-    title, lead : str
-        The answer in a line, and in a few.
-    regimes : list of RegimeWords
-    wrong, sure : str
-        Which rows fit no regime, and how sure all this is.
-    notices : list of str
-        What must be known before anything is believed.
-    """
-
-    title: str
-    lead: str
-    regimes: list[RegimeWords]
-    wrong: str
-    sure: str
-    notices: list[str]
+    answer: Answer  # what every display of the mixture shares
+    title: str  # the answer in a line
+    lead: str  # and in a few
+    regimes: list[RegimeSentence]
+    outliers: str  # which rows fit no regime
+    sure: str  # how sure all this is
+    notices: list[str]  # what must be known before anything is believed
 
 
-def headline(mixture: Mixture, rows: Rows | None, terms: Terms) -> Headline:
-    """Put the answer into words."""
-    return Headline(
+def sentences(mixture: Mixture, rows: Rows | None, terms: Terms, width: int = 96) -> Sentences:
+    """Put the answer into words, with equations of at most so many characters."""
+    found = answer(mixture)
+    return Sentences(
+        answer=found,
         title=_title(mixture, terms),
         lead=_lead(mixture, rows, terms),
-        regimes=[_regime(mixture, terms, j) for j in range(mixture.n_components)],
-        wrong=_wrong(mixture, rows),
+        regimes=[_regime(mixture, terms, j, width) for j in range(mixture.n_components)],
+        outliers=_outlying_rows(mixture, rows),
         sure=_sure(mixture, rows),
-        notices=[*_other_rows(mixture, rows), *_notices(mixture)],
+        notices=[*_other_rows(mixture, rows), *found.notices],
     )
 
 
@@ -99,13 +84,37 @@ def _lead(mixture: Mixture, rows: Rows | None, terms: Terms) -> str:
     by = named(terms.name(0)) if d == 1 else several(d, "feature")
     if mixture.found_nothing:
         return f"{_nothing(mixture, named(terms.target), by, n)}: a description, not a finding."
-    explained, rest = _explained(mixture, _outliers(mixture, rows), n)
+    explained, rest = _explained(mixture, rows, n)
     if mixture.n_components == 1:
-        rest = _rest(rest, "does not fit it", "do not fit it")
         return f"One equation in {by} accounts for {explained}. {rest}"
     each = f"{spelled(mixture.n_components).capitalize()} different equations in {by}"
-    rest = _rest(rest, "fits none of them", "fit none of them")
     return f"{each} account for {explained}, each for its own. {rest}"
+
+
+def _explained(mixture: Mixture, rows: Rows | None, n: str) -> tuple[str, str]:
+    """Say how many rows have a regime, and how many have none."""
+    out, share = _outliers(mixture, rows)
+    if not share:
+        return f"all {n}", "No row is an outlier."
+    # Rows without labels cannot be counted: what is known are the shares of the model.
+    explained, rest = f"an estimated {percent(1 - share)} of the {n}", percent(share)
+    if out is not None:
+        explained = f"{fixed(mixture.n_rows - out, 0)} of the {n} ({percent(1 - share)})"
+        rest = f"{fixed(out, 0)} ({percent(share)})"
+    one, alone = out == 1, mixture.n_components == 1
+    fits = (
+        ("does not fit it" if one else "do not fit it") if alone else f"fit{'s' * one} none of them"
+    )
+    aside = "is set aside as an outlier" if one else "are set aside as outliers"
+    return explained, f"The other {rest} {fits} and {aside}."
+
+
+def _outliers(mixture: Mixture, rows: Rows | None) -> tuple[int | None, float]:
+    """Count outliers among the rows of the fit, if labels are known; return also their share."""
+    out = rows_labelled(mixture, -1)
+    if rows is not None and rows.fitted and rows.n == mixture.n_rows:
+        out = int(np.count_nonzero(rows.labels < 0))
+    return out, mixture.outlier_share if out is None else out / mixture.n_rows
 
 
 def _nothing(mixture: Mixture, target: str, by: str, n: str) -> str:
@@ -116,12 +125,12 @@ def _nothing(mixture: Mixture, target: str, by: str, n: str) -> str:
     elif evidence < 0:
         said = (
             f"Constants explain {target} in the {n} better than linear relations to {by} do, by "
-            f"{number(-evidence, SENTENCE)} nats"
+            f"{number(-evidence)} nats"
         )
     else:
         said = (
             f"Constants explain {target} in the {n} nearly as well as linear relations to {by} do, "
-            f"which gain {number(evidence, SENTENCE)} nats where {REGIME_GAIN:g} are needed"
+            f"which gain {number(evidence)} nats where {REGIME_GAIN:g} are needed"
         )
     if asked is None or mixture.settings.search == "net":
         return f"{said}. What follows is a robust line through the rows"
@@ -129,48 +138,11 @@ def _nothing(mixture: Mixture, target: str, by: str, n: str) -> str:
     return f"{said}. What follows is {which} all the same, as asked for"
 
 
-def _explained(mixture: Mixture, outliers: tuple[int, int] | None, n: str) -> tuple[str, str]:
-    """Say how many rows have a regime, and how many have none; the latter empty if all have."""
-    if outliers is None:
-        share = mixture.outlier_share
-        # Rows without labels cannot be counted: what is known are the shares of the model.
-        shares = f"an estimated {percent(1 - share)} of the {n}", percent(share)
-        return shares if share else (f"all {n}", "")
-    out, total = outliers
-    if not out:
-        return f"all {n}", ""
-    share = out / total
-    explained = f"{total - out:,} of the {n} ({percent(1 - share)})"
-    return explained, f"{out:,} ({percent(share)})"
-
-
-def _rest(rest: str, one: str, many: str) -> str:
-    if not rest:
-        return "No row is an outlier."
-    if rest.startswith("1 "):
-        return f"The other {rest} {one} and is set aside as an outlier."
-    return f"The other {rest} {many} and are set aside as outliers."
-
-
-def _outliers(mixture: Mixture, rows: Rows | None) -> tuple[int, int] | None:
-    """Outliers among all rows of the fit, and how many these are, if labels are known."""
-    if rows is not None and rows.fitted and rows.n == mixture.n_rows:
-        return int(np.count_nonzero(rows.labels < 0)), rows.n
-    found = rows_labelled(mixture, -1)
-    return None if found is None else (found, mixture.n_rows)
-
-
-def _outlying(mixture: Mixture, rows: Rows | None) -> float:
-    """Share of the rows of the fit that have no regime, by their labels where they are known."""
-    outliers = _outliers(mixture, rows)
-    return mixture.outlier_share if outliers is None else outliers[0] / outliers[1]
-
-
 def _other_rows(mixture: Mixture, rows: Rows | None) -> list[str]:
     """Say so if the rows shown are not those of the fit."""
     if rows is None or rows.fitted:
         return []
-    those = "those" if rows.n == mixture.n_rows else f"the {mixture.n_rows:,}"
+    those = "those" if rows.n == mixture.n_rows else f"the {fixed(mixture.n_rows, 0)}"
     said = (
         f"This page shows {count(rows.n, 'row')}, not {those} that the model was fitted to: "
         "regimes, shares and errors are those of the fit; outliers, pictures and checks of what "
@@ -179,13 +151,10 @@ def _other_rows(mixture: Mixture, rows: Rows | None) -> list[str]:
     return [said]
 
 
-def _regime(mixture: Mixture, terms: Terms, index: int) -> RegimeWords:
-    return RegimeWords(
-        index=index,
-        name=regime(index).capitalize(),
-        share=percent(float(mixture.weights[index])),
-        equation=clean(mixture.equation(index, EQUATION), 2 * EQUATION),
-        sentence=f"{_effects(mixture, terms, index)} {_spread(mixture, index)}",
+def _regime(mixture: Mixture, terms: Terms, index: int, width: int) -> RegimeSentence:
+    equation = clean(mixture.equation(index, width), 2 * width)
+    return RegimeSentence(
+        index, equation, f"{_effects(mixture, terms, index)} {_spread(mixture, index)}"
     )
 
 
@@ -195,64 +164,62 @@ def _effects(mixture: Mixture, terms: Terms, index: int) -> str:
     if not order:
         level = number(float(mixture.intercept[index]))
         return f"Whatever the features, {target} is about {level}."
+    slopes = [measured(float(mixture.coef[index, i]), terms.error(index, i))[0] for i in order]
+    signed = [slope if slope.startswith("-") else f"+{slope}" for slope in slopes]
     if len(order) > 1:
-        moving = [f"{named(terms.name(i))} ({_signed(mixture.coef[index, i])})" for i in order]
+        pairs = zip(order, signed, strict=True)
+        moving = [f"{named(terms.name(i))} ({slope})" for i, slope in pairs]
         others = "other feature" if len(order) == MOST_NAMED + 1 else "other features"
         return f"Per unit, {target} moves most with {listing(moving, MOST_NAMED, others)}."
-    feature, slope = order[0], float(mixture.coef[index, order[0]])
-    name, bounds = named(terms.name(feature)), terms.bounds
+    feature, bounds = order[0], terms.bounds
+    name = named(terms.name(feature))
+    verb = "falls" if slopes[0].startswith("-") else "rises"
+    moves = f"With each unit of {name}, {target} {verb} by {slopes[0].removeprefix('-')}"
     if bounds is None or not np.isfinite(bounds[index, feature]).all():
-        return f"With each unit of {name}, {target} {_moves(slope)}."
+        return f"{moves}."
     low, high = (float(end) for end in bounds[index, feature])
-    known = f"{terms.percent} interval {interval(low, high)}"
+    known = f"{terms.percent} interval {interval(low, high, terms.error(index, feature))}"
     if low <= 0 <= high:
-        return f"It hardly depends on {name}: {_signed(slope)} a unit ({known})."
-    return f"With each unit of {name}, {target} {_moves(slope)} ({known})."
-
-
-def _moves(slope: float) -> str:
-    return f"{'rises' if slope > 0 else 'falls'} by {number(abs(slope), SENTENCE)}"
-
-
-def _signed(value: float) -> str:
-    return ("+" if value > 0 else "") + number(float(value), SENTENCE)
+        return f"It hardly depends on {name}: {signed[0]} a unit ({known})."
+    return f"{moves} ({known})."
 
 
 def _spread(mixture: Mixture, index: int) -> str:
     noise = float(mixture.scale[index])
     if not noise:
         return "Its rows lie exactly on it."
-    spread = f"Its rows scatter around it by {number(noise, SENTENCE)}, one standard deviation"
+    spread = f"Its rows scatter around it by {number(noise)}, one standard deviation"
     if mixture.inference is None or not np.isfinite(mixture.inference.r_squared[index]):
         return f"{spread}."
     explained = percent(max(0.0, float(mixture.inference.r_squared[index])))
     return f"{spread}; it explains {explained} of their variation."
 
 
-def _wrong(mixture: Mixture, rows: Rows | None) -> str:
+def _outlying_rows(mixture: Mixture, rows: Rows | None) -> str:
     """Say which rows fit no regime."""
-    share = _outlying(mixture, rows)
+    _, share = _outliers(mixture, rows)
     known = f"{count(round(share * mixture.n_rows), 'row')} ({percent(share)}) fit no regime"
+    none = "None: every row lies within reach of a regime."
     if rows is None:
-        return f"{known}." if share else "None: every row lies within reach of a regime."
+        return f"{known}." if share else none
     outliers = rows.outliers
     if not outliers.size and rows.of > rows.n and share:
-        return f"{known}; none of them is in the excerpt of {rows.n:,} that is shown here."
+        return f"{known}; none of them is in the excerpt of {fixed(rows.n, 0)} that is shown here."
     if not outliers.size and not rows.fitted:
         return f"None of the {count(rows.n, 'row')} shown: each lies within reach of a regime."
     if not outliers.size:
-        return "None: every row lies within reach of a regime."
+        return none
     part = outliers.size / rows.n
     said = f"{count(int(outliers.size), 'row')} ({percent(part)})"
     if not rows.fitted and rows.n == 1:
         said = "The one row shown"
     elif not rows.fitted:
-        said = f"Of the {count(rows.n, 'row')} shown, {outliers.size:,} ({percent(part)})"
+        said = f"Of the {count(rows.n, 'row')} shown, {fixed(outliers.size, 0)} ({percent(part)})"
     elif rows.of > rows.n:
-        said += f" of the {rows.n:,} kept as an excerpt"
+        said += f" of the {fixed(rows.n, 0)} kept as an excerpt"
     keys = listing([clean(rows.keys[i], 24) for i in outliers], MOST_ROWS)
     worst = float(np.abs(rows.distance[outliers[0]]))
-    order = f", farthest first (the first by {number(worst, 2)} deviations)"
+    order = f", farthest first (the first by {number(worst, 2)} times the noise)"
     many = f": {keys}{order if np.isfinite(worst) and outliers.size > 1 else ''}"
     return f"{said} {'fits' if outliers.size == 1 else 'fit'} no regime{many}."
 
@@ -267,37 +234,37 @@ def _sure(mixture: Mixture, rows: Rows | None) -> str:
     if closest:
         said.append(closest)
     if rows is not None and mixture.n_components > 1:
-        said.append(_homes(rows))
+        said.append(_doubtful(rows))
     return " ".join(said)
 
 
-def _homes(rows: Rows) -> str:
+def _doubtful(rows: Rows) -> str:
     """Say how many rows could belong elsewhere."""
     doubtful, shown = int(rows.doubtful.size), "" if rows.fitted else " shown"
     if not doubtful:
-        return f"Every row{shown} has one home that is far likelier than the others."
-    of = "" if rows.fitted else f" of the {rows.n:,} shown"
+        return f"Every row{shown} has one regime that is far likelier than the others."
+    of = "" if rows.fitted else f" of the {fixed(rows.n, 0)} shown"
     return (
         f"{count(doubtful, 'row')}{of} ({percent(doubtful / rows.n)}) could belong to more than "
-        f"one regime, or to none: their likeliest home is less than {percent(SURE)} likely."
+        f"one regime, or to none: the likeliest is less than {SURE:.0%} likely."
     )
 
 
 def _evidence(mixture: Mixture) -> str:
     whole, each = mixture.evidence, mixture.component_evidence
     said = (
-        f"The evidence is {_grade(whole)}: {number(whole, SENTENCE)} nats over constants for the "
+        f"The evidence is {_grade(whole)}: {number(whole)} nats over constants for the "
         "model as a whole (10 nats are already 22,000 to one)."
     )
     if each is None or mixture.n_components == 1:
         return said
     least = float(np.min(each))
-    lost = f"{number(least, SENTENCE)} would be lost" if least > 0 else "nothing would be lost"
+    lost = f"{number(least)} would be lost" if least > 0 else "nothing would be lost"
     # What is left without a regime is scored as it is: the others do not take over its rows.
     if least > whole:
         lost += ", which is more than the whole, since the others alone are worse than no model"
     return (
-        f"{said} For {regime(int(np.argmin(each)))}, the least certain, it is {_grade(least)}: "
+        f"{said} For regime {int(np.argmin(each))}, the least certain, it is {_grade(least)}: "
         f"without it, and with the others unchanged, {lost}."
     )
 
@@ -320,24 +287,3 @@ def _closest(mixture: Mixture) -> str:
     if mixture.n_components == 2:
         return f"The two equations differ by {words}."
     return f"The most similar equations, of regimes {i} and {j}, differ by {words}."
-
-
-def _notices(mixture: Mixture) -> list[str]:
-    said = []
-    if mixture.stopped in EARLY:
-        said.append(
-            f"The search ended early: {EARLY[mixture.stopped]}. There may be more to find; this is "
-            "the best so far."
-        )
-    asked = mixture.settings.n_components
-    if asked is not None and mixture.n_components < asked and not mixture.found_nothing:
-        said.append(f"{asked} regimes were asked for; the rows support {mixture.n_components}.")
-    columns = mixture.coef.shape[1] + mixture.fit_intercept
-    if mixture.ranks and min(mixture.ranks) < columns:
-        said.append(
-            f"The rows of a regime determine {min(mixture.ranks)} of its {columns} coefficients: "
-            "columns depend on each other, or rows are few. Read single coefficients with care."
-        )
-    if mixture.gate is not None:
-        said.append("Shares depend on the features here; those shown are averages over the rows.")
-    return said

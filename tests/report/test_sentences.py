@@ -1,91 +1,28 @@
-"""Numbers, names and sentences as a reader wants them."""
+"""Sentences, charts and code as the reader of a page wants them."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from regimix import global_ilts
-from regimix.report import words
-from regimix.report.axes import frame
-from regimix.report.fluid import convergence
-from regimix.report.headline import headline
-from regimix.report.reproduce import snippet
-from regimix.report.rows import read_rows
-from regimix.report.svg import Html, prose, shape, tag, tick_labels, ticks
-from regimix.report.terms import Terms
+from regimix import global_ilts, words
+from regimix.report.charts import (
+    Html,
+    convergence,
+    frame,
+    prose,
+    shape,
+    tag,
+    tick_labels,
+    ticks,
+)
+from regimix.report.page import snippet
+from regimix.report.rows import Terms, read_rows
+from regimix.report.sentences import sentences
 from regimix.search.selection import Attempt
 from regimix.search.settings import Settings
 from regimix.synth import make_mlrc
 from tests.report.conftest import made
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.0, "0"),
-        (1.25, "1.25"),
-        (-0.0012345, "−0.001234"),
-        (99999.4, "99,999"),
-        (-1234567.0, "−1,234,567"),
-        (1.5e12, "1.5e12"),
-        (2.5e-7, "2.5e−7"),
-        (float("nan"), "–"),
-        (float("-inf"), "−∞"),
-    ],
-)
-def test_numbers_have_four_digits(value, text):
-    assert words.number(value) == text
-
-
-def test_intervals_have_the_decimals_they_deserve():
-    assert words.interval(1.88063, 1.97) == "1.881 to 1.970"
-    assert words.interval(-0.00461, 0.01149) == "−0.005 to 0.011"
-    assert words.interval(1234.5, 99876.5) == "1,000 to 100,000"
-    assert words.interval(1.0, 1.0) == "1 to 1"
-    assert words.interval(-0.001, 5.0) == "0.0 to 5.0"
-
-
-def test_columns_are_aligned():
-    assert words.aligned([31.86, 15.0, 3.5], 3) == ["31.9", "15.0", "3.5"]
-    assert words.aligned([1e12, 1.0]) == ["1e12", "1"]
-    assert words.aligned([np.inf, 2.04, 3.3], 2) == ["∞", "2.0", "3.3"]
-
-
-def test_whole_numbers_stay_whole():
-    assert words.aligned([3.0, 12.0, 0.0]) == ["3", "12", "0"]
-    assert words.aligned([np.inf, 2.0], 2) == ["∞", "2"]
-    assert words.aligned([2.5, 3.0, -1.0]) == ["2.5", "3.0", "−1.0"]
-    assert words.aligned([2.0004, 3.0], 3) == ["2.00", "3.00"]
-
-
-def test_shares_are_never_rounded_to_all_or_nothing():
-    assert words.percent(0.0) == "0%"
-    assert words.percent(0.0001) == "under 0.1%"
-    assert words.percent(0.125) == "12.5%"
-    assert words.percent(0.9999) == "over 99.9%"
-    assert words.percent(1.0) == "100%"
-
-
-def test_the_end_of_a_search_is_said_in_words():
-    assert words.ended("time_limit") == "its time was over"
-    assert words.ended("nothing improves") == "nothing improved the model any more"
-    assert words.ended("what\nelse") == "what else"
-
-
-def test_lists_read_as_sentences():
-    assert words.listing([]) == ""
-    assert words.listing(["a"]) == "a"
-    assert words.listing(["a", "b"]) == "a and b"
-    assert words.listing(list("abcde"), 3) == "a, b, c and 2 more"
-
-
-def test_names_fit_on_the_page():
-    assert words.clean("  two\nlines ") == "two lines"
-    assert words.clean("\u202eabc\x00") == "\ufffdabc\ufffd"
-    assert words.clean("\ud800").encode("utf-8") == b"\xef\xbf\xbd"
-    assert words.clean("") == "(no name)"
-    assert len(words.clean("x" * 10_000_000)) <= words.LONGEST
 
 
 def test_markup_is_escaped_once():
@@ -129,7 +66,7 @@ def described(mixture, X, y, level=0.95):
 
 def plainly(mixture, rows, terms):
     """The headline as plain text."""
-    said = headline(mixture, rows, terms)
+    said = sentences(mixture, rows, terms)
     regimes = [replace(regime, sentence=words.bare(regime.sentence)) for regime in said.regimes]
     return replace(said, title=words.bare(said.title), lead=words.bare(said.lead), regimes=regimes)
 
@@ -139,15 +76,15 @@ def test_the_headline_counts_and_names():
     said = described(mixture, X, y)
     assert said.title == "Three linear regimes explain spend"
     assert "Three different equations in two features" in said.lead
-    assert [regime.name for regime in said.regimes] == ["Regime 0", "Regime 1", "Regime 2"]
+    assert [regime.index for regime in said.regimes] == [0, 1, 2]
     assert all("age (" in regime.sentence for regime in said.regimes)
-    assert " rows (" in said.wrong
+    assert " rows (" in said.outliers
     assert said.notices == []
 
 
 def test_the_headline_tells_a_slope_from_none(tone):
     said = plainly(tone, read_rows(tone, None, None, None), Terms.of(tone, None, 0.95))
-    assert "tuned rises by 0.999 (95% interval" in said.regimes[1].sentence
+    assert "tuned rises by 0.9988 (95% interval" in said.regimes[1].sentence
     wide = replace(tone.inference, standard_error=np.full((2, 1), 9.0))
     unsure = replace(tone, inference=wide)
     said = plainly(unsure, None, Terms.of(unsure, None, 0.95))
@@ -159,7 +96,7 @@ def test_rows_that_were_left_out_have_outliers_of_their_own():
     y[7] += 1000
     labels = np.where(np.arange(100) == 7, -1, mixture.labels)
     said = described(replace(mixture, outlier_share=1e-6, labels=labels), X, y)
-    assert said.wrong == "1 row (1%) fits no regime: 7."
+    assert said.outliers == "1 row (1.0%) fits no regime: 7."
 
 
 def test_a_regime_without_features_or_noise():
@@ -229,11 +166,11 @@ def test_rows_are_counted_by_their_labels():
     one = described(replace(mixture, outlier_share=1e-6, labels=labels), X, y)
     assert "account for 199 of the 200 rows (99.5%), each for its own." in one.lead
     assert one.lead.endswith("The other 1 (0.5%) fits none of them and is set aside as an outlier.")
-    assert one.wrong.startswith("1 row (0.5%) fits no regime")
+    assert one.outliers.startswith("1 row (0.5%) fits no regime")
     unlabelled = replace(mixture, labels=np.empty(0, dtype=np.int64), outlier_share=0.1)
     said = plainly(unlabelled, None, Terms.of(mixture, None, 0.95))
-    assert "an estimated 90% of the 200 rows" in said.lead
-    assert "The other 10% fit none of them" in said.lead
+    assert "an estimated 90.0% of the 200 rows" in said.lead
+    assert "The other 10.0% fit none of them" in said.lead
 
 
 def test_other_rows_than_those_of_the_fit_are_called_so(tone, tone_rows):
@@ -245,21 +182,23 @@ def test_other_rows_than_those_of_the_fit_are_called_so(tone, tone_rows):
     inside = int(np.count_nonzero(tone.labels >= 0))
     shown = f"account for {inside} of the 150 rows of the fit ({words.percent(inside / 150)})"
     assert shown in part.lead
-    assert part.wrong.startswith(f"Of the 60 rows shown, {out} ({words.percent(out / 60)}) fit no")
+    assert part.outliers.startswith(
+        f"Of the 60 rows shown, {out} ({words.percent(out / 60)}) fit no"
+    )
     assert " of the 60 shown (" in part.sure
     others = described(tone, X[::-1], y[::-1])
     assert others.notices[0].startswith("This page shows 150 rows, not those that the model was")
     inner = np.flatnonzero(tone.labels >= 0)[:5]
     good = described(tone, X[inner], y[inner])
-    assert good.wrong == "None of the 5 rows shown: each lies within reach of a regime."
+    assert good.outliers == "None of the 5 rows shown: each lies within reach of a regime."
     outer = np.flatnonzero(tone.labels < 0)[:1]
-    assert described(tone, X[outer], y[outer]).wrong == "The one row shown fits no regime: 0."
+    assert described(tone, X[outer], y[outer]).outliers == "The one row shown fits no regime: 0."
 
 
 def test_what_must_be_known_first_is_said(tone):
     settings = replace(tone.settings, n_components=5)
     odd = replace(tone, settings=settings, ranks=(1, 2), stopped="interrupted")
-    notices = " ".join(headline(odd, None, Terms.of(odd, None, 0.95)).notices)
+    notices = " ".join(sentences(odd, None, Terms.of(odd, None, 0.95)).notices)
     assert "interrupted" in notices
     assert "5 regimes were asked for; the rows support 2" in notices
     assert "1 of its 2 coefficients" in notices
@@ -296,7 +235,7 @@ def test_the_snippet_of_any_fit_runs_and_says_the_same(options, capsys):
     mixture = global_ilts(X, y, random_state=3, **options)
     exec(compile(snippet(mixture), "snippet", "exec"), {"X": X, "y": y})
     printed = capsys.readouterr().out.strip()
-    assert printed.partition("Stopped")[0] == str(mixture).partition("Stopped")[0]
+    assert printed.partition("Search")[0] == str(mixture).partition("Search")[0]
 
 
 def test_attempts_of_any_gain_can_be_drawn():

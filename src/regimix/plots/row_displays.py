@@ -1,0 +1,478 @@
+"""Displays of rows: over a feature with the lines of the regimes, residuals, and quantiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from regimix.errors import ParameterError
+from regimix.plots.display import MOST_POINTS, ROOM, Frame, RowDisplay, begin, draw_line
+from regimix.plots.palette import NEUTRAL, colour
+from regimix.plots.rows import RowView, contrast, draw, positive_scale
+from regimix.search.settings import read_count
+from regimix.words import clean, listing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["QQDisplay", "RegimesDisplay", "ResidualsDisplay"]
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+# A feature of no more values than this is shown like a category: its points are spread out.
+FEW_VALUES = 5
+# How far they are spread, as a share of the smallest distance between two values.
+JITTER = 0.18
+# Bands are this many noise levels wide on each side: 19 of 20 rows.
+BAND = 2.0
+KINDS = ("regime", "fitted")
+# Half the width of a column of points, where neighbours are one apart.
+COLUMN = 0.36
+# Slices of a column in which points are counted to know how wide it must be there.
+SLICES = 40
+# Guides lie this many noise levels from zero: 19 of 20 rows are between them.
+GUIDE = 2.0
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RegimesDisplay(RowDisplay):
+    """Rows over one feature, coloured by regime, with the line of each regime.
+
+    With several features a plain plot of y shows no lines, because the other features move y too.
+    So what they move it by, according to the row's own regime (an outlier's nearest one), is taken
+    away first: ``y`` is then as if the other features were at their median, and a row is as far
+    from its line as its residual says. The label of the axis tells.
+
+    Outliers are grey crosses; those far outside are arrows at the edge. Features of few values, as
+    0/1 columns, are spread out a little so that rows do not hide each other.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n,)
+        The feature, and the response (adjusted, if there are other features).
+    labels : ndarray of shape (n,), int
+        The regime of each row, -1 for outliers.
+    lines : ndarray of shape (m, 2, 2)
+        The two ends of the line of each regime, as (x, y).
+    scale : ndarray of shape (m,)
+        The noise of each regime.
+    feature_name, target_name : str
+    others : str, default=""
+        What was done about the other features, for the label of the axis.
+    n_rows : int, optional
+        Rows of the table that these were drawn from.
+
+    Other Parameters
+    ----------------
+    feature : int or str, optional
+        Of `from_estimator` and `from_mixture`: the column to show, by number or name. Default: the
+        one whose effect differs most between regimes.
+    adjust : bool, default=True
+        Likewise: whether the effect of the other features is taken away from y. If not, y is as it
+        is, and the lines, drawn for rows with the other features at their median, may pass their
+        rows by.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes, Figure
+    points_, lines_, bands_ : list of artists, one for each regime
+    outliers_ : list of artists
+        Crosses, then arrows.
+
+    Examples
+    --------
+    >>> from regimix import MixedLinearRegression
+    >>> from regimix.datasets import load_tone
+    >>> from regimix.plots import RegimesDisplay
+    >>> tone = load_tone()
+    >>> fit = MixedLinearRegression(random_state=0).fit(tone.X, tone.y)
+    >>> display = RegimesDisplay.from_estimator(fit, tone.X, tone.y)  # doctest: +SKIP
+    """
+
+    x: Floats
+    y: Floats
+    labels: Labels
+    lines: Floats
+    scale: Floats
+    feature_name: str = "x"
+    target_name: str = "y"
+    others: str = ""
+    n_rows: int | None = None
+    making: ClassVar[tuple[str, ...]] = ("feature", "adjust")
+
+    @classmethod
+    def _of(cls, rows: RowView, feature: int | str | None = None, adjust: bool = True) -> Self:
+        column = _column(rows, feature)
+        centre = np.median(rows.X, axis=0)
+        rest = np.delete(np.arange(centre.size), column)
+        x = rows.X[:, column].astype(np.float64)
+        level = rows.intercept + rows.coef[:, rest] @ centre[rest]
+        y, others = rows.y, ""
+        if rest.size:
+            others = "lines: other features at their median"
+        if rest.size and adjust:
+            line = level[rows.nearest] + rows.coef[rows.nearest, column] * x
+            y, others = line + rows.residuals, "other features moved to their median"
+        ends = np.array([_ends(x, rows.labels, j) for j in range(level.size)])
+        heights = level[:, None] + rows.coef[:, column, None] * ends
+        return cls(
+            x=x,
+            y=y,
+            labels=rows.labels,
+            lines=np.stack([ends, heights], axis=-1),
+            scale=rows.scale,
+            feature_name=rows.feature_names[column],
+            target_name=rows.target_name,
+            others=others,
+            n_rows=rows.n_rows,
+        )
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        bands: bool = True,
+        legend: bool = True,
+        room: float = ROOM,
+        max_points: int = MOST_POINTS,
+    ) -> Self:
+        """Draw the rows and the lines.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Default: a new figure.
+        bands : bool, default=True
+            Whether to shade two noise levels on each side of every line.
+        legend : bool, default=True
+        room : float, default=0.75
+            Outliers may stretch the plot by so many times the range of the other rows, on each
+            side; those further out are arrows at the edge.
+        max_points : int, default=5000
+            Of more rows, so many are drawn at random, the same ones every time.
+        """
+        ax = begin(ax)
+        rows = draw(self.x.size, max_points)
+        labels, y = self.labels[rows], self.y[rows]
+        x = self._spread(ax)[rows]
+        self._draw_lines(ax, bands)
+        inside, out = labels >= 0, labels < 0
+        width = BAND * self.scale[:, None] if bands else 0.0
+        ends_x, ends_y = self.lines[..., 0], self.lines[..., 1]
+        kept = _all(x[inside], ends_x), _all(y[inside], ends_y - width, ends_y + width)
+        frame = Frame(kept, (x[out], y[out]), room)
+        self._draw_rows(ax, x, y, labels, len(self.lines), frame)
+        if bands:
+            ax.fill_between([], [], [], color=NEUTRAL, alpha=0.2, lw=0, label="±2 noise")
+        frame.apply(ax)
+        others = f"\n({self.others})" if self.others else ""
+        names = clean(self.feature_name), clean(self.target_name) + others
+        return self._finish(ax, names, legend, self._rows_shown(x.size))
+
+    def _draw_lines(self, ax: Axes, bands: bool) -> None:
+        self.lines_ = [
+            draw_line(ax, j, line[:, 0], line[:, 1]) for j, line in enumerate(self.lines)
+        ]
+        self.bands_ = []
+        for j, line in enumerate(self.lines if bands else []):
+            width = BAND * self.scale[j]
+            edges = line[:, 1] - width, line[:, 1] + width
+            band = ax.fill_between(line[:, 0], *edges, color=colour(j), alpha=0.15, lw=0, zorder=1)
+            self.bands_.append(band)
+
+    def _spread(self, ax: Axes) -> Floats:
+        """Move the values of a feature that has few of them apart; mark the values themselves."""
+        values = np.unique(self.x)
+        if not 2 <= values.size <= FEW_VALUES or self.x.size <= 4 * values.size:
+            return self.x
+        ax.set_xticks(values)
+        step = JITTER * float(np.diff(values).min())
+        return self.x + np.random.default_rng(0).uniform(-step, step, self.x.size)
+
+
+def _column(rows: RowView, feature: Any) -> int:
+    """Find the column that is meant; by default the one that tells the regimes apart best."""
+    d = int(rows.coef.shape[1])
+    if feature is None:
+        return int(np.argmax(contrast(rows.coef) * rows.X.std(axis=0)))
+    if isinstance(feature, str) and feature in rows.feature_names:
+        return rows.feature_names.index(feature)
+    is_number = isinstance(feature, int | np.integer) and not isinstance(feature, bool)
+    if is_number and -d <= int(feature) < d:
+        return int(feature) % d
+    raise ParameterError(
+        f"feature must be the number (0 to {d - 1}) or the name of a column; got {feature!r}. The "
+        f"columns are {listing(rows.feature_names)}."
+    )
+
+
+def _all(*arrays: Floats) -> Floats:
+    return np.concatenate([array.ravel() for array in arrays])
+
+
+def _ends(x: Floats, labels: NDArray[np.int64], regime: int) -> Floats:
+    """Where the rows of a regime begin and end; a regime without rows reaches everywhere."""
+    mine = x[labels == regime]
+    mine = mine if mine.size > 1 and np.ptp(mine) > 0 else x
+    low, high = float(mine.min()), float(mine.max())
+    # All rows in one place still show how steep the lines are there.
+    step = 0.0 if high > low else 0.05 * abs(low) or 1.0
+    return np.array([low - step, high + step])
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ResidualsDisplay(RowDisplay):
+    """Residuals of every regime, with guides at two noise levels on each side.
+
+    A column for each regime, as wide as rows are many there, or residuals over fitted values. By
+    default residuals are in units of the noise of their regime. Outliers are grey crosses in the
+    column of their nearest regime; those far outside are arrows at the edge.
+
+    Parameters
+    ----------
+    residuals, fitted : ndarray of shape (n,)
+        Residuals in the units of y, and what the nearest regime predicts.
+    labels, nearest : ndarray of shape (n,), int
+        The regime of each row, -1 for outliers; and the nearest one, outliers included.
+    scale : ndarray of shape (m,)
+        The noise of each regime.
+    target_name : str
+    n_rows : int, optional
+        Rows of the table that these were drawn from.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes, Figure
+    points_ : list of artists, one for each regime
+    guides_ : list of artists, two for each regime
+    outliers_ : list of artists
+        Crosses, then arrows.
+    """
+
+    residuals: Floats
+    fitted: Floats
+    labels: Labels
+    nearest: Labels
+    scale: Floats
+    target_name: str = "y"
+    n_rows: int | None = None
+
+    @classmethod
+    def _of(cls, rows: RowView) -> Self:
+        return cls(
+            residuals=rows.residuals,
+            fitted=rows.means,
+            labels=rows.labels,
+            nearest=rows.nearest,
+            scale=rows.scale,
+            target_name=rows.target_name,
+            n_rows=rows.n_rows,
+        )
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        kind: str = "regime",
+        standardise: bool = True,
+        legend: bool = True,
+        room: float = ROOM,
+        max_points: int = MOST_POINTS,
+    ) -> Self:
+        """Draw the residuals.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Default: a new figure.
+        kind : {"regime", "fitted"}, default="regime"
+            A column for each regime, or residuals over fitted values.
+        standardise : bool, default=True
+            Whether residuals are in units of the noise of their regime, or in those of y.
+        legend, room, max_points
+            As in `RegimesDisplay.plot`.
+        """
+        if kind not in KINDS:
+            raise ParameterError(f"kind must be one of {KINDS}; got {kind!r}.")
+        ax = begin(ax)
+        rows = draw(self.residuals.size, max_points)
+        labels, nearest = self.labels[rows], self.nearest[rows]
+        unit = positive_scale(self.scale, self.fitted) if standardise else np.ones(self.scale.size)
+        y = self.residuals[rows] / unit[nearest]
+        x = _columns(y, labels, nearest) if kind == "regime" else self.fitted[rows]
+        guides = GUIDE * self.scale / unit
+        self._draw_guides(ax, kind, guides)
+        inside, out = labels >= 0, labels < 0
+        kept = x[inside], np.concatenate([y[inside], guides, -guides])
+        frame = Frame(kept, (x[out], y[out]), room)
+        self._draw_rows(ax, x, y, labels, self.scale.size, frame)
+        ax.plot([], [], color=NEUTRAL, linewidth=1.2, linestyle="--", label="±2 noise")
+        frame.apply(ax)
+        if kind == "regime":
+            ax.set_xticks(np.arange(self.scale.size))
+            ax.set_xlim(-0.6, self.scale.size - 0.4)
+        name = clean(self.target_name)
+        what = "residual / noise of the regime" if standardise else f"residual of {name}"
+        names = "regime" if kind == "regime" else f"fitted {name}", what
+        return self._finish(ax, names, legend, self._rows_shown(x.size))
+
+    def _draw_guides(self, ax: Axes, kind: str, guides: Floats) -> None:
+        """Draw zero, and two noise levels to both sides where the rows of each regime are."""
+        ax.axhline(0, color=NEUTRAL, linewidth=0.8, zorder=1)
+        self.guides_ = []
+        for j, guide in enumerate(guides):
+            ends = [j - 0.45, j + 0.45]
+            if kind == "fitted":
+                mine = self.fitted[self.labels == j]
+                ends = [mine.min(), mine.max()] if mine.size else []
+            for level in (-guide, guide):
+                at = [level] * len(ends)
+                line = draw_line(ax, j, ends, at, linewidth=1.2, linestyle="--")
+                self.guides_.append(line)
+
+
+def _columns(y: Floats, labels: Labels, nearest: Labels) -> Floats:
+    """Place rows in the column of their regime, spread as wide as they are dense there."""
+    rng = np.random.default_rng(0)
+    x = nearest + rng.uniform(-0.3, 0.3, y.size) * COLUMN
+    for j in np.unique(labels[labels >= 0]):
+        mine = labels == j
+        counts, edges = np.histogram(y[mine], bins=SLICES)
+        slices = np.clip(np.searchsorted(edges, y[mine], side="right") - 1, 0, SLICES - 1)
+        # Neighbouring slices are averaged, so that the outline is smooth.
+        smooth = np.convolve(counts, [0.25, 0.5, 0.25], mode="same")
+        width = COLUMN * smooth[slices] / smooth.max()
+        x[mine] = j + rng.uniform(-1, 1, int(mine.sum())) * width
+    return x
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class QQDisplay(RowDisplay):
+    """Residuals of each regime over the normal quantiles that they should have.
+
+    Residuals are in units of the noise of their regime, so normal ones lie on the diagonal.
+    Outliers, shown with their nearest regime, are grey crosses. A regime holds only what lies
+    within its cutoff, so its rows are compared with a normal law cut off there; outliers share
+    what that law has beyond. Where they are as many as normal noise has there, they go on along
+    the diagonal; real outliers leave it steeply.
+
+    Where regimes cross, some rows go to the other one; that bends a curve a little.
+
+    Parameters
+    ----------
+    quantiles, residuals : ndarray of shape (n,)
+        Normal quantiles, and residuals in units of the noise.
+    labels, nearest : ndarray of shape (n,), int
+        The regime of each row, -1 for outliers; and the nearest one, outliers included.
+    n_components : int
+    n_rows : int, optional
+        Rows of the table that these were drawn from.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes, Figure
+    points_ : list of artists, one for each regime
+    diagonal_ : artist
+    outliers_ : list of artists
+        Crosses, then arrows for those far outside.
+    """
+
+    quantiles: Floats
+    residuals: Floats
+    labels: Labels
+    nearest: Labels
+    n_components: int
+    n_rows: int | None = None
+
+    @classmethod
+    def _of(cls, rows: RowView) -> Self:
+        residuals = rows.standardised
+        quantiles = np.empty_like(residuals)
+        for j in np.unique(rows.nearest):
+            mine = rows.nearest == j
+            trimmed = rows.labels[mine] < 0
+            quantiles[mine] = expected(residuals[mine], trimmed, float(rows.cut[j]))
+        return cls(
+            quantiles=quantiles,
+            residuals=residuals,
+            labels=rows.labels,
+            nearest=rows.nearest,
+            n_components=rows.scale.size,
+            n_rows=rows.n_rows,
+        )
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        legend: bool = True,
+        room: float = ROOM,
+        max_points: int = MOST_POINTS,
+    ) -> Self:
+        """Draw residuals over quantiles.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Default: a new figure.
+        legend, room
+            As in `RegimesDisplay.plot`.
+        max_points : int, default=5000
+            Of more rows, about so many are drawn: all in the tails, fewer where they are dense.
+        """
+        ax = begin(ax, (6.4, 4.8))
+        rows = self._thinned(max_points)
+        labels, x, y = self.labels[rows], self.quantiles[rows], self.residuals[rows]
+        inside, out = labels >= 0, labels < 0
+        # The diagonal is in view, however little the residuals vary.
+        kept = x[inside], np.append(x[inside], y[inside])
+        frame = Frame(kept, (x[out], y[out]), room)
+        self._draw_rows(ax, x, y, labels, self.n_components, frame)
+        self.diagonal_ = ax.axline(
+            (0, 0), slope=1, color=NEUTRAL, linewidth=1, zorder=1, label="normal"
+        )
+        frame.apply(ax)
+        names = "normal quantile", "residual / noise of the regime"
+        return self._finish(ax, names, legend, self._rows_shown(x.size))
+
+    def _thinned(self, most: int) -> NDArray[np.intp]:
+        """Choose rows evenly along the axis: the tails, which matter, are then complete."""
+        if self.quantiles.size <= read_count("max_points", most):
+            return np.arange(self.quantiles.size)
+        chosen = []
+        for j in range(self.n_components):
+            mine = np.flatnonzero(self.nearest == j)
+            mine = mine[np.argsort(self.quantiles[mine], kind="stable")]
+            if mine.size:
+                x = self.quantiles[mine]
+                grid = np.linspace(x[0], x[-1], max(2, most // self.n_components))
+                chosen.append(mine[np.unique(np.searchsorted(x, grid))])
+        return np.concatenate(chosen)
+
+
+def expected(residuals: Floats, trimmed: NDArray[np.bool_], cut: float) -> Floats:
+    """Return the normal quantiles of residuals of which those beyond ``cut`` were trimmed, (n,).
+
+    Kept rows divide evenly what the law has within the cutoff, the trimmed ones of each side what
+    it has beyond.
+    """
+    beyond = float(ndtr(-cut))
+    if trimmed.any():
+        # A cutoff so far out that no sample reaches it leaves the trimmed rows no room at all.
+        beyond = max(beyond, 0.25 / residuals.size)
+    levels = np.empty(residuals.size)
+    kept = ~trimmed
+    low, high = trimmed & (residuals < 0), trimmed & (residuals >= 0)
+    for part, start, mass in (
+        (low, 0.0, beyond),
+        (kept, beyond, 1 - 2 * beyond),
+        (high, 1 - beyond, beyond),
+    ):
+        ranks = np.argsort(np.argsort(residuals[part], kind="stable"), kind="stable")
+        levels[part] = start + mass * (ranks + 0.5) / max(ranks.size, 1)
+    return np.asarray(ndtri(levels))

@@ -1,0 +1,452 @@
+"""The charts of a page as SVG, which needs no plotting library and follows the page's colours.
+
+Tags that escape what they hold, scales, axes and marks; then the pictures that no script redraws.
+Those without a frame keep their text readable at any width: horizontal places are shares of it.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from regimix.report.rows import Rows, Terms, sample
+from regimix.search.selection import Attempt
+from regimix.words import END, NAME, fixed, measured, number, percent, scientific
+
+__all__ = [
+    "MOST_FOREST",
+    "Html",
+    "Panel",
+    "Scale",
+    "axes",
+    "convergence",
+    "forest",
+    "frame",
+    "marks",
+    "panels",
+    "path",
+    "prose",
+    "shape",
+    "shares",
+    "swatch",
+    "tag",
+    "tick_labels",
+    "ticks",
+]
+
+Floats = NDArray[np.float64]
+
+# Shapes tell regimes apart where colours cannot, in print and for the colour-blind: a path around
+# the origin for a mark of radius one. An empty one is a dot: a line of no length with round ends.
+SHAPES = (
+    "",
+    "m -.9 -.9 h 1.8 v 1.8 h -1.8 z",
+    "m 0 -1.25 l 1.15 2.1 h -2.3 z",
+    "m 0 -1.35 l 1.2 1.35 l -1.2 1.35 l -1.2 -1.35 z",
+    "m 0 1.25 l 1.15 -2.1 h -2.3 z",
+    "m -.4 -1.2 h .8 v .8 h .8 v .8 h -.8 v .8 h -.8 v -.8 h -.8 v -.8 h .8 z",
+    "m 0 -1.2 l 1.15 .85 l -.45 1.3 h -1.4 l -.45 -1.3 z",
+    "m -.6 -1.1 h 1.2 l .6 1.1 l -.6 1.1 h -1.2 l -.6 -1.1 z",
+)
+CROSS = "m -1 -1 l 2 2 m 0 -2 l -2 2"
+# Attributes of SVG that are not in lower case.
+CASED = {"viewbox": "viewBox"}
+# Values that differ by less than this share of their size need one tick only.
+FINEST = 1e-9
+# Outliers further from the frame of the other rows than this share of it are drawn at its edge.
+REACH = 1 / 3
+PADDING = 0.04
+TOP, RIGHT, BOTTOM, NARROWEST = 30.0, 14.0, 46.0, 44.0
+# Pixels: of a digit, between ticks.
+DIGIT, ACROSS, UP = 7.2, 80, 60
+# Features of the forest: more belong into a table.
+MOST_FOREST = 12
+# Pixels from one regime of the forest to the next, for the name of a feature, for a label.
+LANE, NAME_HEIGHT, LABEL = 12, 26, 17
+# Attempts that a picture can tell apart.
+MOST_ATTEMPTS = 150
+MOST_POINTS, MOST_QUANTILES = 500, 120
+FEWEST_ROWS = 5
+PANEL = (440.0, 250.0)
+# Share of a normal law beyond two deviations, and what of it, in units of its own uncertainty,
+# chance does not explain.
+BEYOND_TWO, STRIKING = 0.0455, 3.0
+
+
+# --- tags -----------------------------------------------------------------------------------------
+
+
+class Html(str):
+    """Text that is markup already; everything else is escaped."""
+
+    __slots__ = ()
+
+    def __html__(self) -> Html:
+        return self
+
+
+def tag(name: str, *children: object, **attributes: object) -> Html:
+    """Write an element; children and attributes are escaped, unless they are markup.
+
+    An underscore in the name of an attribute stands for a hyphen, one at its end for nothing;
+    attributes that are None are left out.
+    """
+    inside = "".join(map(_escaped, children))
+    return Html(f"<{name}{''.join(map(_attribute, attributes.items()))}>{inside}</{name}>")
+
+
+def _escaped(value: object) -> str:
+    return value if isinstance(value, Html) else html.escape(str(value))
+
+
+def prose(text: object) -> Html:
+    """Write a sentence, the names in it set apart."""
+    return Html(_escaped(text).replace(NAME, '<bdi class="name">').replace(END, "</bdi>"))
+
+
+def _attribute(item: tuple[str, object]) -> str:
+    name, value = item
+    if value is None:
+        return ""
+    name = CASED.get(name, name.rstrip("_").replace("_", "-"))
+    text = _short(value) if isinstance(value, float) else html.escape(str(value))
+    return f' {name}="{text}"'
+
+
+def _short(value: float) -> str:
+    """Write a coordinate: tenths of a pixel are finer than any screen needs."""
+    return f"{value:z.1f}".removesuffix(".0")
+
+
+# --- marks ----------------------------------------------------------------------------------------
+
+
+def shape(index: int, radius: float) -> str:
+    """Write the path of a regime's mark, relative to where it stands; -1: an outlier."""
+    parts = CROSS if index < 0 else SHAPES[(index + index // len(SHAPES)) % len(SHAPES)]
+    if not parts:
+        return "h0"
+    words = (part if part.isalpha() else _short(float(part) * radius) for part in parts.split())
+    # A letter or a minus sign parts two numbers as well as a space does.
+    return re.sub(r" ?([a-z-]) ?", r"\1", " ".join(words))
+
+
+def marks(x: Iterable[float], y: Iterable[float], index: int, radius: float) -> Html:
+    """Draw the marks of one regime, -1 for outliers, as a single path."""
+    form = shape(index, radius)
+    places = (f"M{_short(a)} {_short(b)}{form}" for a, b in zip(x, y, strict=True))
+    dot = form == "h0"
+    kind = f"mark r{index % len(SHAPES)}{' dot' * dot}" if index >= 0 else "mark out"
+    # A dot is as wide as its line.
+    return tag("path", d="".join(places), class_=kind, stroke_width=2 * radius if dot else None)
+
+
+def swatch(index: int) -> Html:
+    """Draw one mark, to stand beside a name."""
+    box = {"viewbox": "-8 -8 16 16", "aria_hidden": "true", "focusable": "false"}
+    return tag("svg", marks([0.0], [0.0], index, 5.0), class_="swatch", **box)
+
+
+# --- axes -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scale:
+    """From values to pixels."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        """Map one value."""
+        return float(self.many([value])[0])
+
+    def many(self, values: ArrayLike) -> Floats:
+        """Map many values; what lies outside is held at the edge."""
+        span = (self.high - self.low) or 1.0
+        share = np.clip((np.asarray(values, dtype=np.float64) - self.low) / span, 0, 1)
+        return np.asarray(self.start + share * (self.end - self.start))
+
+
+def ticks(low: float, high: float, most: int) -> list[float]:
+    """Choose round values within a range."""
+    span = high - low
+    if not (math.isfinite(span) and span > FINEST * max(abs(low), abs(high))):
+        return [low]
+    power = 10.0 ** math.floor(math.log10(span / most))
+    step = next(size * power for size in (1, 2, 5, 10) if size * power * most >= span * (1 - 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [k * step for k in range(first, last + 1)]
+
+
+def tick_labels(values: list[float]) -> list[str]:
+    """Write ticks with the same number of decimals."""
+    step = values[1] - values[0] if len(values) > 1 else abs(values[0]) or 1.0
+    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+    size = max(map(abs, values)) or 1.0
+    if decimals > 5 or size >= 1e7:
+        apart = math.floor(math.log10(size)) - math.floor(math.log10(step))
+        digits = 1 + min(max(2, apart), 12)
+        return [scientific(value, digits) if value else "0" for value in values]
+    return [fixed(value, decimals) for value in values]
+
+
+def frame(inner: Floats, outer: Floats) -> tuple[float, float]:
+    """Find the range of an axis: all of the inner values, and the outer ones that are not far."""
+    inner = inner if inner.size else outer
+    if not inner.size:
+        return 0.0, 1.0
+    low, high = float(inner.min()), float(inner.max())
+    reach = REACH * (high - low)
+    near = outer[(outer >= low - reach) & (outer <= high + reach)]
+    if near.size:
+        low, high = min(low, float(near.min())), max(high, float(near.max()))
+    pad = PADDING * (high - low) or 0.05 * abs(high) or 1.0
+    return low - pad, high + pad
+
+
+def axes(
+    x: tuple[float, float],
+    y: tuple[float, float],
+    names: tuple[str, str],
+    size: tuple[float, float],
+) -> tuple[Scale, Scale, Html]:
+    """Draw a quiet grid, with the names where they are read: the vertical one on top."""
+    width, bottom = size[0], size[1] - BOTTOM
+    rows = ticks(*y, max(3, int(size[1] // UP)))
+    left = max(NARROWEST, 18 + DIGIT * max(map(len, tick_labels(rows))))
+    right = width - RIGHT
+    columns = ticks(*x, max(3, int((width - left) // ACROSS)))
+    across, up = Scale(*x, left, right), Scale(*y, bottom, TOP)
+    drawn = [tag("text", names[1], class_="name", x=2.0, y=14.0)]
+    for value, label in zip(rows, tick_labels(rows), strict=True):
+        place = up(value)
+        drawn.append(tag("line", x1=left, x2=right, y1=place, y2=place))
+        drawn.append(tag("text", label, x=left - 8, y=place + 4, text_anchor="end"))
+    for value, label in zip(columns, tick_labels(columns), strict=True):
+        place = across(value)
+        drawn.append(tag("line", x1=place, x2=place, y1=bottom, y2=bottom + 5))
+        drawn.append(tag("text", label, x=place, y=bottom + 19, text_anchor="middle"))
+    drawn.append(tag("text", names[0], class_="name", x=right, y=bottom + 39, text_anchor="end"))
+    return across, up, tag("g", *drawn, class_="grid")
+
+
+# --- pictures of any width ------------------------------------------------------------------------
+
+
+def _at(share: float) -> str:
+    return f"{100 * share:.2f}%"
+
+
+def _fluid(title: str, height: float, *parts: Html) -> Html:
+    label = {"class_": "chart fluid", "role": "img", "width": "100%"}
+    return tag("svg", tag("title", title), *parts, height=float(height), **label)
+
+
+def shares(weights: Sequence[float], outliers: float) -> Html:
+    """Draw the shares of the regimes as one bar."""
+    left, drawn = 0.0, []
+    for index, share in [*enumerate(weights), (-1, outliers)]:
+        kind = f"r{index % 8}" if index >= 0 else "out"
+        place = {"x": f"{100 * left:.3f}%", "width": f"{100 * share:.3f}%"}
+        drawn.append(tag("rect", class_=kind, height="100%", **place))
+        left += share
+    label = "Shares of the model: the regimes and, last, the outliers"
+    return tag("svg", tag("title", label), *drawn, class_="shares", role="img")
+
+
+def forest(terms: Terms) -> Html:
+    """Draw the effects of the leading features in every regime, with their intervals."""
+    m, features = terms.mixture.n_components, terms.order[:MOST_FOREST]
+    low, high = terms.effect_bounds
+    ends = np.concatenate([low[:, features].ravel(), high[:, features].ravel(), [0.0]])
+    pad = 0.04 * float(np.ptp(ends)) or 1.0
+    scale = Scale(float(ends.min()) - pad, float(ends.max()) + pad, 0.0, 1.0)
+    step = NAME_HEIGHT + LANE * m + 10
+    bottom = step * features.size + 6
+    drawn = [_columns(scale, bottom)]
+    for row, feature in enumerate(features.tolist()):
+        top = row * step
+        drawn.append(tag("text", terms.name(feature), class_="name", x=0, y=top + 18.0))
+        if row:
+            rule = tag("line", x1="0", x2="100%", y1=top + 0.5, y2=top + 0.5)
+            drawn.append(tag("g", rule, class_="grid"))
+        for j in range(m):
+            values = terms.effects[j, feature], low[j, feature], high[j, feature]
+            drawn.append(_whisker(scale, top + NAME_HEIGHT + LANE * (j + 0.5), values, j))
+    title = f"Change of {terms.target} for one deviation of a feature, in each regime"
+    return _fluid(title, bottom + 26, *drawn)
+
+
+def _whisker(scale: Scale, y: float, values: tuple[float, float, float], index: int) -> Html:
+    effect, low, high = (float(value) for value in values)
+    shown = measured(effect, (high - low) / 4, low, high)
+    words = f"Regime {index}: {shown[0]} ({shown[2]} to {shown[3]})"
+    ends = {"x1": _at(scale(low)), "x2": _at(scale(high)), "y1": y, "y2": y}
+    line = tag("line", class_=f"line r{index % 8}", **ends)
+    # Marks are drawn in pixels, at a share of the width.
+    dot = marks([0.0], [0.0], index, 4.0)
+    spot = tag("svg", dot, x=_at(scale(effect)), y=y, overflow="visible")
+    return tag("g", tag("title", words), line, spot)
+
+
+def _columns(scale: Scale, bottom: float) -> Html:
+    """Draw vertical lines at round values, the one at zero darker."""
+    drawn = []
+    values = ticks(scale.low, scale.high, 7)
+    for value, label in zip(values, tick_labels(values), strict=True):
+        place = scale(value)
+        kind = "zero" if abs(value) < 1e-12 * (scale.high - scale.low) else None
+        drawn.append(tag("line", class_=kind, x1=_at(place), x2=_at(place), y1=0, y2=bottom))
+        anchor = "start" if place < 0.03 else "end" if place > 0.97 else "middle"
+        drawn.append(tag("text", label, x=_at(place), y=bottom + 18.0, text_anchor=anchor))
+    return tag("g", *drawn, class_="grid")
+
+
+def convergence(attempts: Sequence[Attempt]) -> Html:
+    """Draw what each attempt would have gained, and whether it was taken."""
+    shown = [a for a in attempts if math.isfinite(a.gain)][:MOST_ATTEMPTS]
+    if not shown:
+        return Html("")
+    gains = [a.gain for a in shown]
+    low, high = min(*gains, -1.0), max(*gains, 1.0)
+    up = Scale(_signed_log(low), _signed_log(high), 184.0, 14.0)
+    zero, drawn = up(0.0), []
+    for value in _round_gains(low, high, up):
+        place, kind = up(_signed_log(value)), "zero" if not value else None
+        drawn.append(tag("line", class_=kind, x1="0", x2="100%", y1=place, y2=place))
+        drawn.append(tag("text", number(value), x=0, y=place - 4))
+    for i, attempt in enumerate(shown):
+        x = _at(0.09 + 0.88 * (i + 0.5) / len(shown))
+        place, kind = up(_signed_log(attempt.gain)), "taken" if attempt.accepted else "left"
+        stem = tag("line", class_=f"stem {kind}", x1=x, x2=x, y1=zero, y2=place)
+        ball = tag("circle", class_=kind, cx=x, cy=place, r=5 if attempt.accepted else 3)
+        words = f"{i + 1}. {attempt.move} ({attempt.source}): {number(attempt.gain)}, {kind}"
+        drawn.append(tag("g", tag("title", words), stem, ball))
+    return _fluid("What each attempt would have gained", 200, tag("g", *drawn, class_="grid"))
+
+
+def _signed_log(value: float) -> float:
+    """Return the logarithm of the size, with the sign: gains and losses span powers of ten."""
+    return math.copysign(math.log10(1 + abs(value)), value)
+
+
+def _round_gains(low: float, high: float, up: Scale) -> list[float]:
+    """Choose powers of ten on both sides of zero that leave room for their labels."""
+    chosen = [0.0]
+    for sign in (1, -1):
+        last = up(0.0)
+        for power in range(12):
+            value = sign * 10.0**power
+            place = up(_signed_log(value))
+            if low <= value <= high and abs(place - last) > LABEL:
+                chosen.append(value)
+                last = place
+    return chosen
+
+
+def path(
+    counts: Sequence[int], scores: Floats, marked: tuple[int, str], title: str, better: str
+) -> Html:
+    """Draw a score along the number of regimes, that of the model marked with a word."""
+    known = [(k, s) for k, s in zip(counts, scores.tolist(), strict=True) if math.isfinite(s)]
+    if not known:
+        return Html("")
+    low, high = min(s for _, s in known), max(s for _, s in known)
+    up = Scale(low, high if high > low else low + 1, 150.0, 34.0)
+    places = [_at(0.08 + 0.84 * (i + 0.5) / len(known)) for i in range(len(known))]
+    drawn = [tag("text", f"{title}, {better} is better", class_="name", x=0, y=14)]
+    drawn.append(tag("line", x1="0", x2="100%", y1=166, y2=166))
+    for (x1, x2), ((_, s1), (_, s2)) in zip(pairwise(places), pairwise(known), strict=True):
+        drawn.append(tag("line", class_="trace", x1=x1, x2=x2, y1=up(s1), y2=up(s2)))
+    for x, (k, s) in zip(places, known, strict=True):
+        here = k == marked[0]
+        words = tag("title", f"{k}: {number(s)}{f' ({marked[1]})' * here}")
+        kind, radius, name = ("taken", 6, "name") if here else ("left", 4, None)
+        drawn.append(tag("circle", words, class_=kind, cx=x, cy=up(s), r=radius))
+        drawn.append(tag("text", k, class_=name, x=x, y=184, text_anchor="middle"))
+    return _fluid(f"{title} by number of regimes", 192, tag("g", *drawn, class_="grid"))
+
+
+# --- residuals ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Residuals of one regime against the prediction and against the normal law, and in words."""
+
+    name: str
+    words: str
+    residuals: Html
+    quantiles: Html
+
+
+def panels(rows: Rows, terms: Terms) -> list[Panel]:
+    """Draw the residuals of every regime that has some rows."""
+    drawn = []
+    for j in range(terms.mixture.n_components):
+        own = np.flatnonzero(rows.labels == j)
+        own = own[np.isfinite(rows.distance[own])]
+        if own.size >= FEWEST_ROWS and terms.mixture.scale[j] > 0:
+            shown, name, distance = sample(own, MOST_POINTS), f"Regime {j}", rows.distance[own]
+            against = _against(rows.expected[shown], rows.distance[shown], j, terms.target)
+            quantiles = _quantiles(np.sort(distance), j)
+            drawn.append(Panel(name, _tails(distance), against, quantiles))
+    return drawn
+
+
+def _tails(distance: Floats) -> str:
+    """Compare the tails with those of a normal law."""
+    share = float(np.mean(np.abs(distance) > 2))
+    excess = (share - BEYOND_TWO) / np.sqrt(BEYOND_TWO * (1 - BEYOND_TWO) / distance.size)
+    verdict = "chance explains the difference"
+    if abs(excess) > STRIKING:
+        verdict = f"the noise has {'heavier' if excess > 0 else 'lighter'} tails"
+    return (
+        f"{percent(share)} of the rows are more than two standard deviations off; a normal law "
+        f"would have {percent(BEYOND_TWO)}, and {verdict}."
+    )
+
+
+def _against(x: Floats, y: Floats, index: int, target: str) -> Html:
+    pad = 0.03 * float(np.ptp(x)) or 0.05 * abs(float(x.max())) or 1.0
+    limit = 1.06 * max(3.0, float(np.abs(y).max()))
+    names = (f"predicted {target}", "residual / noise")
+    across, up, grid = axes(
+        (float(x.min()) - pad, float(x.max()) + pad), (-limit, limit), names, PANEL
+    )
+    zero = {"x1": across.start, "x2": across.end, "y1": up(0.0), "y2": up(0.0)}
+    title = f"Regime {index}: residuals against the predicted {target}"
+    return _framed(title, grid, zero, marks(across.many(x), up.many(y), index, 2.2))
+
+
+def _quantiles(ordered: Floats, index: int) -> Html:
+    n = ordered.size
+    # Every row of the tails, and some of the crowded middle.
+    place = np.arange(n)
+    if n > MOST_QUANTILES:
+        middle = np.linspace(0, n - 1, MOST_QUANTILES - 40)
+        place = np.unique(np.r_[place[:20], middle.astype(int), place[-20:]])
+    normal, observed = ndtri((place + 0.5) / n), ordered[place]
+    limit = 1.06 * max(3.0, float(np.abs(np.r_[normal, observed]).max()))
+    names = ("normal quantile", "residual / noise")
+    across, up, grid = axes((-limit, limit), (-limit, limit), names, PANEL)
+    diagonal = {"x1": across(-limit), "x2": across(limit), "y1": up(-limit), "y2": up(limit)}
+    title = f"Regime {index}: quantiles of the residuals against the normal law"
+    return _framed(title, grid, diagonal, marks(across.many(normal), up.many(observed), index, 2.2))
+
+
+def _framed(title: str, grid: Html, guide: dict[str, float], dots: Html) -> Html:
+    size = f"0 0 {PANEL[0]:g} {PANEL[1]:g}"
+    inside = tag("title", title), grid, tag("line", class_="zero", **guide), dots
+    return tag("svg", *inside, class_="chart", viewbox=size, role="img")

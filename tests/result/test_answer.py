@@ -1,0 +1,44 @@
+"""The answer: the same words and numbers for every display."""
+
+import numpy as np
+import pytest
+
+from regimix.errors import StopReason
+from regimix.result.answer import answer
+from regimix.search.settings import Settings
+from tests.result.test_mixture import mixture_of
+
+
+def test_where_there_are_no_outliers_none_are_shown():
+    none = {"outlier_share": 1e-9, "labels": np.zeros(10, dtype=np.int64)}
+    assert answer(mixture_of([[1.0]], **none)).outliers is None
+    assert "outliers" not in str(mixture_of([[1.0]], **none))
+    labels = np.array([0] * 9 + [-1])
+    one = answer(mixture_of([[1.0]], outlier_share=1e-9, labels=labels)).outliers
+    assert (one.index, one.share, one.rows) == (-1, "<0.1%", "1")
+    unlabelled = {"labels": np.empty(0, dtype=np.int64)}
+    shares = {"weights": np.array([0.98]), "outlier_share": 0.02}
+    assert answer(mixture_of([[1.0]], **unlabelled, **shares)).outliers.share == "2.0%"
+
+
+@pytest.mark.parametrize("reason", StopReason)
+def test_every_reason_to_stop_is_a_sentence(reason):
+    found = answer(mixture_of([[1.0]], stopped=str(reason)))
+    assert found.ended.startswith(("Search finished: ", "Search ended early: "))
+    assert found.ended.endswith(".")
+    assert "_" not in found.ended
+    early = reason in ("max_starts", "time_limit", "callback", "interrupted")
+    assert found.ended.startswith("Search ended early") == early == bool(found.notices)
+
+
+def test_an_unknown_reason_of_a_foreign_file_is_shown_as_it_is():
+    found = answer(mixture_of([[1.0]], stopped="what\nelse"))
+    assert found.ended == "Search finished: what else."
+
+
+def test_where_nothing_was_found_the_headline_says_so():
+    nothing = mixture_of([[1.0]], evidence=-2.5, settings=Settings())
+    assert answer(nothing, "a.csv").headline == (
+        "No linear regime in 10 rows of a.csv; the best line through most of them:"
+    )
+    assert answer(mixture_of([[1.0]], n_rows=20_000)).headline == "1 linear regime in 20,000 rows"

@@ -1,0 +1,47 @@
+"""Messages know which parameters they name."""
+
+import pickle
+
+import pytest
+
+from regimix.errors import (
+    InPython,
+    Message,
+    OutOfTimeError,
+    ParameterError,
+    Setting,
+    UnknownColumnError,
+)
+
+MESSAGE = Message(
+    "use ",
+    Setting("search", "auto"),
+    ", raise ",
+    Setting("time_limit"),
+    InPython(" or pass init"),
+    "; got ",
+    Setting("separation", 3.0),
+    ".",
+)
+
+
+def test_a_message_is_text_as_in_python():
+    assert MESSAGE == 'use search="auto", raise time_limit or pass init; got separation=3.'
+    assert str(ParameterError(MESSAGE)) == MESSAGE
+
+
+def test_parameters_can_be_called_otherwise():
+    said = MESSAGE.said(lambda setting: f"<{setting.name}>")
+    assert said == "use <search>, raise <time_limit>; got <separation>."
+
+
+@pytest.mark.parametrize("kind", [ParameterError, OutOfTimeError])
+def test_errors_keep_the_parts_of_their_message_on_the_way_from_a_worker(kind):
+    error = pickle.loads(pickle.dumps(kind(MESSAGE)))
+    assert error.args[0].parts == MESSAGE.parts
+    assert str(error) == MESSAGE
+
+
+def test_an_unknown_column_knows_its_role_and_the_names_that_are_close():
+    error = pickle.loads(pickle.dumps(UnknownColumnError("no.", "a feature", ["a,b"])))
+    assert (str(error), error.role, error.close) == ("no.", "a feature", ("a,b",))
