@@ -52,11 +52,11 @@ ABLATIONS = (
     Ablation(
         "noise may be smaller than rounding", (("regimix.model.rows.resolution", lambda _: 0.0),)
     ),
-    Ablation("noise is always normal", (("regimix.search.noise_law.DEGREES", ()),)),
+    Ablation("noise is always normal", (("regimix.search.selection.DEGREES", ()),)),
     Ablation("no steeper regimes", (("regimix.model.evidence.STEEPER", np.zeros(1)),)),
     Ablation("uncertain coefficients ignored", (("regimix.model.em.MANY_ROWS", 0.0),)),
     Ablation("no deep search", (("regimix.search.propose.DEEP_COUNTS", ()),)),
-    Ablation("merges: the cheapest alone", (("regimix.search.prune.MERGES_TRIED", 1),)),
+    Ablation("merges: the cheapest alone", (("regimix.search.selection.MERGES_TRIED", 1),)),
 )
 CELLS = (".7/.2/.1, n = 1500, 5% outliers", "1/3 each, n = 1500, 10% outliers")
 

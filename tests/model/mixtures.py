@@ -9,9 +9,8 @@ from scipy.stats import norm, t
 from scipy.stats import t as student
 
 from regimix.engines.base import Sample
-from regimix.model.background import LOG_PRIOR, NORMAL_LAW, WIDTHS
 from regimix.model.em import MEMBER, NEVER, REGIME_GAIN, Parameters
-from regimix.model.noise import NORMAL
+from regimix.model.laws import LOG_PRIOR, NORMAL, NORMAL_LAW, WIDTHS
 from regimix.model.rows import whitened_rows
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from regimix.model.background import (
+from regimix.model.laws import (
     BACKGROUND_DEGREES,
     FIRST_LAW,
     LOG_PRIOR,

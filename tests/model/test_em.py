@@ -12,7 +12,6 @@ from scipy.special import logsumexp
 
 from regimix.engines.base import Sample
 from regimix.model import em, evidence
-from regimix.model.background import LOG_PRIOR, NORMAL_LAW
 from regimix.model.em import (
     MEMBER,
     REGIME_GAIN,
@@ -28,7 +27,7 @@ from regimix.model.em import (
     scores_without,
     union_losses,
 )
-from regimix.model.noise import NORMAL, NoiseLaw
+from regimix.model.laws import LOG_PRIOR, NORMAL, NORMAL_LAW, NoiseLaw
 from regimix.model.rows import whitened_rows
 from tests.model.brute import Rows1, brute_force
 from tests.model.mixtures import (

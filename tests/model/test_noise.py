@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from regimix.model.noise import NORMAL, NoiseLaw
+from regimix.model.laws import NORMAL, NoiseLaw
 
 degrees = st.floats(0.5, 200.0)
 squares = st.lists(st.floats(0.0, 1e8), min_size=1, max_size=8).map(np.array)

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regimix.engines.base import Sample
-from regimix.model.background import FIRST_LAW
 from regimix.model.em import Parameters, evaluate
+from regimix.model.laws import FIRST_LAW
 from regimix.model.rows import whitened_rows
 
 seeds = st.integers(0, 2**32 - 1)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regimix.engines.base import Sample
-from regimix.model.whiten import weighted_quantile, whiten
+from regimix.model.rows import weighted_quantile, whiten
 
 few = settings(max_examples=60, deadline=None)
 

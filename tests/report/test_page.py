@@ -14,7 +14,7 @@ import pytest
 from regimix import MixedLinearRegression, report
 from regimix.errors import DataError, MissingExtraError, ParameterError
 from regimix.report.notebook import mixture_html
-from regimix.result.excerpt import Excerpt
+from regimix.result.rowlaw import Excerpt
 from tests.report.conftest import DATE, HOSTILE, PAYLOAD, made
 
 VOID = {"meta", "link", "input", "br", "img"}

@@ -11,7 +11,7 @@ from regimix.data.problem import Problem
 from regimix.errors import DataError, ParameterError
 from regimix.model.blocks import Law
 from regimix.result import bootstrap as module
-from regimix.result.wald import errors, estimates
+from regimix.result.inference import errors, estimates
 from regimix.synth import make_mlrc
 from tests.oracles import repeat_rows
 from tests.result.test_inference import far_apart, fitted

@@ -9,8 +9,8 @@ import pytest
 from regimix import MixedLinearRegression
 from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
-from regimix.result import excerpt as module
-from regimix.result.excerpt import Excerpt
+from regimix.result import rowlaw as module
+from regimix.result.rowlaw import Excerpt
 
 
 def table(n=200, d=3, seed=0):

@@ -15,8 +15,7 @@ from regimix.engines.memory import MemoryEngine
 from regimix.errors import ParameterError
 from regimix.model.blocks import Law
 from regimix.result import inference as inference_module
-from regimix.result.inference import infer
-from regimix.result.wald import errors, estimates
+from regimix.result.inference import errors, estimates, infer
 from regimix.synth import make_mlrc
 from tests.oracles import repeat_rows
 from tests.result.test_mixture import mixture_of

@@ -10,7 +10,7 @@ from regimix.errors import ParameterError
 from regimix.search import algorithm2 as module
 from regimix.search.algorithm2 import peel
 from regimix.search.net import net_source
-from regimix.search.starts import Starts
+from regimix.search.single import Starts
 from regimix.synth import make_mlrc
 from regimix.trimmed.gradient import GradientSolver
 from regimix.trimmed.ilts import concentrate, kept_mass

@@ -9,11 +9,10 @@ from regimix import MixedLinearRegression
 from regimix.engines.base import Sample
 from regimix.model.em import Parameters, empty, evaluate, from_labels, refit
 from regimix.model.rows import whitened_rows
-from regimix.search.control import Control
 from regimix.search.loop import promising, search_model
 from regimix.search.propose import Proposer
 from regimix.search.selection import SAME_SCORE
-from regimix.search.settings import Settings
+from regimix.search.settings import Control, Settings
 from regimix.synth import make_mlrc
 
 seeds = st.integers(0, 2**32 - 1)

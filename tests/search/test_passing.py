@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import regimix.search.passing
+import regimix.search.message_passing
 from regimix.model.evidence import Prior
 from regimix.model.rows import Rows
-from regimix.search.passing import _variance_of_others, passing, prepare
+from regimix.search.message_passing import _variance_of_others, passing, prepare
 
 
 def pool(seed, clean, others, d, *, wide=1.0, noise=0.05):
@@ -90,13 +90,13 @@ def test_the_first_to_find_ends_the_others(monkeypatch):
     start = np.vstack([rows.design @ coef, np.zeros(rows.n)])  # the first is there at once
     error, ones, rounds = np.array([1e-3, 1.0]), np.ones(2), []
     spike = np.array([5e-4, 0.4])  # the second takes the noise for large: it never converges
-    one_round = regimix.search.passing._round
+    one_round = regimix.search.message_passing._round
 
     def counted(*args, **options):
         rounds[-1] += 1
         return one_round(*args, **options)
 
-    monkeypatch.setattr(regimix.search.passing, "_round", counted)
+    monkeypatch.setattr(regimix.search.message_passing, "_round", counted)
     for first_wins in (False, True):
         rounds.append(0)
         found = passing(prepare(rows), start, error, 0.5 * ones, spike, first_wins=first_wins)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regimix.model.em import from_labels, join, refit
-from regimix.search.prune import prune, shrink
+from regimix.search.selection import prune, shrink
 from tests.model.mixtures import mixed_rows, some_model
 
 seeds = st.integers(0, 2**32 - 1)

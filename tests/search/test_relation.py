@@ -10,8 +10,8 @@ from regimix.engines.base import Sample
 from regimix.errors import EvidenceWarning
 from regimix.model.em import Parameters, refit
 from regimix.model.rows import whitened_rows
-from regimix.search.hunt import bulk_model
-from regimix.search.relation import score_of_constants
+from regimix.search.message_passing import bulk_model
+from regimix.search.selection import score_of_constants
 
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=12)

@@ -19,11 +19,10 @@ from regimix.model.rows import whitened_rows
 from regimix.search import loop as moves
 from regimix.search.algorithm2 import peel
 from regimix.search.checkpoint import Checkpoint
-from regimix.search.control import Control
 from regimix.search.loop import Search, search_model
 from regimix.search.net import net_source
 from regimix.search.propose import Proposer
-from regimix.search.settings import Settings
+from regimix.search.settings import Control, Settings
 from regimix.synth import make_mlrc
 from tests.search.crashes import CrashError, Watched, bits, needs_sigkill
 

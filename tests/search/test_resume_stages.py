@@ -10,11 +10,9 @@ from regimix.engines.memory import MemoryEngine
 from regimix.errors import CheckpointError, ConvergenceWarning
 from regimix.model.rows import whitened_rows
 from regimix.result import fit as fit_module
-from regimix.result import resume
 from regimix.search.checkpoint import Checkpoint
-from regimix.search.control import Control
 from regimix.search.propose import Proposer
-from regimix.search.settings import Settings
+from regimix.search.settings import Control, Settings
 from regimix.search.stages import search_in_stages
 from regimix.synth import make_mlrc
 from tests.search.crashes import CrashError, Watched, bits
@@ -97,13 +95,13 @@ def test_a_fit_goes_on_from_where_it_was(crash, tmp_path, monkeypatch):
             fitted(X, y, checkpoint=path)
     assert path.exists()
     looked = []
-    search = resume.polish
+    search = fit_module.polish
 
     def counting(engine, begun, note):
         looked.append(begun.step)
         return search(engine, begun, note)
 
-    monkeypatch.setattr(resume, "polish", counting)
+    monkeypatch.setattr(fit_module, "polish", counting)
     same(fitted(X, y, checkpoint=path), whole)
     assert not path.exists(), "a finished fit leaves no file"
     assert (looked[0] > 0) == (crash == "labels")

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from regimix.engines.base import Sample
 from regimix.engines.memory import MemoryEngine
-from regimix.search.robust import elemental, reweighted, single_starts, weighted_fit
-from regimix.search.single import find_single
+from regimix.search.single import elemental, find_single, reweighted, single_starts, weighted_fit
 from regimix.trimmed.ilts import ExactSolver
 from tests.oracles import (
     all_subsets_lts,

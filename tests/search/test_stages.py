@@ -12,11 +12,10 @@ from regimix.model import em
 from regimix.model.em import evaluate, refit
 from regimix.model.rows import whitened_rows
 from regimix.search import stages
-from regimix.search.control import Control
 from regimix.search.loop import Search, search_model
 from regimix.search.propose import Proposer
 from regimix.search.selection import Repeats
-from regimix.search.settings import Settings
+from regimix.search.settings import Control, Settings
 from regimix.search.stages import (
     complete_in_stages,
     first_stage,

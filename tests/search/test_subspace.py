@@ -6,7 +6,7 @@ import pytest
 from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import ParameterError
-from regimix.model.whiten import whiten
+from regimix.model.rows import whiten
 from regimix.search.subspace import find_subspace, shapeless
 from regimix.synth import make_mlrc
 

@@ -9,7 +9,7 @@ import pytest
 
 from regimix import MixedLinearRegression, theory
 from regimix.errors import DataError, ParameterError, RegimixWarning
-from regimix.result.excerpt import Excerpt
+from regimix.result.rowlaw import Excerpt
 from regimix.synth import make_mlrc
 
 NAMES = [

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from regimix.cli.scanned import seen_rows
 from regimix.result.answer import Answer, answer, rows_labelled
-from regimix.result.wald import errors, estimates
+from regimix.result.inference import errors, estimates
 from regimix.words import UNKNOWN, aligned, count, measured, number
 
 if TYPE_CHECKING:

@@ -114,7 +114,7 @@ class Interrupts:
 
 def _is_answered() -> bool:
     """Whether the search would answer an interrupt now with the best so far."""
-    from regimix.search.control import answers_interrupts
+    from regimix.search.settings import answers_interrupts
 
     return answers_interrupts()
 

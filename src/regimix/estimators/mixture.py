@@ -38,10 +38,8 @@ from regimix.result.mixture import Mixture
 from regimix.result.summary import Summary
 from regimix.search.algorithm2 import MAX_STARTS
 from regimix.search.checkpoint import seed_in
-from regimix.search.control import watcher
-from regimix.search.given import given_starts
-from regimix.search.partition import plain_count
-from regimix.search.settings import Settings
+from regimix.search.likelihood import plain_count
+from regimix.search.settings import Settings, given_starts, watcher
 
 if TYPE_CHECKING:
     from regimix.result.bootstrap import Bootstrap

@@ -15,8 +15,7 @@ from regimix.engines.base import Engine
 from regimix.errors import ConvergenceWarning, EvidenceWarning, ParameterError, RankWarning
 from regimix.estimators.inputs import new_rows, opened
 from regimix.model.em import REGIME_GAIN
-from regimix.search.given import given_starts
-from regimix.search.settings import read_seed
+from regimix.search.settings import given_starts, read_seed
 from regimix.search.single import Single, find_single
 from regimix.trimmed.gradient import GradientSolver
 from regimix.trimmed.ilts import MAX_ITER, ExactSolver, Solver, check_limits, kept_mass

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from regimix.engines.base import Engine, RowSums, combine
 from regimix.engines.selection import Keeper
-from regimix.model.background import BACKGROUND_DEGREES, fall_of_background
 from regimix.model.em import LOG_ROOT_2PI, NEVER, normalise
-from regimix.model.noise import NoiseLaw
+from regimix.model.laws import BACKGROUND_DEGREES, NoiseLaw, fall_of_background
 
 if TYPE_CHECKING:
     from regimix.engines.memory import MemoryEngine

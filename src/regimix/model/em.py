@@ -13,17 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
-from regimix.model.background import (
+from regimix.model.evidence import Sums, posterior
+from regimix.model.laws import (
     FIRST_LAW,
     LOG_PRIOR,
+    NORMAL,
     NORMAL_LAW,
     ROOT_8,
     STUDENT_LAW,
     WIDTHS,
+    NoiseLaw,
     fall_of_background,
 )
-from regimix.model.evidence import Sums, posterior
-from regimix.model.noise import NORMAL, NoiseLaw
 from regimix.model.rows import Rows
 
 __all__ = [

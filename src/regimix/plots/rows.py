@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from regimix.data.validation import Table, read_target
 from regimix.errors import DataError, ParameterError
-from regimix.model.noise import NoiseLaw
+from regimix.model.laws import NoiseLaw
 from regimix.result.mixture import Mixture
 from regimix.search.settings import read_count
 from regimix.trimmed.reweight import CUTOFF

@@ -20,8 +20,8 @@ from regimix.report.rows import Rows, Terms, read_rows
 from regimix.report.scatter import Cloud
 from regimix.report.sentences import sentences
 from regimix.result.answer import Answer
+from regimix.result.inference import read_level
 from regimix.result.mixture import Mixture
-from regimix.result.wald import read_level
 from regimix.search.settings import Settings
 from regimix.words import bare, clean, count, fixed, named, number
 

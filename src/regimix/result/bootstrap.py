@@ -17,9 +17,9 @@ from regimix.engines.memory import MemoryEngine
 from regimix.errors import ParameterError
 from regimix.model.blocks import Law, mixture_sums
 from regimix.model.polish import SMALLEST_SCALE, maximised
-from regimix.result.wald import estimates, read_level
+from regimix.result.inference import estimates, read_level
 from regimix.search.finish import assign_and_trim
-from regimix.search.partition import assign_nearest, plain_count
+from regimix.search.likelihood import assign_nearest, plain_count
 from regimix.search.settings import Settings
 from regimix.trimmed.ilts import NormalEquations
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from regimix.data.problem import Frame
-from regimix.engines.base import Engine
+from regimix.engines.base import Engine, Sample
 from regimix.engines.parts import PassStopped
 from regimix.errors import ParameterError, StopReason
-from regimix.model.background import BACKGROUND_DEGREES, NORMAL_LAW, ROOT_8, WIDTHS
-from regimix.model.blocks import SMALLEST_SCALE, Labelling, Law, without_outliers
+from regimix.model.blocks import SMALLEST_SCALE, Labelling, Law, MixtureSums, without_outliers
 from regimix.model.em import (
     MEMBER,
     REGIME_GAIN,
@@ -27,29 +27,31 @@ from regimix.model.em import (
     refit,
     scores_without,
 )
-from regimix.model.labelling import Likeliest, Nearest
-from regimix.model.polish import Polished
+from regimix.model.labelling import Likeliest, Nearest, Ordered, label_counts
+from regimix.model.laws import BACKGROUND_DEGREES, NORMAL_LAW, ROOT_8, WIDTHS
+from regimix.model.polish import Begun, Polished, polish
 from regimix.model.rows import Rows, Units, whitened_rows
-from regimix.result.assemble import to_mixture
-from regimix.result.excerpt import excerpt_rows
+from regimix.result.inference import infer
 from regimix.result.mixture import Mixture
-from regimix.result.resume import ENDS, finish_checkpoint, open_checkpoint, resumed_polish
-from regimix.result.rowlaw import MOMENT_ROWS
-from regimix.search.algorithm2_rows import net_rows, search_net
-from regimix.search.checkpoint import Checkpoint
-from regimix.search.control import Control
+from regimix.result.rowlaw import MOMENT_ROWS, Excerpt, RowLaw, excerpt_rows
+from regimix.search.algorithm2 import net_rows, search_net
+from regimix.search.checkpoint import Checkpoint, fingerprint
 from regimix.search.finish import (
     SolverMaker,
     assign_and_trim,
     make_exact,
 )
-from regimix.search.likelihood import most_likely
-from regimix.search.noise_law import choose_background, choose_noise
-from regimix.search.partition import assign_nearest, nearest_regimes, plain_count
+from regimix.search.likelihood import assign_nearest, most_likely, nearest_regimes, plain_count
 from regimix.search.propose import Proposer
-from regimix.search.relation import score_of_constants
-from regimix.search.selection import Attempt, Path, Selection
-from regimix.search.settings import Settings
+from regimix.search.selection import (
+    Attempt,
+    Path,
+    Selection,
+    choose_background,
+    choose_noise,
+    score_of_constants,
+)
+from regimix.search.settings import Control, Settings
 from regimix.search.single import find_single, majority
 from regimix.search.stages import complete_in_stages, first_stage, search_again
 from regimix.search.subspace import Subspace
@@ -58,9 +60,136 @@ from regimix.trimmed.gradient import GradientSolver
 from regimix.trimmed.ilts import MAX_ITER, ExactSolver, Solver, kept_mass
 from regimix.trimmed.reweight import consistent_scale, reweight
 
-__all__ = ["fit_mixture"]
+__all__ = [
+    "ENDS",
+    "finish_checkpoint",
+    "fit_mixture",
+    "open_checkpoint",
+    "resumed_polish",
+    "to_mixture",
+]
 
 Floats = NDArray[np.float64]
+
+# Ends after which there is nothing to go on with. (A budget of starts ends Algorithm 2, too.)
+ENDS = (StopReason.NOTHING_IMPROVES, StopReason.ALL_FOUND, StopReason.NONE_ACCEPTED)
+NET_ENDS = (*ENDS, StopReason.MAX_STARTS)
+# Rows that tell one table from another, where a fit draws none.
+TELLING_ROWS = 1000
+
+
+def open_checkpoint(
+    engine: Engine, settings: Settings, sample: Sample | None = None, init: Floats | None = None
+) -> Checkpoint | None:
+    """Open the file that was asked for, if it belongs to these rows and settings."""
+    if settings.checkpoint is None:
+        return None
+    sample = engine.sample(TELLING_ROWS, settings.seed) if sample is None else sample
+    frame = engine.problem
+    units = [getattr(frame, field.name) for field in fields(Frame)]
+    parts: list[Any] = [value if isinstance(value, np.ndarray) else repr(value) for value in units]
+    parts += [sample.Z, sample.y, sample.weights, "" if init is None else init]
+    return Checkpoint.open(settings.checkpoint, fingerprint(settings, *parts))
+
+
+def resumed_polish(engine: Engine, law: Law, saved: Checkpoint | None) -> Polished:
+    """Run EM on all rows, from the round that was noted last."""
+    if saved is None:
+        return polish(engine, law)
+
+    def note(begun: Begun) -> None:
+        laws = {"law": begun.law, "landing": begun.landing, "path": begun.path}
+        saved.put("polish", {"step": begun.step, "gains": begun.gains, **_plain(laws)})
+
+    known = saved.get("polish")
+    return polish(engine, Begun(law) if known is None else _begun(**known), note)
+
+
+def _plain(laws: dict[str, Any]) -> dict[str, Any]:
+    """Write laws as plain values."""
+    return {
+        name: [vars(one) for one in law] if isinstance(law, tuple) else law and vars(law)
+        for name, law in laws.items()
+    }
+
+
+def _begun(step: int, gains: Any, law: Any, landing: Any, path: Any) -> Begun:
+    """Read such values."""
+    before = None if landing is None else Law(**landing)
+    return Begun(Law(**law), step, tuple(gains), tuple(Law(**one) for one in path), before)
+
+
+def finish_checkpoint(saved: Checkpoint | None, stopped: str, *, net: bool = False) -> None:
+    """Remove the file of a fit that came to its end; a fit that was stopped may go on from it."""
+    if saved is not None and stopped in (NET_ENDS if net else ENDS):
+        saved.done()
+
+
+def to_mixture(
+    engine: Engine,
+    law: Law,
+    labelling: Labelling,
+    settings: Settings,
+    by_component: dict[str, Any],
+    known: MixtureSums | None = None,
+    **record: Any,
+) -> Mixture:
+    """Put components in order of share, and translate them into the user's units.
+
+    ``by_component`` has what else is known of each component: arrays or tuples; ``known`` are sums
+    over their rows, by responsibility.
+    """
+    problem = engine.problem
+    order = np.argsort(-law.share, kind="stable")
+    law, labelling = law.pick(order), Ordered(labelling, order)
+    for name, values in by_component.items():
+        many = isinstance(values, tuple)
+        record[name] = tuple(values[i] for i in order) if many else values[order]
+    coef, intercept = problem.to_user(law.thetas)
+    share = law.share / max(1.0, float(law.share.sum()))
+    # EM counts rows by their responsibilities; trimming and Algorithm 2 by their labels.
+    by_label = settings.by_label
+    try:
+        known = None if known is None else known.pick(order)
+        inference = infer(engine, law, labelling if by_label else None, known)
+    except PassStopped:
+        inference = None  # there is an answer, but no time to say how sure it is
+    labels = engine.map_rows(labelling)
+    return Mixture(
+        coef=coef,
+        intercept=intercept,
+        weights=share,
+        scale=law.scale * problem.target_scale,
+        labels=labels,
+        label_counts=_label_counts(engine, labelling, len(order)),
+        outlier_share=max(0.0, 1.0 - float(share.sum())) if law.log_background > -np.inf else 0.0,
+        background=float(np.exp(law.log_background)) / problem.target_scale,
+        background_middle=law.middle * problem.target_scale + problem.target_center,
+        background_width=law.width * problem.target_scale,
+        background_degrees=law.outlier_degrees,
+        noise_degrees=law.degrees,
+        cutoff=float("inf"),
+        settings=settings,
+        seed=settings.seed,
+        feature_names=problem.feature_names,
+        fit_intercept=problem.fit_intercept,
+        n_rows=problem.n_rows,
+        mass=problem.mass,
+        rows=RowLaw.of(engine, settings.seed),
+        inference=inference,
+        excerpt=Excerpt.of(engine, labelling, settings.seed) if settings.keep_rows else None,
+        n_iter=max(1, len(record.get("attempts", ()))),
+        **record,
+    )
+
+
+def _label_counts(engine: Engine, labelling: Labelling, count: int) -> tuple[int, ...] | None:
+    """Count the rows of each component, and last the outliers."""
+    try:
+        return tuple(engine.fold(label_counts, labelling, count).tolist())
+    except PassStopped:
+        return None
+
 
 # The search sees at most so many rows, so many per coefficient: enough for 16 components of 50
 # rows per coefficient. Everything after it sees all rows.

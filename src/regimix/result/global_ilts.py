@@ -8,9 +8,8 @@ from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.result.fit import fit_mixture
 from regimix.result.mixture import Mixture
-from regimix.search.given import given_starts
 from regimix.search.net import GRANULARITY
-from regimix.search.settings import Settings
+from regimix.search.settings import Settings, given_starts
 from regimix.trimmed.ilts import MAX_ITER
 
 __all__ = ["global_ilts"]

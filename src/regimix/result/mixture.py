@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import entr, logsumexp
 
-from regimix.errors import MissingExtraError, ParameterError, StopReason
+from regimix.data.validation import Table, chunks, read_target, read_weights
+from regimix.errors import DataError, MissingExtraError, ParameterError, StopReason
 from regimix.model.em import REGIME_GAIN
-from regimix.result import answer, predictive, wald
-from regimix.result.excerpt import Excerpt
-from regimix.result.inference import Inference
-from regimix.result.regimes import Regimes
+from regimix.model.laws import BACKGROUND_DEGREES, NoiseLaw, fall_of_background
+from regimix.result import answer, predictive
+from regimix.result import inference as inferring
+from regimix.result.inference import Inference, read_level
+from regimix.result.predictive import surprise
+from regimix.result.rowlaw import MOST_COVARIANCE_FEATURES, Excerpt, RowLaw
 from regimix.result.summary import Summary, summary_frame
 from regimix.search.selection import Repeats
 from regimix.search.settings import Settings, read_count, read_seed
@@ -24,10 +28,278 @@ if TYPE_CHECKING:
     from regimix.search.selection import Attempt, Selection
     from regimix.search.subspace import Subspace
 
-__all__ = ["Mixture"]
+__all__ = ["Mixture", "Regimes"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
+
+# Residuals beyond this many deviations are all equally impossible, and their squares stay finite.
+FARTHEST = 1e100
+# A regime is taken to be no narrower than this part of the widest: densities stay finite.
+NARROWEST = 1e-9
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Regimes:
+    """Linear regimes with their shares and noise, and a background of outliers.
+
+    :class:`Mixture` documents the attributes: it is the same, with what a fit knows beside.
+    """
+
+    coef: Floats
+    intercept: Floats
+    weights: Floats
+    scale: Floats
+    outlier_share: float
+    background: float
+    cutoff: float
+    fit_intercept: bool
+    feature_names: tuple[str, ...]
+    rows: RowLaw | None = None
+    background_middle: float = 0.0
+    background_width: float = np.inf
+    background_degrees: float = BACKGROUND_DEGREES
+    noise_degrees: float = np.inf
+
+    @property
+    def n_components(self) -> int:
+        """Number of components."""
+        return int(self.coef.shape[0])
+
+    def predict_components(self, X: Any) -> Floats:
+        """Predict the response by each component, (n, m)."""
+        values = self._read(X)
+        means = np.empty((values.shape[0], self.n_components))
+        for part in chunks(*values.shape):
+            means[part] = values[part].astype(np.float64) @ self.coef.T + self.intercept
+        return means
+
+    def predict(self, X: Any, shares: Any = None) -> Floats:
+        """Predict the mean response: the components averaged by their shares, (n,).
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d)
+        shares : array of shape (n, m), optional
+            Here and elsewhere: probabilities of the regimes for each row, instead of ``weights``.
+            They are brought to a sum of one; the share of outliers stays.
+        """
+        means = self.predict_components(X)
+        return np.asarray(np.einsum("ij,ij->i", means, self._shares(shares, len(means))))
+
+    def log_densities(self, X: Any, y: Any, shares: Any = None) -> Floats:
+        """Log of share times density for each component and, last, for outliers, (n, m + 1)."""
+        return self._log_densities(self._standardised_residuals(X, y), y, shares)
+
+    def responsibilities(self, X: Any, y: Any, shares: Any = None) -> Floats:
+        """Probability that a row belongs to each component or, last, is an outlier, (n, m + 1)."""
+        joint = self.log_densities(X, y, shares)
+        return np.asarray(np.exp(joint - logsumexp(joint, axis=1, keepdims=True)))
+
+    def assign(self, X: Any, y: Any, shares: Any = None) -> Labels:
+        """Label rows by their likeliest component, -1 for outliers.
+
+        A row is an outlier if the background is likelier than every component, or if it is further
+        than ``cutoff`` deviations from the likeliest.
+        """
+        distances = self._standardised_residuals(X, y)
+        joint = self._log_densities(distances, y, shares)
+        labels = np.argmax(joint[:, :-1], axis=1)
+        rows = np.arange(labels.size)
+        outlier = joint[:, -1] > joint[rows, labels]
+        outlier |= np.abs(distances[rows, labels]) > self.cutoff
+        return np.where(outlier, -1, labels)
+
+    def score_samples(self, X: Any, y: Any, shares: Any = None) -> Floats:
+        """Log density of each response given its features, (n,)."""
+        return np.asarray(logsumexp(self.log_densities(X, y, shares), axis=1))
+
+    def loglik(self, X: Any, y: Any, sample_weight: Any = None, shares: Any = None) -> float:
+        """Log-likelihood of rows; weights are read as in a fit."""
+        return float(np.dot(*self._weigh(self.score_samples(X, y, shares), sample_weight)))
+
+    def bic(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        shares: Any = None,
+        shares_parameters: int = 0,
+    ) -> float:
+        """Bayesian information criterion on rows; lower is better.
+
+        ``shares`` that were learnt are charged for if ``shares_parameters`` says how many numbers
+        were learnt beyond those of ``weights``.
+        """
+        scores, weights = self._weigh(self.score_samples(X, y, shares), sample_weight)
+        # Coefficients, scale and share of each component; the outliers' share, if any, is the rest.
+        each = self.coef.shape[1] + self.fit_intercept + 2
+        n_free = self.n_components * each - (self.outlier_share == 0) + shares_parameters
+        return float(n_free * np.log(weights.sum()) - 2 * scores @ weights)
+
+    def icl(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        shares: Any = None,
+        shares_parameters: int = 0,
+    ) -> float:
+        """Integrated completed likelihood on rows; lower is better.
+
+        The Bayesian information criterion plus twice the entropy of the responsibilities: regimes
+        that cannot be told apart are charged for it.
+        """
+        chances = self.responsibilities(X, y, shares)
+        entropy, weights = self._weigh(entr(chances).sum(axis=1), sample_weight)
+        bic = self.bic(X, y, sample_weight, shares, shares_parameters)
+        return bic + 2 * float(entropy @ weights)
+
+    @staticmethod
+    def _weigh(values: Floats, sample_weight: Any) -> tuple[Floats, Floats]:
+        weights, _ = read_weights(sample_weight, values.size)
+        return values, np.ones(values.size) if weights is None else weights
+
+    # --- judging new rows -------------------------------------------------------------------------
+
+    def outlier_score(self, X: Any, y: Any, shares: Any = None) -> Floats:
+        """Say how unlikely each response is under every regime, (n,).
+
+        The score is minus the decimal logarithm of the chance that a row which follows the model,
+        with the same features, has a response at least as unlikely: of such rows, one in ten scores
+        1 or more, one in a thousand 3 or more, whatever the features and however the regimes
+        overlap. A response is as unlikely as the largest of its densities under the regimes, each
+        times its share. Densities are those of new rows: they hold the errors of the coefficients
+        and of the noise, where a fit recorded them, as ``predict_interval`` does.
+        """
+        means, deviations, degrees = self._predictive(X)
+        deviations = np.maximum(deviations, self._density_scale())
+        distances = self._distances(means, y, deviations)
+        return surprise(distances, means, deviations, degrees, self._shares(shares, len(means)))
+
+    def flag(self, X: Any, y: Any, rate: float = 0.01, shares: Any = None) -> NDArray[np.bool_]:
+        """Flag outliers, (n,), at a rate at which rows that follow the model are flagged too."""
+        rate = read_level(rate, "rate")
+        return np.asarray(self.outlier_score(X, y, shares) >= -np.log10(rate))
+
+    # --- drawing and reading rows -----------------------------------------------------------------
+
+    def sample(
+        self, n: int | None = None, random_state: Any = None, X: Any = None
+    ) -> tuple[NDArray[Any], Floats, Labels]:
+        """Draw rows from the model: features, responses, and labels (-1 for outliers).
+
+        Regimes are drawn by their shares of all rows, ``weights``: a gating, which knows the shares
+        of each row, is left out of account.
+
+        Parameters
+        ----------
+        n : int, optional
+            Rows to draw; default: one for each row of X, or one.
+        random_state : int, RandomState, Generator or None
+        X : array or data frame of shape (n, d), optional
+            Features to draw responses for. Without, features are drawn from the normal law with
+            mean and covariance of the rows of the fit, whatever their true law was: pass X where
+            columns are 0/1, skewed, or more than a few hundred.
+        """
+        rng = np.random.default_rng(read_seed(random_state))
+        features = self._draw_features(n, rng) if X is None else self._read(X)
+        count = features.shape[0]
+        if n is not None and n != count:
+            raise ParameterError(f"n must be the number of rows of X, {count}, or None; got {n!r}.")
+        shares = np.append(self.weights, self.outlier_share)
+        drawn = np.asarray(rng.choice(shares.size, size=count, p=shares / shares.sum()))
+        labels: Labels = np.where(drawn < self.n_components, drawn, -1)
+        means = self.predict_components(features)
+        y: Floats = means[np.arange(count), labels]
+        y += self.scale[labels] * NoiseLaw(self.noise_degrees).draw(count, rng)
+        outliers = np.flatnonzero(labels < 0)
+        if outliers.size:
+            y[outliers] = self._draw_outliers(outliers.size, means, rng)
+        return features, y, labels
+
+    def _draw_outliers(self, count: int, means: Floats, rng: np.random.Generator) -> Floats:
+        """Draw responses of the background."""
+        if np.isfinite(self.background_width):
+            law = NoiseLaw(self.background_degrees)
+            return self.background_middle + self.background_width * law.draw(count, rng)
+        middle = self.rows.middle if self.rows is not None else float(np.median(means))
+        return np.asarray(middle + rng.uniform(-0.5, 0.5, count) / self.background)
+
+    def _draw_features(self, n: Any, rng: np.random.Generator) -> Floats:
+        count = 1 if n is None else read_count("n", n)
+        if self.rows is None or self.rows.correlation is None:
+            raise ParameterError(
+                f"the covariance of {self.coef.shape[1]} features is not part of the mixture (it "
+                f"is kept for up to {MOST_COVARIANCE_FEATURES}): pass X, the features to draw "
+                "responses for."
+            )
+        return self.rows.draw(count, rng)
+
+    def _read(self, X: Any) -> NDArray[Any]:
+        """Check features of rows that may be new."""
+        table = Table.read(X, fewest_rows=1)
+        names, known = table.names, self.feature_names
+        remedy = "pass the same columns in the same order."
+        if len(names) != len(known):
+            raise DataError(f"X has {len(names)} column(s), but {len(known)} in the fit; {remedy}")
+        # Columns without names are called x0, x1, ...: those say nothing.
+        unnamed = tuple(f"x{i}" for i in range(len(known)))
+        if names != known and unnamed not in (names, known):
+            i = next(i for i, name in enumerate(known) if names[i] != name)
+            raise DataError(f"column {i} is {names[i]!r}, but {known[i]!r} in the fit; {remedy}")
+        table.extent()
+        return table.values
+
+    def _predictive(self, X: Any) -> tuple[Floats, Floats, Floats]:
+        """Return what each regime predicts, its deviation there, and degrees of freedom."""
+        means = self.predict_components(X)
+        degrees = np.full(len(self.scale), self.noise_degrees)
+        return means, np.broadcast_to(self.scale, means.shape), degrees
+
+    def _standardised_residuals(self, X: Any, y: Any) -> Floats:
+        return self._distances(self.predict_components(X), y, self._density_scale())
+
+    @staticmethod
+    def _distances(means: Floats, y: Any, deviations: Floats) -> Floats:
+        """Return how far responses are from the means, in units of the deviations, (n, m)."""
+        target = read_target(y, means.shape[0])
+        with np.errstate(over="ignore"):
+            distances = (target[:, None] - means) / deviations
+        return np.clip(distances, -FARTHEST, FARTHEST, out=distances)
+
+    def _density_scale(self) -> Floats:
+        """Scales for densities: none is zero, not even that of a fit without noise."""
+        return np.maximum(self.scale, NARROWEST * (float(self.scale.max()) or 1.0))
+
+    def _shares(self, shares: Any, n_rows: int) -> Floats:
+        """Return the shares of the regimes among rows that are no outliers, (n, m)."""
+        m = self.n_components
+        if shares is None:
+            return np.broadcast_to(self.weights / self.weights.sum(), (n_rows, m))
+        values = np.asarray(shares, dtype=np.float64)
+        total = values.sum(axis=-1, keepdims=True)
+        if values.shape != (n_rows, m) or not ((values >= 0).all() and (total > 0).all()):
+            raise DataError(
+                f"shares must be {n_rows} rows of {m} probabilities, one for each regime, none "
+                f"negative and not all zero; got an array of shape {values.shape}."
+            )
+        return np.asarray(values / total)
+
+    def _log_densities(self, distances: Floats, y: Any, shares: Any = None) -> Floats:
+        joint = np.empty((distances.shape[0], self.n_components + 1))
+        weights = self.weights
+        if shares is not None:
+            weights = self._shares(shares, len(distances)) * (1 - self.outlier_share)
+        with np.errstate(divide="ignore"):
+            constant = np.log(weights) - np.log(self._density_scale() * np.sqrt(2 * np.pi))
+            joint[:, -1] = np.log(self.outlier_share) + np.log(self.background)
+        if np.isfinite(self.background_width):
+            target = read_target(y, len(distances))
+            distance = (target - self.background_middle) / self.background_width
+            joint[:, -1] += fall_of_background(distance, self.background_degrees)
+        joint[:, :-1] = constant + NoiseLaw(self.noise_degrees).kernel(distances**2)[0]
+        return joint
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -167,7 +439,9 @@ class Mixture(Regimes):
         """
         means, deviations, degrees = self._predictive(X)
         weights = self._shares(shares, len(means))
-        return predictive.equal_tails(means, deviations, degrees, weights, wald.read_level(level))
+        return predictive.equal_tails(
+            means, deviations, degrees, weights, inferring.read_level(level)
+        )
 
     def predict_component_intervals(self, X: Any, level: float = 0.95) -> Floats:
         """Predict an interval for the response of each row under each regime, (n, m, 2).
@@ -175,7 +449,7 @@ class Mixture(Regimes):
         The errors of the coefficients are included. Infinite where a regime has no row to spare.
         """
         means, deviations, degrees = self._predictive(X)
-        return predictive.regime_intervals(means, deviations, degrees, wald.read_level(level))
+        return predictive.regime_intervals(means, deviations, degrees, inferring.read_level(level))
 
     def _predictive(self, X: Any) -> tuple[Floats, Floats, Floats]:
         """Return what each regime predicts, its deviation there, and degrees of freedom."""
@@ -197,15 +471,15 @@ class Mixture(Regimes):
             The intercept last; (m, d, 2) without one. Student's law, with the degrees of freedom of
             each component. NaN where ``inference.notes`` says why.
         """
-        return wald.conf_int(self, level)
+        return inferring.conf_int(self, level)
 
     def t_values(self) -> Floats:
         """Return the coefficients in units of their errors, (m, d + 1), the intercept last."""
-        return wald.t_values(self)
+        return inferring.t_values(self)
 
     def p_values(self) -> Floats:
         """Return the probability of so large a t value if a coefficient is zero, (m, d + 1)."""
-        return wald.p_values(self)
+        return inferring.p_values(self)
 
     def separation(self) -> Floats:
         """Return the distances between components in units of their uncertainty, (m, m).
@@ -215,7 +489,7 @@ class Mixture(Regimes):
         components are about the square root of p apart. Infinite where two exact components differ,
         NaN where no covariance was recorded.
         """
-        return wald.separation(self)
+        return inferring.separation(self)
 
     def summary(self, level: float = 0.95) -> Summary:
         """Return a table of all coefficients with errors, tests and intervals; ``print`` it."""
@@ -263,7 +537,7 @@ class Mixture(Regimes):
 
         rows = self._rows_of_fit(X, y, sample_weight)
         seed, count = read_seed(random_state), read_count("n_resamples", n_resamples)
-        return bootstrap(self, *rows, count, wald.read_level(level), seed, n_jobs)
+        return bootstrap(self, *rows, count, inferring.read_level(level), seed, n_jobs)
 
     def _rows_of_fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         if X is not None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from regimix.errors import MissingExtraError
 from regimix.result.answer import WIDTH, answer
-from regimix.result.wald import conf_int, errors, estimates, p_values, read_level, t_values
+from regimix.result.inference import conf_int, errors, estimates, p_values, read_level, t_values
 from regimix.words import (
     UNKNOWN,
     count,

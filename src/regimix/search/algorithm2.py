@@ -1,9 +1,6 @@
-"""Algorithm 2 (``alg:global``) as the paper states it: try starts, accept, remove, repeat.
+"""Algorithm 2 as the paper states it: try starts, accept a component, remove its rows, repeat.
 
-Left open by the paper and decided here: n stays the original count after removals; a component for
-which no start is accepted removes nothing and is reported; with the shares found by the geometric
-search of the paper's footnote, the search for the next component goes on from the share at which
-the last was accepted (a larger component would have been accepted there too).
+``search="net"`` uses it with the starts of a net (``net.py``).
 """
 
 from __future__ import annotations
@@ -12,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-untyped]
@@ -24,21 +21,136 @@ from regimix.engines.base import Engine, Selected
 from regimix.engines.parts import PassStopped
 from regimix.engines.selection import Near, masked, masked_mass, present
 from regimix.errors import ParameterError, StopReason
-from regimix.search.algorithm2_outcome import (
-    Accepted,
-    Peeled,
-    PeelState,
-    Rejected,
-    StartSource,
-)
+from regimix.model.blocks import Labelling, Law
+from regimix.model.labelling import Taken, label_squares
+from regimix.model.rows import whitened_rows
 from regimix.search.checkpoint import Checkpoint
-from regimix.search.control import answer_interrupts
-from regimix.search.starts import Starts
-from regimix.trimmed.ilts import MAX_ITER, Run, Solver, concentrate, kept_mass
+from regimix.search.net import SUBSPACE_ROWS, net_source
+from regimix.search.selection import Attempt
+from regimix.search.settings import Progress, Settings, answer_interrupts
+from regimix.search.single import Starts, find_single
+from regimix.search.subspace import Subspace, find_subspace
+from regimix.trimmed.ilts import MAX_ITER, ExactSolver, Run, Solver, concentrate, kept_mass
+from regimix.trimmed.reweight import consistent_scale
 
-__all__ = ["MAX_STARTS", "SolverMaker", "peel"]
+__all__ = [
+    "Accepted",
+    "MAX_STARTS",
+    "NetFound",
+    "PeelState",
+    "Peeled",
+    "Rejected",
+    "SolverMaker",
+    "StartSource",
+    "net_rows",
+    "peel",
+    "search_net",
+]
 
 Floats = NDArray[np.float64]
+
+
+class StartSource(Protocol):
+    """Starts in a random order, made when they are asked for."""
+
+    @property
+    def size(self) -> int:
+        """How many starts there are."""
+        ...
+
+    def draw(self, seed: int, first: int, count: int) -> Starts:
+        """Make starts ``first``, ``first + 1``, ... of the order that belongs to a seed."""
+        ...
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A component that a start led to.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (p,)
+        Standardised coefficients.
+    near : Near
+        Tells the rows within the tolerance of any block.
+    rows : array of shape (n,), bool
+        Those rows, which were removed.
+    share : float
+        Their weight as a share of the original total; ``tau`` is what was asked for.
+    start : int
+        Place of the start in its random order; ``start + 1`` starts were tried.
+    source : str
+        Where the start came from.
+    """
+
+    theta: Floats
+    near: Near
+    rows: Any
+    share: float
+    tau: float
+    start: int
+    source: str
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A search for one component at one share that accepted no start, and removed nothing.
+
+    Attributes
+    ----------
+    component, n_tried : int
+        Which component was searched for, from 0, and how many starts were tried.
+    tau, needed : float
+        The share asked for, and the rows that had to lie within the tolerance.
+    nearest : float
+        The smallest tolerance that would have accepted one of them.
+    reason : str
+    """
+
+    component: int
+    tau: float
+    needed: float
+    n_tried: int
+    nearest: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Peeled:
+    """What Algorithm 2 found, and why it stopped.
+
+    Attributes
+    ----------
+    accepted : tuple of Accepted
+    rejected : tuple of Rejected
+    stopped : StopReason
+        None accepted: for some component, though every start was tried.
+    n_starts : int
+        Starts tried in all.
+    remaining : array of shape (n,), bool
+        The rows that no component explains.
+    """
+
+    accepted: tuple[Accepted, ...]
+    rejected: tuple[Rejected, ...]
+    stopped: StopReason
+    n_starts: int
+    remaining: Any
+
+
+@dataclass(frozen=True)
+class PeelState:
+    """What a callback is told after each batch of starts that led to no component."""
+
+    component: int
+    tau: float
+    n_tried: int
+    nearest: float
+    accepted: tuple[Accepted, ...]
+
+
+# --- the algorithm --------------------------------------------------------------------------------
+
 SolverMaker = Callable[[Frame, int, float], Solver]
 
 # Ratio c of the geometric search {1, c, c^2, ...}: the share is met within a fifth, and each
@@ -339,3 +451,150 @@ def _run_batch(engine: Engine, starts: Starts, mass: float, options: _Options) -
     )
     ends = zip(runs, thresholds.tolist(), starts.source, strict=True)
     return [_Outcome(run.theta, threshold, source) for run, threshold, source in ends]
+
+
+# --- search="net" ---------------------------------------------------------------------------------
+
+# Rows from which the number of directions is read off, per coefficient.
+COUNT_ROWS = 300
+# Without a tolerance, a residual within this many deviations of the sharpest single component is
+# explained.
+TOLERANCE_SCALES = 3.0
+# No tolerance below this, in units of the standardised response.
+SMALLEST_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class NetFound:
+    """What Algorithm 2 found, in standardised units."""
+
+    law: Law
+    labelling: Labelling
+    attempts: tuple[Attempt, ...]
+    stopped: StopReason
+    spectrum: Subspace
+
+
+def search_net(
+    engine: Engine,
+    settings: Settings,
+    make_solver: SolverMaker,
+    checkpoint: Checkpoint | None = None,
+) -> NetFound:
+    """Lay a net, try its points, accept, remove, repeat."""
+    problem = engine.problem
+    size = settings.n_components or _certain_directions(engine, settings.seed)
+    source = net_source(
+        engine,
+        min(size, problem.n_features),
+        subspace=settings.subspace or "bounded",
+        granularity=settings.granularity,
+        seed=settings.seed,
+    )
+    tolerance = settings.tolerance
+    delta = _tolerance(engine, settings) if tolerance is None else tolerance / problem.target_scale
+    peeled = peel(
+        engine,
+        source,
+        tolerance=delta,
+        n_components=settings.n_components,
+        taus=settings.taus,
+        max_starts=settings.max_starts or MAX_STARTS,
+        time_limit=settings.time_limit,
+        callback=_report(settings, time.monotonic()),
+        seed=settings.seed,
+        n_jobs=settings.n_jobs,
+        max_iter=settings.max_iter,
+        tol=settings.tol,
+        make_solver=make_solver,
+        checkpoint=checkpoint,
+    )
+    labelling = Taken(tuple(accepted.near for accepted in peeled.accepted))
+    if peeled.stopped in (StopReason.TIME_LIMIT, StopReason.CALLBACK):
+        engine.hurry()
+    return NetFound(
+        _law(engine, labelling, peeled.accepted, settings.seed),
+        labelling,
+        _attempts(peeled),
+        peeled.stopped,
+        source.subspace,
+    )
+
+
+def net_rows(frame: Frame) -> int:
+    """Return how many rows are drawn at most."""
+    return max(SUBSPACE_ROWS, COUNT_ROWS) * frame.n_columns
+
+
+def _certain_directions(engine: Engine, seed: int) -> int:
+    """Count the directions that the response certainly depends on: a net needs to know."""
+    sample = engine.sample(COUNT_ROWS * engine.problem.n_columns, seed)
+    rows, _ = whitened_rows(sample, intercept=engine.problem.fit_intercept)
+    rng = np.random.default_rng(seed)
+    space = find_subspace(rows.features, rows.y, rows.weights, 1, "bounded", rng)
+    return max(1, space.certain)
+
+
+def _tolerance(engine: Engine, settings: Settings) -> float:
+    """Read the noise off the best single component."""
+
+    def exact(problem: Frame, n_starts: int, mass: float) -> Solver:
+        return ExactSolver(n_starts, problem.n_columns, mass)
+
+    single = find_single(
+        engine,
+        None,
+        given=None,
+        n_starts=32,
+        seed=settings.seed,
+        max_iter=settings.max_iter,
+        tol=1e-6,
+        make_solver=exact,
+    )
+    scale = single.scale
+    if scale is None:
+        run, total = single.run, engine.problem.mass
+        scale = consistent_scale(run.objective[-1], single.mass, total, run.rank)
+    return max(TOLERANCE_SCALES * scale, SMALLEST_TOLERANCE)
+
+
+def _report(settings: Settings, begun: float) -> Callable[[PeelState], Any] | None:
+    """Translate what peeling tells into what the user's callback expects."""
+    if settings.callback is None:
+        return None
+    tell = settings.callback
+
+    def report(state: PeelState) -> Any:
+        elapsed = time.monotonic() - begun
+        # Algorithm 2 counts rows; it has no score to tell.
+        return tell(Progress("net", len(state.accepted), 0.0, elapsed, state.n_tried))
+
+    return report
+
+
+def _law(engine: Engine, labelling: Labelling, accepted: tuple[Accepted, ...], seed: int) -> Law:
+    """Describe the accepted components: scale and share of the rows that each explains."""
+    problem = engine.problem
+    thetas = np.array([found.theta for found in accepted]).reshape(-1, problem.n_columns)
+    shares = np.array([found.share for found in accepted])
+    scales = np.ones(len(accepted))
+    if accepted:
+        mass, square = engine.fold(label_squares, labelling, thetas)
+        spare = np.maximum(mass - problem.n_columns, 1.0)
+        scales = np.maximum(np.sqrt(square / spare), SMALLEST_TOLERANCE)
+    sample = engine.sample(COUNT_ROWS * problem.n_columns, seed)
+    extent = float(np.ptp(sample.y)) or 1.0
+    return Law(thetas, scales, shares, -float(np.log(extent)))
+
+
+def _attempts(peeled: Peeled) -> tuple[Attempt, ...]:
+    """Record what was accepted and what was tried in vain."""
+    taken = [
+        Attempt("peel", found.source, found.share, True, f"start {found.start + 1} accepted")
+        for found in peeled.accepted
+    ]
+    refused = [
+        Attempt("peel", "net", 0.0, False, f"share {tried.tau:.3g}: {tried.reason}")
+        for tried in peeled.rejected
+    ]
+    return (*taken, *refused)

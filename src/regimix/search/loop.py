@@ -22,14 +22,13 @@ from regimix.model.em import (
     join,
     refit,
 )
-from regimix.model.noise import NoiseLaw
+from regimix.model.laws import NoiseLaw
 from regimix.model.rows import Rows
 from regimix.search.checkpoint import Checkpoint
-from regimix.search.control import Control, Stopped, answer_interrupts
-from regimix.search.hunt import bulk_model, smallest_component
+from regimix.search.message_passing import bulk_model, smallest_component
 from regimix.search.propose import RAW_WIDTH, Proposer
-from regimix.search.prune import prune, shrink
-from regimix.search.selection import SAME_SCORE, Attempt, Path
+from regimix.search.selection import SAME_SCORE, Attempt, Path, prune, shrink
+from regimix.search.settings import Control, Stopped, answer_interrupts
 from regimix.search.subspace import Subspace
 
 __all__ = ["Search", "blurred", "promising", "search_model"]

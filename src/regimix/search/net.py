@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from regimix.engines.base import Engine
 from regimix.engines.row_sampling import mix
 from regimix.errors import ParameterError
-from regimix.model.whiten import Whitening, weighted_quantile, whiten
-from regimix.search.starts import Starts
+from regimix.model.rows import Whitening, weighted_quantile, whiten
+from regimix.search.single import Starts
 from regimix.search.subspace import Subspace, SubspaceKind, find_subspace
 
 __all__ = ["LARGEST_NET", "Net", "NetSource", "lay_net", "net_source", "shuffled"]

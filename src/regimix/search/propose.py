@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from regimix.model.em import Parameters, empty, join, refit
 from regimix.model.rows import Rows
-from regimix.search.hunt import hunt_one, smallest_component
 from regimix.search.joint import STARTS, joint_starts
+from regimix.search.message_passing import hunt_one, smallest_component
 from regimix.search.subspace import PERMUTATIONS, Subspace, SubspaceKind, find_subspace, shapeless
 
 __all__ = ["RAW_WIDTH", "Proposer"]

@@ -1,18 +1,99 @@
-"""How many components: the best model of every number that was looked at, and its criteria."""
+"""What the score decides: how many regimes, which noise, outliers or none, a relation or none."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from regimix.model.em import Fitted, Parameters, refit, responsibilities
+from regimix.model.em import (
+    REGIME_GAIN,
+    Fitted,
+    Parameters,
+    empty,
+    evaluate,
+    from_labels,
+    refit,
+    responsibilities,
+    scores_without,
+    squares_of,
+    union_losses,
+)
+from regimix.model.laws import NoiseLaw
 from regimix.model.rows import Rows
-from regimix.search.prune import shrink
 
-__all__ = ["SAME_SCORE", "Attempt", "Path", "Repeats", "Selection"]
+__all__ = [
+    "Attempt",
+    "Path",
+    "Repeats",
+    "SAME_SCORE",
+    "Selection",
+    "choose_background",
+    "choose_noise",
+    "prune",
+    "score_of_constants",
+    "shrink",
+]
+
+# --- fewer regimes --------------------------------------------------------------------------------
+
+# Pairs that are refitted as one, cheapest first.
+MERGES_TRIED = 3
+# A merge or deletion whose estimated loss is below this share of a mean component's gain is
+# refitted; a dearer one is not worth the time.
+LOOK_CLOSER = 0.05
+PRUNE_ROUNDS = 6
+
+
+def prune(rows: Rows, fitted: Fitted, *, rounds: int = PRUNE_ROUNDS) -> Fitted:
+    """Merge and delete components while that raises the score."""
+    while fitted.model.m > 1:
+        interpolated = fitted.posterior[:-1].sum(axis=1) <= rows.width
+        if interpolated.any() and not interpolated.all():
+            # No more rows than coefficients, however often they are repeated, show nothing.
+            fitted = refit(rows, fitted.model.pick(~interpolated), rounds)
+            continue
+        smaller = _smaller(rows, fitted, rounds, limit=_look_closer(rows, fitted))
+        if not smaller:
+            break
+        best = max(smaller, key=lambda trial: trial.score)
+        if best.score < fitted.score:
+            break
+        fitted = best
+    return fitted
+
+
+def shrink(rows: Rows, fitted: Fitted, rounds: int) -> Fitted:
+    """Merge or delete, whichever loses less, whatever it loses."""
+    return max(_smaller(rows, fitted, rounds, limit=np.inf), key=lambda trial: trial.score)
+
+
+def _look_closer(rows: Rows, fitted: Fitted) -> float:
+    """Return the estimated loss up to which it is worth refitting a smaller model."""
+    gain = fitted.score - evaluate(rows, empty(rows.width)).score
+    return LOOK_CLOSER * max(gain, 0.0) / fitted.model.m + REGIME_GAIN
+
+
+def _smaller(rows: Rows, fitted: Fitted, rounds: int, limit: float) -> list[Fitted]:
+    """Refit the cheapest unions and deletions, as far as their estimated loss is within a limit."""
+    trials = []
+    for j, k, loss in union_losses(rows, fitted)[:MERGES_TRIED]:
+        if loss <= limit:
+            union = fitted.posterior.copy()
+            union[j] += union[k]
+            rest = np.arange(fitted.model.m) != k
+            merged = from_labels(rows, union[np.append(rest, True)], fitted.model.pick(rest))
+            trials.append(refit(rows, merged.model, rounds))
+    without = scores_without(rows, fitted)
+    j = int(np.argmax(without))
+    if fitted.score - without[j] <= limit:
+        trials.append(refit(rows, fitted.model.pick(np.arange(fitted.model.m) != j), rounds))
+    return trials
+
+
+# --- how many regimes -----------------------------------------------------------------------------
 
 Floats = NDArray[np.float64]
 
@@ -184,3 +265,138 @@ def _criteria(rows: Rows, fitted: Fitted) -> tuple[float, float, float]:
     bic = free * float(np.log(rows.mass)) - 2 * float(log_total @ rows.weights)
     entropy = float(entr(posterior).sum(axis=0) @ rows.weights)
     return fitted.score, bic, bic + 2 * entropy
+
+
+# --- which noise, and whether there are outliers --------------------------------------------------
+
+# Degrees of freedom that are tried: from tails that hardly have a variance to hardly any tails.
+DEGREES = (3.0, 6.0, 12.0)
+# Rounds of a first look, and of those that are pursued: models that come near the best so far (in
+# nats; of a single regime in place of several, which has a longer way to go, in parts of the way).
+SHORT_ROUNDS = 5
+ROUNDS = 30
+NEAR, NEAR_WAY = 3.0, 0.1
+
+
+def choose_noise(
+    rows: Rows, few: Rows, path: Path, fitted: Fitted, kind: str, count: int | None
+) -> Fitted:
+    """Return the model with the likelier noise law, or with Student's if that was asked for.
+
+    With a given number of components (``count``) only models of that many compete. Of many rows,
+    the first ones say which law it is.
+    """
+    if kind == "normal":
+        return fitted
+    if few is not rows:
+        chosen = choose_noise(few, few, path, evaluate(few, fitted.model), kind, count)
+        if chosen.model.noise == fitted.model.noise:
+            return fitted
+        return refit(rows, chosen.model, ROUNDS)
+    found = [fitted]
+    if count is None and fitted.model.m > 1 and 1 in path.best:
+        found.append(evaluate(rows, path.best[1].model))
+    best = None if kind == "student" else fitted
+    for candidate in found:
+        if kind == "auto" and not _heavy(rows, candidate):
+            continue
+        near = NEAR + NEAR_WAY * (fitted.score - candidate.score)
+        for degrees in DEGREES:
+            model = replace(candidate.model, noise=NoiseLaw(degrees), factor=None)
+            trial = refit(rows, model, SHORT_ROUNDS)
+            if best is not None and trial.score < best.score - near:
+                continue
+            trial = refit(rows, trial.model, ROUNDS)
+            trial = trial if count is not None else prune(rows, trial)
+            # Tails are 20 times less likely to be heavy than normal, a priori.
+            ahead = REGIME_GAIN if best is fitted else 0.0
+            if best is None or trial.score > best.score + ahead:
+                best = trial
+    return fitted if best is None else best
+
+
+def choose_background(
+    rows: Rows, path: Path, fitted: Fitted, kind: str, count: int | None
+) -> tuple[Rows, Path, Fitted]:
+    """Return rows, path and model without a background, if that is the likelier model.
+
+    Where outliers are possible, any share of them is as likely as any other a priori: next to none
+    is improbable, and in a small table the farthest row is soon called one, which makes the noise
+    too small. That there are none at all is the rival. Both are equally likely a priori.
+    """
+    clean = replace(rows, outliers=False)
+    best = refit(clean, fitted.model, ROUNDS)
+    if not rows.outliers or best.score < fitted.score:
+        return rows, path, fitted
+    others = Path({best.model.m: best})
+    for m, seen in path.best.items():
+        if m != best.model.m:
+            others.see(refit(clean, seen.model, SHORT_ROUNDS))
+    if count is None:
+        likeliest = max(others.best.values(), key=lambda seen: seen.score)
+        best = likeliest if likeliest.score > best.score + SAME_SCORE else best
+    if np.isinf(best.model.noise.degrees):
+        best = choose_noise(clean, clean, others, best, kind, count)
+    return clean, others, best
+
+
+def _heavy(rows: Rows, fitted: Fitted) -> bool:
+    """Say whether tails are heavier than normal: whether a little of Student's law would be a gain.
+
+    The log density of Student's law is that of the normal one plus (D² - 2 D - 1) / (4 degrees) and
+    smaller terms, D the squared residual in units of the noise.
+    """
+    model = fitted.model
+    point = Parameters.point(model.coef, model.scale, model.share, model.origin)
+    point = replace(point, outlier_law=model.outlier_law, outlier_scale=model.outlier_scale)
+    squares = squares_of(rows, point)[1]
+    members = responsibilities(rows, point)[0][:-1] * rows.weights
+    return float((members * (squares**2 - 2 * squares - 1)).sum()) > 0
+
+
+# --- whether there is a relation ------------------------------------------------------------------
+
+# Rounds end where further ones would gain less than this many nats (3 are asked for), or than this
+# share of what regimes with slopes are ahead.
+ENOUGH = 0.3
+CLOSE = 0.002
+SOME_ROWS = 1000
+LAST_ROUNDS = 3
+
+
+def score_of_constants(rows: Rows, fitted: Fitted, more: int = 1) -> float:
+    """Return the best score found for constants: one, and up to so many more than regimes."""
+    alone, model = rows.constants(), fitted.model
+    flat = Parameters.point(
+        np.zeros((model.m, 1)), model.scale, model.share, model.origin, model.noise
+    )
+    starts = [from_labels(alone, fitted.posterior, flat).model]
+    starts += [_levels(alone, k) for k in range(1, model.m + 1 + more)]
+    # Few numbers are found from few rows; all rows then judge the best of them.
+    some = alone.head(SOME_ROWS)
+    rival = fitted.score * some.mass / rows.mass
+    fits = [_nearly_settled(some, start, rival) for start in starts]
+    best = max(fits, key=lambda fit: fit.score).model
+    rounds = ROUNDS if some.n == alone.n else LAST_ROUNDS
+    score = refit(alone, best, rounds).score
+    if not rows.outliers:
+        return score
+    # There may be no outliers either way.
+    clean = replace(alone, outliers=False)
+    return max(score, *(refit(clean, fit, rounds).score for fit in (best, _levels(alone, 1))))
+
+
+def _nearly_settled(rows: Rows, start: Parameters, rival: float) -> Fitted:
+    """Run EM as long as it may matter for the difference to the score of regimes with slopes."""
+    first = evaluate(rows, start)
+    enough = max(ENOUGH, CLOSE * (rival - first.score))
+    return refit(rows, first.model, ROUNDS, settled=enough)
+
+
+def _levels(rows: Rows, count: int) -> Parameters:
+    """Place constants at quantiles of the response, each as wide as its part of it."""
+    middle = np.quantile(rows.y, (np.arange(count) + 0.5) / count)
+    gap = np.abs(rows.y - middle[:, None]).min(axis=0)
+    scale = max(float(np.sqrt(np.mean(np.minimum(gap, 3.0) ** 2))), rows.smallest_scale)
+    share = np.full(count, 0.95 / count)
+    return Parameters.point(middle[:, None], np.full(count, scale), share, ("level",) * count)

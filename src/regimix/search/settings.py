@@ -4,27 +4,39 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
-from regimix.errors import Message, ParameterError, Setting
+from regimix.engines.base import Engine
+from regimix.engines.row_sampling import Drawn
+from regimix.errors import Message, ParameterError, Setting, StopReason
 from regimix.search.net import GRANULARITY
 from regimix.search.subspace import SubspaceKind
 from regimix.trimmed.ilts import MAX_ITER, check_limits
 
 __all__ = [
+    "Control",
     "NoiseKind",
     "Progress",
     "SearchKind",
     "Settings",
     "SolverKind",
+    "Stopped",
+    "answer_interrupts",
+    "answers_interrupts",
+    "given_starts",
     "read_count",
     "read_seed",
+    "watcher",
 ]
 
 SearchKind = Literal["auto", "joint", "partition", "net"]
@@ -367,3 +379,111 @@ def _shares(shares: Any, n_components: int | None) -> tuple[float, ...]:
             f"for; got {values.size}."
         )
     return tuple(values.tolist())
+
+
+# --- when a search ends early ---------------------------------------------------------------------
+
+_ANSWERS: ContextVar[bool] = ContextVar("answers", default=False)
+
+
+@contextmanager
+def answer_interrupts() -> Iterator[None]:
+    """Mark code that answers a KeyboardInterrupt with the best so far; also a decorator."""
+    token = _ANSWERS.set(True)
+    try:
+        yield
+    finally:
+        _ANSWERS.reset(token)
+
+
+def answers_interrupts() -> bool:
+    """Whether a KeyboardInterrupt would be answered with the best so far."""
+    return _ANSWERS.get()
+
+
+class Stopped(Exception):  # noqa: N818 - not an error: the search ends with the best so far
+    """A search was asked to end."""
+
+    def __init__(self, reason: StopReason) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass
+class Control:
+    """Looks at the clock, the budget and the user's callback between proposals."""
+
+    settings: Settings
+    begun: float = field(default_factory=time.monotonic)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the search began."""
+        return time.monotonic() - self.begun
+
+    def check(self, stage: str, n_components: int, score: float, n_starts: int) -> None:
+        """Report progress; raise ``Stopped`` when the search is to end."""
+        settings = self.settings
+        progress = Progress(stage, n_components, score, self.elapsed, n_starts)
+        if settings.callback is not None and settings.callback(progress):
+            raise Stopped(StopReason.CALLBACK)
+        if settings.max_starts is not None and n_starts >= settings.max_starts:
+            raise Stopped(StopReason.MAX_STARTS)
+        if settings.time_limit is not None and self.elapsed >= settings.time_limit:
+            raise Stopped(StopReason.TIME_LIMIT)
+
+
+def watcher(settings: Settings) -> Callable[[int, int | None], Any] | None:
+    """Return what tells the user's callback how far a pass over the table is."""
+    if settings.callback is None:
+        return None
+    tell, begun = settings.callback, time.monotonic()
+
+    def watch(done: int, total: int | None) -> Any:
+        elapsed = time.monotonic() - begun
+        return tell(Progress("reading", 0, 0.0, elapsed, 0, done, total))
+
+    return watch
+
+
+# --- starts that users give -----------------------------------------------------------------------
+
+Floats = NDArray[np.float64]
+
+# The intercept of a start without one is where a quarter of the rows lie closest together: a median
+# would lie between the regimes.
+DENSEST = 0.25
+DENSEST_ROWS = 20_000
+
+
+def given_starts(engine: Engine, init: Any, seed: int) -> Floats:
+    """Check the user's starts and translate them into standardised coefficients, (starts, p)."""
+    problem = engine.problem
+    d = problem.n_features
+    widths = (d, d + 1) if problem.fit_intercept else (d,)
+    try:
+        starts = np.atleast_2d(np.asarray(init, dtype=np.float64))
+    except (TypeError, ValueError):
+        starts = np.full((1, d), np.nan)
+    fits = starts.ndim == 2 and starts.shape[0] > 0 and starts.shape[1] in widths
+    if not fits or not np.isfinite(starts).all():
+        allowed = " or ".join(f"(starts, {width})" for width in widths)
+        raise ParameterError(
+            f"init must be finite and of shape {allowed}; got {np.shape(init) or init!r}."
+        )
+    if starts.shape[1] == d + 1:
+        return problem.from_user(starts[:, :d], starts[:, d])
+    drawn = engine.draw(DENSEST_ROWS, seed).distinct(DENSEST_ROWS)
+    return problem.from_user(starts, np.array([_densest(drawn, coef) for coef in starts]))
+
+
+def _densest(drawn: Drawn, coef: Floats) -> float:
+    """Find the middle of the shortest interval that holds a quarter of the residuals."""
+    residuals, weights = drawn.y - drawn.X @ coef, drawn.weights
+    order = np.argsort(residuals, kind="stable")
+    ends, filled = residuals[order], np.cumsum(weights[order])
+    # From the first row of an interval to the one that fills it.
+    goals = filled - weights[order] + DENSEST * filled[-1] * (1 - 1e-12)
+    last = np.searchsorted(filled, goals[goals <= filled[-1]])
+    first = int(np.argmin(ends[last] - ends[: last.size]))
+    return float((ends[first] + ends[last[first]]) / 2)

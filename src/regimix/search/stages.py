@@ -15,10 +15,10 @@ import numpy as np
 from regimix.model.em import Fitted, Parameters, evaluate, refit
 from regimix.model.rows import Rows
 from regimix.search.checkpoint import Checkpoint
-from regimix.search.control import Control
 from regimix.search.loop import Search, blurred, promising, search_model
 from regimix.search.propose import Proposer
 from regimix.search.selection import SAME_SCORE, Path, Repeats
+from regimix.search.settings import Control
 
 __all__ = ["complete_in_stages", "first_stage", "search_again"]
 

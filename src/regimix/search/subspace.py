@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtri, erfc
 
 from regimix.errors import ParameterError
-from regimix.model.whiten import weighted_quantile
+from regimix.model.rows import weighted_quantile
 
 __all__ = ["Subspace", "SubspaceKind", "find_subspace", "shapeless"]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.model.em import REGIME_GAIN
-from regimix.model.whiten import whiten
+from regimix.model.rows import whiten
 from regimix.result.mixture import Mixture
 from regimix.search.subspace import CLEAR_GAP, Subspace, SubspaceKind, find_subspace
 from regimix.synth import nearest_distances

@@ -1,15 +1,20 @@
-"""The law of a response whose row no regime explains, and the resolution of the response."""
+"""Laws of the noise of a regime and of outliers, and the resolution of the response."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 __all__ = [
     "BACKGROUND_DEGREES",
     "FIRST_LAW",
     "LOG_PRIOR",
+    "NORMAL",
     "NORMAL_LAW",
+    "NoiseLaw",
     "ROOT_8",
     "STUDENT_LAW",
     "WIDTHS",
@@ -19,6 +24,37 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class NoiseLaw:
+    """Student's law with so many degrees of freedom; infinitely many are the normal law."""
+
+    degrees: float = np.inf
+
+    def kernel(self, squares: Floats) -> tuple[Floats, Floats | None, Floats | None]:
+        """Return log density (up to 1 / sqrt(2 pi) noise), row weights, and the rest of the bound.
+
+        With precisions of rows integrated out, the log density is F(D) at D = mean squared
+        residual. F(D) = slack - weight D / 2 at the best variational law of the row's precision.
+        """
+        if np.isinf(self.degrees):
+            return -0.5 * squares, None, None
+        nu = self.degrees
+        constant = gammaln(0.5 * (nu + 1)) - gammaln(0.5 * nu) - 0.5 * np.log(0.5 * nu)
+        log_density = constant - 0.5 * (nu + 1) * np.log1p(squares / nu)
+        weight = (nu + 1) / (nu + squares)
+        return log_density, weight, log_density + 0.5 * weight * squares
+
+    def draw(self, count: int, rng: np.random.Generator) -> Floats:
+        """Draw noise of unit scale."""
+        if np.isinf(self.degrees):
+            return rng.standard_normal(count)
+        return rng.standard_t(self.degrees, count)
+
+
+NORMAL = NoiseLaw()
+
 
 BACKGROUND_DEGREES = 2.0
 # The density of Student's law with 2 degrees of freedom is 1 / sqrt(8) at its middle.
