@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from regimix import gd_ilts, ilts
 from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
-from regimix.engines.selection import is_within, within_sums
+from regimix.engines.selection import (
+    is_within,
+    masked,
+    masked_mass,
+    residual_sizes,
+    within_sums,
+)
 from tests.oracles import fraction_for, kept_weight_by_sorting, noisy_table
 
 seeds = st.integers(0, 2**32 - 1)
@@ -312,3 +318,23 @@ def test_weights_add_their_own_vectors_only(large_table):
     X, y, weights = large_table
     peak = peak_of(ilts, X, y, np.zeros(5), weights, keep=0.5, max_iter=3)
     assert peak <= (4 + 2) * y.nbytes + 4 * MEBIBYTE
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_values_of_rows_are_the_same_for_blocks_of_any_size(monkeypatch, weighted):
+    """Put together from many blocks, or from one; what is chosen by them is the same too."""
+    rng = np.random.default_rng(4)
+    X, y = noisy_table(rng, 500, 3)
+    weights = rng.integers(0, 4, 500) if weighted else None
+    engine = MemoryEngine(Problem.from_arrays(X, y, weights))
+    theta, mass = rng.standard_normal(4), float(np.floor(0.6 * engine.problem.mass))
+    whole = engine.map_rows(residual_sizes, theta)
+    chosen = engine.choose(residual_sizes, (theta,), mass)
+    monkeypatch.setattr("regimix.engines.memory.BLOCK_ROWS", 64)
+    np.testing.assert_allclose(engine.map_rows(residual_sizes, theta), whole, rtol=1e-12)
+    np.testing.assert_array_equal(engine.map_rows(is_within, theta, 1.0), whole <= 1.0)
+    cut = engine.choose(residual_sizes, (theta,), mass)
+    np.testing.assert_array_equal(cut.kept, chosen.kept)
+    # Blocks are asked for their own part of what was chosen.
+    np.testing.assert_array_equal(engine.map_rows(masked, cut), chosen.kept)
+    assert engine.fold(masked_mass, cut) == masked_mass(engine, chosen)
