@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["farthest_outliers", "summary", "tell_mixture"]
+__all__ = ["farthest_outliers", "summary", "print_mixture"]
 
 # The colours of the plots and the report, as the user's terminal has them; one for outliers.
 COLOURS = ("bright_blue", "red", "green", "magenta", "yellow", "cyan")
@@ -37,7 +37,7 @@ SCHEMA = 1
 MOST_OUTLIERS = 100
 
 
-def tell_mixture(
+def print_mixture(
     mixture: Mixture, data: DataSet | Scanned, most_terms: int, most_outliers: int, voice: Voice
 ) -> None:
     """Print what was found: the regimes, their coefficients, and the outliers."""

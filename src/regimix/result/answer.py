@@ -121,7 +121,7 @@ def _rows(mixture: Mixture, label: int) -> str:
 
 
 def rows_labelled(mixture: Mixture, label: int) -> int | None:
-    """Count the rows of a label, -1 for outliers; None if nobody counted them."""
+    """Count the rows of a label, -1 for outliers; None if they were not counted."""
     if mixture.labels.size:
         return int(np.count_nonzero(mixture.labels == label))
     return None if mixture.label_counts is None else mixture.label_counts[label]
