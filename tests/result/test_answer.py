@@ -36,6 +36,11 @@ def test_an_unknown_reason_of_a_foreign_file_is_shown_as_it_is():
     assert found.ended == "Search finished: what else."
 
 
+def test_shares_that_depend_on_the_features_are_called_averages():
+    (notice,) = answer(mixture_of([[1.0]], gate=object())).notices
+    assert notice.startswith("Shares depend on the features here")
+
+
 def test_where_nothing_was_found_the_headline_says_so():
     nothing = mixture_of([[1.0]], evidence=-2.5, settings=Settings())
     assert answer(nothing, "a.csv").headline == (
