@@ -129,8 +129,8 @@ def percent(share: float) -> str:
     >>> [percent(share) for share in (0, 0.0001, 0.125, 0.9999, 1)]
     ['0%', '<0.1%', '12.5%', '>99.9%', '100%']
     """
-    if share in (0, 1):
-        return f"{share:.0%}"
+    if share <= 0 or share >= 1:
+        return "0%" if share <= 0 else "100%"
     return "<0.1%" if share < 0.0005 else ">99.9%" if share >= 0.9995 else f"{share:.1%}"
 
 

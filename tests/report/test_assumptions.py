@@ -1,6 +1,7 @@
 """What was assumed is said in words that need no paper, with a sign beside the colour."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from scipy.special import ndtri
 
 from regimix.report.charts import panels
 from regimix.report.rows import Terms, read_rows
-from regimix.report.tables import NAMES, SIGNS, assumptions
+from regimix.report.tables import NAMES, SIGNS, assumptions, selection
 from regimix.theory.audit import audit
 from tests.report.conftest import made
 
@@ -32,6 +33,34 @@ def test_a_mixture_alone_can_still_be_asked(tone):
     alike = replace(tone, coef=tone.coef[[0, 0]], intercept=tone.intercept[[0, 0]])
     found = {finding.name: finding for finding in assumptions(alike, None)}
     assert found["Regimes are distinct"].verdict == "violated"
+
+
+@pytest.mark.parametrize(
+    ("gap", "verdict", "words"),
+    [(True, "holds", "a clear gap"), (False, "unclear", "no clear gap")],
+)
+def test_a_cut_of_the_directions_needs_a_gap(tone, gap, verdict, words):
+    spectrum = SimpleNamespace(basis=np.zeros((5, 2)), has_gap=gap, gap=3.25)
+    found = assumptions(replace(tone, spectrum=spectrum), None)[-1]
+    assert found.verdict == verdict
+    assert found.words.startswith("2 of 5 directions were searched first; the last of them matters")
+    assert words in found.words
+
+
+def test_where_numbers_of_regimes_were_not_compared_the_page_says_why(tone):
+    alone = replace(tone, selection=None)
+    assert selection(alone)["words"].startswith("What other numbers of regimes would be worth")
+    asked = replace(alone, settings=replace(tone.settings, n_components=2))
+    assert selection(asked)["words"] == "Two regimes were asked for; no others were compared."
+    path = replace(
+        tone.selection,
+        **{
+            name: getattr(tone.selection, name)[:1]
+            for name in ("n_components", "evidence", "bic", "icl")
+        },
+    )
+    one = replace(asked, selection=path)
+    assert selection(one)["words"].endswith("No other numbers were compared.")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from regimix.errors import StopReason
-from regimix.result.answer import answer
+from regimix.result.answer import answer, distances
 from regimix.search.settings import Settings
 from tests.result.test_mixture import mixture_of
 
@@ -36,9 +36,34 @@ def test_an_unknown_reason_of_a_foreign_file_is_shown_as_it_is():
     assert found.ended == "Search finished: what else."
 
 
+def test_shares_that_depend_on_the_features_are_called_averages():
+    (notice,) = answer(mixture_of([[1.0]], gate=object())).notices
+    assert notice.startswith("Shares depend on the features here")
+
+
 def test_where_nothing_was_found_the_headline_says_so():
     nothing = mixture_of([[1.0]], evidence=-2.5, settings=Settings())
     assert answer(nothing, "a.csv").headline == (
         "No linear regime in 10 rows of a.csv; the best line through most of them:"
     )
     assert answer(mixture_of([[1.0]], n_rows=20_000)).headline == "1 linear regime in 20,000 rows"
+
+
+def test_rows_are_compared_with_their_regime_and_outliers_with_the_nearest():
+    mixture = mixture_of([[0.0], [1.0]], intercept=np.zeros(2), scale=np.array([0.5, 2.0]))
+    X, y, labels = np.full((3, 1), 10.0), np.array([1.0, 7.0, 40.0]), np.array([0, -1, -1])
+    found = distances(mixture, X, y, labels)
+    assert found.nearest.tolist() == [0, 1, 1]
+    assert found.predicted.tolist() == [0.0, 10.0, 10.0]
+    assert found.residual.tolist() == [1.0, -3.0, 30.0]
+    assert found.distance.tolist() == [2.0, -1.5, 15.0]
+    assert found.farthest(np.array([1, 2])).tolist() == [2, 1]
+
+
+def test_beside_exact_regimes_rows_are_infinitely_far_and_sorted_by_their_residual():
+    mixture = mixture_of([[0.0], [1.0]], intercept=np.zeros(2), scale=np.zeros(2))
+    X, y, labels = np.full((3, 1), 10.0), np.array([0.0, 7.0, 40.0]), np.array([0, -1, -1])
+    found = distances(mixture, X, y, labels)
+    assert found.nearest.tolist() == [0, 1, 1]
+    assert found.distance.tolist() == [0.0, -np.inf, np.inf]
+    assert found.farthest(np.arange(3)).tolist() == [2, 1, 0]

@@ -87,7 +87,7 @@ def run(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         return _unread()
     except SystemExit as ended:
-        # typer ends so where nobody reads, and after shell completion.
+        # typer ends so where standard output is closed, and after shell completion.
         return _unread() if isinstance(ended.__context__, BrokenPipeError) else _status(ended)
     except (Exception, KeyboardInterrupt) as error:
         return _failed(error, given)
@@ -95,7 +95,7 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 def _unread() -> int:
-    """Let a reader go that has seen enough: what it did not read must not fail again at exit."""
+    """End quietly where the reader of a pipe has closed it: the flush at exit must not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return Code.DONE
 

@@ -76,7 +76,7 @@ class Aborted(Exception):  # noqa: N818 - not an error: someone pressed Ctrl-C
 
 
 class Voice:
-    """Speaks to a person, or to a program that reads standard output.
+    """Prints for a person, or for a program that reads standard output.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class Voice:
         self.out = self.err if machine else _console(sys.stdout)
 
     def clean(self, text: Any) -> str:
-        """Make text fit to be shown, whoever wrote it: names of columns may hold anything.
+        """Make text fit to be shown, since names of columns may hold anything.
 
         Control characters, which could command the terminal, are spelled out; signs that the
         terminal does not know are replaced.
@@ -161,9 +161,9 @@ def _spelled(character: str) -> str:
 
 
 class Bar:
-    """What is told of a fit while it goes.
+    """Progress of a fit, on a terminal.
 
-    ``say`` is told the same in lines, from time to time, where there is no terminal.
+    Where there is no terminal, ``say`` gets the same as a line from time to time.
     """
 
     def __init__(
@@ -235,7 +235,7 @@ def progress_bar(voice: Voice, time_limit: float | None, *, lines: bool = False)
 class _TimeColumn(BarColumn):
     """A bar that fills with the parts of a pass, or else with time up to a limit.
 
-    Without either nobody knows how far it is.
+    Without either it pulses.
     """
 
     def render(self, task: Task) -> ProgressBar:

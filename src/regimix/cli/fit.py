@@ -32,7 +32,7 @@ from regimix.cli.options import (
 )
 from regimix.cli.outputs import CHECKPOINT, FOLDER, MODEL, REPORT, TABLE, check_outputs
 from regimix.cli.place import Engine, EngineName, Memory, Place, Scheduler, Workers, output_of
-from regimix.cli.work import Files, Look, fit_and_tell
+from regimix.cli.work import Files, Look, fit_and_print
 from regimix.errors import UnknownColumnError
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def fit(
     )
     look = Look(terms=terms, outliers=show_outliers, as_json=as_json)
     voice = Voice(quiet=quiet, machine=as_json)
-    raise typer.Exit(fit_and_tell(read, settings, files, look, voice, place))
+    raise typer.Exit(fit_and_print(read, settings, files, look, voice, place))
 
 
 def _read(source: str, place: Place, whole: dict[str, Any], **how: Any) -> DataSet | ParquetTable:
@@ -234,7 +234,7 @@ def demo(
     voice.answer()
     command = ("regimix", "demo", "--report", str(report))
     files, look = Files(report=report, command=command), Look(name_files=False)
-    code = fit_and_tell(_tone, {"random_state": 0}, files, look, voice)
+    code = fit_and_print(_tone, {"random_state": 0}, files, look, voice)
     voice.answer()
     voice.answer("One regime is the octave: tuned = 2. The other one follows the overtones:")
     voice.answer("tuned = stretchratio. The report shows both; open it in a browser:")

@@ -169,7 +169,7 @@ class Place:
 
     @contextmanager
     def opened(self, voice: Voice) -> Iterator[None]:
-        """Have a cluster at hand, if one was asked for."""
+        """Connect to a cluster, or start one, if one was asked for."""
         if not self.on_cluster:
             yield
             return
@@ -204,7 +204,7 @@ class Place:
 
 
 def _quieten(client: Any) -> None:
-    """Let workers of our own neither hear Ctrl-C, which is for us to answer, nor speak."""
+    """Let workers that we started ignore Ctrl-C, which this process answers, and log nothing."""
     client.register_worker_callbacks(partial(signal.signal, signal.SIGINT, signal.SIG_IGN))
     client.register_worker_callbacks(partial(logging.disable, logging.CRITICAL))
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
@@ -266,7 +266,7 @@ def machine_memory() -> int:
 
 
 def _size(data: str) -> int:
-    """Return the bytes of all files of a table; whoever reads it says what is wrong with it."""
+    """Return the bytes of all files of a table; errors are reported when it is read."""
     from regimix.tables.paths import find_paths
 
     try:

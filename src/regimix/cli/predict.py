@@ -85,7 +85,7 @@ def predict(
     write_labels(target, table, mixture, labels=labels)
     for sentence in table.notes:
         voice.note(sentence)
-    voice.answer(f"{out}: {count(table.n_rows, 'row')}{_told(table, labels)}.", whole=True)
+    voice.answer(f"{out}: {count(table.n_rows, 'row')}{_assigned(table, labels)}.", whole=True)
 
 
 def _predict_parts(
@@ -115,11 +115,11 @@ def _predict_parts(
     )
     for note in (*opened.notes, *dropped_note(dropped, rows)):
         voice.note(note)
-    told = f"; without the column {opened.target_name} regimes are {PREDICTED}"
+    said = f"; without the column {opened.target_name} regimes are {PREDICTED}"
     if any(reader.target is not None for reader in opened.part_readers):
-        told = _counted(outliers, unknown, opened.target_name)
+        said = _counted(outliers, unknown, opened.target_name)
     where = f"{count(rows, 'row')} in {count(len(files), 'file')}"
-    voice.answer(f"{out}: {where}{told}.", whole=True)
+    voice.answer(f"{out}: {where}{said}.", whole=True)
 
 
 def report(
@@ -191,7 +191,7 @@ def _refuse_foreign_gate(model: Path, mixture: Mixture) -> None:
 
 
 def _labels(mixture: Mixture, table: DataSet) -> NDArray[np.int_] | None:
-    """Return where rows belong; those without a target, which nobody knows, count as 0."""
+    """Return where rows belong; 0 for those without a target, which cannot be assigned."""
     if table.y is None:
         return None
     import numpy as np
@@ -206,8 +206,8 @@ def _labels(mixture: Mixture, table: DataSet) -> NDArray[np.int_] | None:
     return labels
 
 
-def _told(table: DataSet, labels: NDArray[np.int_] | None) -> str:
-    """Say how many rows are outliers, and how many nobody could assign."""
+def _assigned(table: DataSet, labels: NDArray[np.int_] | None) -> str:
+    """Say how many rows are outliers, and how many could not be assigned."""
     if labels is None or table.y is None:
         return f"; without the column {table.target_name} regimes are {PREDICTED}"
     import numpy as np

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from regimix.cli.scanned import seen_rows
-from regimix.result.answer import Answer, answer, rows_labelled
+from regimix.result.answer import Answer, answer, distances, rows_labelled
 from regimix.result.inference import errors, estimates
 from regimix.words import UNKNOWN, aligned, count, measured, number
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["farthest_outliers", "summary", "tell_mixture"]
+__all__ = ["farthest_outliers", "summary", "print_mixture"]
 
 # The colours of the plots and the report, as the user's terminal has them; one for outliers.
 COLOURS = ("bright_blue", "red", "green", "magenta", "yellow", "cyan")
@@ -37,7 +37,7 @@ SCHEMA = 1
 MOST_OUTLIERS = 100
 
 
-def tell_mixture(
+def print_mixture(
     mixture: Mixture, data: DataSet | Scanned, most_terms: int, most_outliers: int, voice: Voice
 ) -> None:
     """Print what was found: the regimes, their coefficients, and the outliers."""
@@ -184,14 +184,14 @@ def _outliers(outliers: list[dict[str, Any]], key: str, target: str, voice: Voic
         aligned([row[name] for row in outliers]) for name in ("value", "predicted", "residual")
     )
     for i, row in enumerate(outliers):
-        off = row["deviations"]
+        off = abs(row["deviations"])
         table.add_row(
             voice.clean(row["key"]),
             values[i],
             _name(row["nearest"]),
             predicted[i],
             residuals[i],
-            "" if off is None else number(abs(off), 2),
+            number(off, 2) if math.isfinite(off) else "",
         )
     return table
 
@@ -257,32 +257,18 @@ def farthest_outliers(mixture: Mixture, data: DataSet | Scanned, most: int) -> l
     rows = np.empty(0, np.intp) if seen is None else np.flatnonzero(seen.labels < 0)
     if seen is None or not rows.size:
         return []
-    means = mixture.predict_components(seen.X[rows])
-    residuals = seen.y[rows, None] - means
-    deviations = _deviations(residuals, mixture.scale)
-    nearest = np.argmin(np.abs(deviations), axis=1)
-    each = np.arange(rows.size)
-    order = np.argsort(-np.abs(deviations[each, nearest]), kind="stable")[:most]
-    exact = mixture.scale[nearest] == 0
+    found = distances(mixture, seen.X[rows], seen.y[rows], seen.labels[rows])
     return [
         {
             "key": seen.keys[rows[i]],
             "value": seen.y[rows[i]],
-            "nearest": int(nearest[i]),
-            "predicted": means[i, nearest[i]],
-            "residual": residuals[i, nearest[i]],
-            # Without noise there is nothing to count in.
-            "deviations": None if exact[i] else deviations[i, nearest[i]],
+            "nearest": int(found.nearest[i]),
+            "predicted": found.predicted[i],
+            "residual": found.residual[i],
+            "deviations": found.distance[i],
         }
-        for i in order
+        for i in found.farthest(np.arange(rows.size))[:most]
     ]
-
-
-def _deviations(residuals: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return residuals in units of noise; components without noise count in the smallest other."""
-    noisy = scale[scale > 0]
-    units = np.where(scale > 0, scale, noisy.min() if noisy.size else 1.0)
-    return np.asarray(residuals / units)
 
 
 def _plain(value: Any) -> Any:

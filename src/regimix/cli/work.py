@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
     from regimix.tables import DataSet, ParquetTable
 
-__all__ = ["Files", "Interrupts", "Look", "fit_and_tell"]
+__all__ = ["Files", "Interrupts", "Look", "fit_and_print"]
 
 # Reasons to stop that leave the search unfinished.
 LIMITS = (StopReason.MAX_STARTS, StopReason.TIME_LIMIT)
@@ -45,7 +45,7 @@ class Files:
 
 @dataclass(frozen=True)
 class Look:
-    """How the answer is told: how many terms and outliers, whether as JSON, with what files."""
+    """How the answer is printed: how many terms and outliers, whether as JSON, with what files."""
 
     terms: int = 10
     outliers: int = 5
@@ -54,7 +54,7 @@ class Look:
 
 
 @dataclass
-class Told:
+class Outcome:
     """What a fit came to, of which table, and what was written."""
 
     mixture: Mixture
@@ -119,7 +119,7 @@ def _is_answered() -> bool:
     return answers_interrupts()
 
 
-def fit_and_tell(
+def fit_and_print(
     read: Callable[[], DataSet | ParquetTable],
     settings: dict[str, Any],
     files: Files,
@@ -127,7 +127,7 @@ def fit_and_tell(
     voice: Voice,
     place: Place = MEMORY,
 ) -> Code:
-    """Read a table, fit it, write the files that were asked for, and tell what was found.
+    """Read a table, fit it, write the files that were asked for, and print what was found.
 
     Parameters
     ----------
@@ -145,21 +145,21 @@ def fit_and_tell(
                 table = read()
                 _check_labels(files, table)
                 bar.stage("first look")
-                told = _fit(table, settings, interrupts, bar)
-                if told.mixture.stopped in INTERRUPTED and told.mixture.found_nothing:
+                outcome = _fit(table, settings, interrupts, bar)
+                if outcome.mixture.stopped in INTERRUPTED and outcome.mixture.found_nothing:
                     raise Aborted("interrupted before a regime was found; nothing was written.")
                 bar.stage("writing")
-                _write(files, told, bar)
-        told.code = Code.INTERRUPTED if interrupts.count else told.code
+                _write(files, outcome, bar)
+        outcome.code = Code.INTERRUPTED if interrupts.count else outcome.code
     if look.as_json:
-        _print_json(told)
-    _tell(told, look, voice)
+        _print_json(outcome)
+    _print(outcome, look, voice)
     if look.name_files:
-        for what, path in told.files.items():
+        for what, path in outcome.files.items():
             voice.note(f"Wrote the {what}: {path}", whole=True)
-    if told.failure is not None:
-        raise told.failure
-    return told.code
+    if outcome.failure is not None:
+        raise outcome.failure
+    return outcome.code
 
 
 def _check_labels(files: Files, table: DataSet | ParquetTable) -> None:
@@ -173,7 +173,7 @@ def _check_labels(files: Files, table: DataSet | ParquetTable) -> None:
 
 def _fit(
     table: DataSet | ParquetTable, settings: dict[str, Any], interrupts: Interrupts, bar: Bar
-) -> Told:
+) -> Outcome:
     from regimix.estimators.mixture import MixedLinearRegression
     from regimix.tables import DataSet
 
@@ -190,30 +190,30 @@ def _fit(
             model.fit(table)
     mixture = model.mixture_
     if isinstance(table, DataSet):
-        return _judged(Told(mixture, table), caught)
-    return _judged(Told(mixture, Scanned(table, model.labels_, mixture.n_rows)), caught)
+        return _with_warnings(Outcome(mixture, table), caught)
+    return _with_warnings(Outcome(mixture, Scanned(table, model.labels_, mixture.n_rows)), caught)
 
 
-def _judged(told: Told, caught: list[warnings.WarningMessage]) -> Told:
+def _with_warnings(outcome: Outcome, caught: list[warnings.WarningMessage]) -> Outcome:
     """Say how a fit ended, and what of it must be read."""
-    mixture = told.mixture
+    mixture = outcome.mixture
     cut_short = mixture.stopped in INTERRUPTED
     if cut_short:
-        told.warnings.append("the search was interrupted; this is the best it had found.")
+        outcome.warnings.append("the search was interrupted; this is the best it had found.")
     elif mixture.found_nothing or mixture.stopped in LIMITS:
-        told.code = Code.INCOMPLETE
+        outcome.code = Code.INCOMPLETE
     for warning in caught:
         said = cut_short and issubclass(warning.category, ConvergenceWarning)
         if issubclass(warning.category, RegimixWarning) and not said:
-            told.warnings.append(in_options(cast("Warning", warning.message)))
+            outcome.warnings.append(in_options(cast("Warning", warning.message)))
     # A lack of rank, the usual reason for missing errors, has a warning of its own.
     if mixture.inference is not None and not any(w.category is RankWarning for w in caught):
         notes = enumerate(mixture.inference.notes)
-        told.warnings += [f"regime {j}: {note}." for j, note in notes if note]
-    return told
+        outcome.warnings += [f"regime {j}: {note}." for j, note in notes if note]
+    return outcome
 
 
-def _write(files: Files, told: Told, bar: Bar) -> None:
+def _write(files: Files, outcome: Outcome, bar: Bar) -> None:
     """Write what was asked for, each file whole or not at all.
 
     A file that cannot be written keeps neither the others nor the answer from the user.
@@ -227,11 +227,11 @@ def _write(files: Files, told: Told, bar: Bar) -> None:
         if path is None:
             continue
         try:
-            write(path, told.mixture, told.data)
+            write(path, outcome.mixture, outcome.data)
         except Exception as error:
-            told.failure = told.failure or error
+            outcome.failure = outcome.failure or error
         else:
-            told.files[what] = str(path)
+            outcome.files[what] = str(path)
 
 
 def _write_model(path: Path, mixture: Mixture, data: DataSet | Scanned) -> None:
@@ -265,32 +265,32 @@ def _write_report(
 
 
 def _without_password(command: tuple[str, ...], data: DataSet | Scanned) -> list[str]:
-    """Write the address of a server as the table does, which knows no password any more."""
+    """Write the address of a server as the table does, without a password."""
     from regimix.tables.databases import is_address
 
     server = data.source.removeprefix("the database ")
     return [server if is_address(word) and is_address(server) else word for word in command]
 
 
-def _print_json(told: Told) -> None:
+def _print_json(outcome: Outcome) -> None:
     from regimix.cli.show import summary
 
-    more = {"warnings": told.warnings, "files": told.files, "exit_code": int(told.code)}
-    plain = summary(told.mixture, told.data, **more)
+    more = {"warnings": outcome.warnings, "files": outcome.files, "exit_code": int(outcome.code)}
+    plain = summary(outcome.mixture, outcome.data, **more)
     sys.stdout.write(json.dumps(plain, indent=1, allow_nan=False) + "\n")
     sys.stdout.flush()
 
 
-def _tell(told: Told, look: Look, voice: Voice) -> None:
+def _print(outcome: Outcome, look: Look, voice: Voice) -> None:
     """Print what was found, for people."""
-    data = told.data
+    data = outcome.data
     for note in data.notes:
         voice.note(note)
-    for warning in told.warnings:
+    for warning in outcome.warnings:
         voice.warn(warning)
-    if (data.notes or told.warnings) and voice.err.is_terminal:
+    if (data.notes or outcome.warnings) and voice.err.is_terminal:
         voice.note()
     if not voice.quiet:
-        from regimix.cli.show import tell_mixture
+        from regimix.cli.show import print_mixture
 
-        tell_mixture(told.mixture, data, look.terms, look.outliers, voice)
+        print_mixture(outcome.mixture, data, look.terms, look.outliers, voice)

@@ -1,6 +1,6 @@
 """Colours and marks of regimes and outliers, shared by every plot.
 
-Nothing is imported here: whoever draws, with whatever library, may use the same colours.
+Nothing is imported here: any plotting library can use the same colours.
 """
 
 __all__ = ["EDGE", "MARKERS", "NEUTRAL", "OUTLIERS", "REGIMES", "colour", "dashes", "marker"]

@@ -396,10 +396,10 @@ def panels(rows: Rows, terms: Terms) -> list[Panel]:
     drawn = []
     for j in range(terms.mixture.n_components):
         own = np.flatnonzero(rows.labels == j)
-        own = own[np.isfinite(rows.distance[own])]
+        own = own[np.isfinite(rows.far.distance[own])]
         if own.size >= FEWEST_ROWS and terms.mixture.scale[j] > 0:
-            shown, name, distance = sample(own, MOST_POINTS), f"Regime {j}", rows.distance[own]
-            against = _against(rows.expected[shown], rows.distance[shown], j, terms.target)
+            shown, name, distance = sample(own, MOST_POINTS), f"Regime {j}", rows.far.distance[own]
+            against = _against(rows.far.predicted[shown], rows.far.distance[shown], j, terms.target)
             quantiles = _quantiles(np.sort(distance), j)
             drawn.append(Panel(name, _tails(distance), against, quantiles))
     return drawn

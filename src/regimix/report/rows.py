@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from regimix.data.validation import Table, read_target
 from regimix.errors import DataError
+from regimix.result.answer import Distances, distances
 from regimix.result.mixture import Mixture
 from regimix.result.rowlaw import MOMENT_ROWS
 from regimix.words import clean
@@ -43,10 +44,7 @@ class Rows:
     labels: Ints  # the regime of each row, -1 for outliers
     keys: Sequence[Any]  # what the reader calls the rows
     numbered: bool  # whether the keys are row numbers that count from 0
-    nearest: Ints  # the regime, or for outliers the nearest one in units of its noise
-    expected: Floats  # the response that it predicts
-    residual: Floats
-    distance: Floats  # the residual in units of the noise
+    far: Distances  # from their regimes
     outlying: Floats  # probability of being an outlier
     sure: Floats  # probability of the likeliest regime
     of: int  # rows of the whole table: more than these if they are an excerpt
@@ -60,8 +58,7 @@ class Rows:
     @property
     def outliers(self) -> Ints:
         """Positions of the outliers, the farthest first."""
-        found = np.flatnonzero(self.labels < 0)
-        return found[np.argsort(-np.abs(self.distance[found]), kind="stable")]
+        return self.far.farthest(np.flatnonzero(self.labels < 0))
 
     @property
     def doubtful(self) -> Ints:
@@ -163,12 +160,6 @@ def _beside(
     shares: Any,
     fitted: bool,
 ) -> Rows:
-    means = mixture.predict_components(X)
-    # An exact fit has no noise: any row off it is infinitely far.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        distances = np.nan_to_num((y[:, None] - means) / mixture.scale, nan=0.0)
-    nearest = np.where(labels < 0, np.argmin(np.abs(distances), axis=1), labels).astype(np.int64)
-    place = np.arange(y.size)
     belongs = mixture.responsibilities(X, y, shares)
     return Rows(
         X=X,
@@ -176,10 +167,7 @@ def _beside(
         labels=np.asarray(labels, dtype=np.int64),
         keys=keys,
         numbered=isinstance(keys, np.ndarray),
-        nearest=nearest,
-        expected=means[place, nearest],
-        residual=y - means[place, nearest],
-        distance=distances[place, nearest],
+        far=distances(mixture, X, y, labels),
         outlying=belongs[:, -1],
         sure=belongs.max(axis=1),
         of=of,

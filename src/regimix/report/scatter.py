@@ -116,8 +116,8 @@ class Cloud:
     def adjusted(self, feature: int) -> Floats:
         """Responses as if the other features were at their means, by the row's own regime."""
         lines = np.array([self.line(j, feature) for j in range(self.terms.mixture.n_components)])
-        base, slope = lines[self.rows.nearest[self.points]].T
-        values = base + slope * self._x(feature) + self.rows.residual[self.points]
+        base, slope = lines[self.rows.far.nearest[self.points]].T
+        values = base + slope * self._x(feature) + self.rows.far.residual[self.points]
         return np.asarray(values)
 
     def reach(self, index: int, feature: int) -> tuple[float, float]:
@@ -149,7 +149,7 @@ class Cloud:
         frames = np.array([self._axes(int(i))[2][1] for i in self.terms.order])
         y_frame = float(frames[:, 0].min()), float(frames[:, 1].max())
         span = y_frame[1] - y_frame[0]
-        residual = rows.residual[points]
+        residual = rows.far.residual[points]
         indices = range(self.terms.mixture.n_components)
         return {
             "target": self.terms.target,
@@ -157,7 +157,7 @@ class Cloud:
             "radius": self.radius,
             "shapes": [shape(j, self.radius) for j in (-1, *indices)],
             "scales": [float(scale) for scale in self.terms.mixture.scale],
-            "nearest": rows.nearest[points].tolist(),
+            "nearest": rows.far.nearest[points].tolist(),
             "keys": _keys([rows.keys[i] for i in points], numbered=rows.numbered),
             "y": compact(y, span),
             "residual": compact(residual, span / 10),

@@ -218,7 +218,7 @@ def _outlying_rows(mixture: Mixture, rows: Rows | None) -> str:
     elif rows.of > rows.n:
         said += f" of the {fixed(rows.n, 0)} kept as an excerpt"
     keys = listing([clean(rows.keys[i], 24) for i in outliers], MOST_ROWS)
-    worst = float(np.abs(rows.distance[outliers[0]]))
+    worst = float(np.abs(rows.far.distance[outliers[0]]))
     order = f", farthest first (the first by {number(worst, 2)} times the noise)"
     many = f": {keys}{order if np.isfinite(worst) and outliers.size > 1 else ''}"
     return f"{said} {'fits' if outliers.size == 1 else 'fit'} no regime{many}."

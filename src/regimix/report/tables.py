@@ -160,10 +160,10 @@ def outlier_list(rows: Rows, terms: Terms) -> OutlierList:
     beside = [int(i) for i in terms.order[:MOST_BESIDE]]
     numbers = [
         rows.y[places],
-        rows.nearest[places],
-        rows.expected[places],
-        rows.residual[places],
-        np.abs(rows.distance[places]),
+        rows.far.nearest[places],
+        rows.far.predicted[places],
+        rows.far.residual[places],
+        np.abs(rows.far.distance[places]),
         rows.outlying[places],
         *(np.asarray(rows.X[places, i], dtype=np.float64) for i in beside),
     ]

@@ -6,9 +6,10 @@ The terminal, ``print``, ``summary()``, the notebook and the report lay out what
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from regimix.errors import StopReason
 from regimix.words import clean, count, fixed, number, percent, probability, short
@@ -17,15 +18,19 @@ if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
 
 __all__ = [
-    "EARLY",
     "WIDTH",
     "Answer",
+    "Distances",
     "RegimeLine",
     "answer",
     "describe",
+    "distances",
     "equation",
     "rows_labelled",
 ]
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
 
 # Columns of a terminal; longer names are cut in the middle; the shortest term is " + 1 x".
 WIDTH, LONGEST_NAME, SHORTEST_TERM = 80, 24, 6
@@ -121,7 +126,7 @@ def _rows(mixture: Mixture, label: int) -> str:
 
 
 def rows_labelled(mixture: Mixture, label: int) -> int | None:
-    """Count the rows of a label, -1 for outliers; None if nobody counted them."""
+    """Count the rows of a label, -1 for outliers; None if they were not counted."""
     if mixture.labels.size:
         return int(np.count_nonzero(mixture.labels == label))
     return None if mixture.label_counts is None else mixture.label_counts[label]
@@ -175,6 +180,36 @@ def _notices(mixture: Mixture) -> tuple[str, ...]:
     if mixture.gate is not None:
         said.append("Shares depend on the features here; those shown are averages over the rows.")
     return tuple(said)
+
+
+# --- rows ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """How far rows are from their regimes."""
+
+    nearest: Labels  # the regime of each row, or the nearest one
+    predicted: Floats  # by that regime
+    residual: Floats
+    distance: Floats  # the residual in units of that regime's noise; infinite beside an exact one
+
+    def farthest(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Sort rows by their distance, the farthest first."""
+        return rows[np.lexsort((-np.abs(self.residual[rows]), -np.abs(self.distance[rows])))]
+
+
+def distances(mixture: Mixture, X: Any, y: Floats, labels: Labels) -> Distances:
+    """Compare rows with their regimes, outliers (-1) with the regime that is nearest."""
+    means = mixture.predict_components(X)
+    residuals = y[:, None] - means
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scaled = np.where(residuals == 0, 0.0, residuals / mixture.scale)
+    # Where all regimes are exact, there is no noise to count in.
+    counted = np.where(np.isfinite(scaled).any(axis=1, keepdims=True), scaled, residuals)
+    nearest = np.where(labels < 0, np.argmin(np.abs(counted), axis=1), labels).astype(np.int64)
+    each = np.arange(y.size)
+    return Distances(nearest, means[each, nearest], residuals[each, nearest], scaled[each, nearest])
 
 
 # --- as text --------------------------------------------------------------------------------------
