@@ -11,6 +11,7 @@ from regimix.cli import work
 from regimix.cli.console import Aborted, Voice, progress_bar
 from regimix.cli.work import Interrupts
 from regimix.errors import RegimixWarning
+from regimix.search import loop
 from regimix.search.settings import Progress
 
 FIT = ("-y", "y", "--drop", "id")
@@ -66,6 +67,23 @@ def test_the_search_answers_with_what_it_has(data, search):
         model.fit(data.X, data.y)
     assert model.mixture_.stopped == "interrupted"
     assert len(steps) == 2
+
+
+def test_an_interrupt_before_a_search_can_answer_is_left_to_its_callback(data, monkeypatch):
+    begin = loop.bulk_model
+
+    def pressed(rows):
+        press()
+        return begin(rows)
+
+    monkeypatch.setattr(loop, "bulk_model", pressed)
+    interrupts = Interrupts()
+    assert not interrupts.look()
+    model = MixedLinearRegression(callback=lambda _: interrupts.look(), random_state=0)
+    with interrupts, pytest.warns(RegimixWarning):
+        model.fit(data.X, data.y)
+    assert interrupts.count == 1
+    assert model.mixture_.stopped == "callback"
 
 
 def test_the_handler_of_others_is_put_back():

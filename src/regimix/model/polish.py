@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from regimix.engines.base import Engine, RowSums
 from regimix.engines.parts import PassStopped
+from regimix.errors import StopReason
 from regimix.model.blocks import SMALLEST_SCALE, Law, MixtureSums, mixture_sums
 from regimix.trimmed.ilts import NormalEquations
 
@@ -50,7 +51,7 @@ class Polished:
     sums : MixtureSums or None
         Sums over the rows with residuals at the law, their shares those of the round before; None
         without a round, or without doubt.
-    stopped : str or None
+    stopped : StopReason or None
         Why the rows could not be looked at until the end.
     settled : bool
         Whether next to nothing is left to gain; rounds may have run out.
@@ -58,7 +59,7 @@ class Polished:
 
     law: Law
     sums: MixtureSums | None = None
-    stopped: str | None = None
+    stopped: StopReason | None = None
     settled: bool = True
 
 

@@ -119,7 +119,7 @@ def _begun(step: int, gains: Any, law: Any, landing: Any, path: Any) -> Begun:
     return Begun(Law(**law), step, tuple(gains), tuple(Law(**one) for one in path), before)
 
 
-def finish_checkpoint(saved: Checkpoint | None, stopped: str, *, net: bool = False) -> None:
+def finish_checkpoint(saved: Checkpoint | None, stopped: StopReason, *, net: bool = False) -> None:
     """Remove the file of a fit that came to its end; a fit that was stopped may go on from it."""
     if saved is not None and stopped in (NET_ENDS if net else ENDS):
         saved.done()
@@ -229,7 +229,7 @@ class _Found:
     score: float
     component_scores: Floats
     attempts: tuple[Attempt, ...]
-    stopped: str
+    stopped: StopReason
     ranks: tuple[int, ...]
     spectrum: Subspace | None
     selection: Selection
@@ -511,7 +511,7 @@ def _given(rows: Rows, coef: Floats, origin: str = "given") -> Parameters:
 
 def _finish(
     engine: Engine, polished: Polished, settings: Settings
-) -> tuple[Law, Labelling, str | None]:
+) -> tuple[Law, Labelling, StopReason | None]:
     """Say which row belongs where, and why that could not be found out to the end, if so.
 
     Rows are trimmed to a given share; or components without noise are made exact.

@@ -166,7 +166,6 @@ MAX_STARTS = 200
 ROUNDING = 1e-9
 
 
-@answer_interrupts()
 def peel(
     engine: Engine,
     source: StartSource,
@@ -226,11 +225,12 @@ def peel(
     with threadpool_limits(1, "blas"), Parallel(n_jobs=jobs, prefer="threads") as pool:
         search = _Search(engine, engine.problem, source, options, deadline, pool, jobs, checkpoint)
         try:
-            search.resume()
-            if shares is None:
-                stopped = search.geometric(n_components, ratio)
-            else:
-                stopped = search.given(shares)
+            with answer_interrupts():
+                search.resume()
+                if shares is None:
+                    stopped = search.geometric(n_components, ratio)
+                else:
+                    stopped = search.given(shares)
         except _Stop as stop:
             stopped = stop.reason
         except PassStopped as stop:

@@ -177,7 +177,6 @@ def _same(first: Fitted, second: Fitted) -> bool:
     return np.array_equal(first.model.coef, second.model.coef) and first.score == second.score
 
 
-@answer_interrupts()
 def search_model(
     rows: Rows,
     proposer: Proposer,
@@ -216,16 +215,17 @@ def search_model(
     )
     state.path.see(current)
     try:
-        state.resume()
-        if state.phase == "first":
-            _first(state, given)
-            state.enter("moves")
-        if state.phase == "moves":
-            _move(state)
-            state.enter("count")
-        if state.phase == "count":
-            _match_count(state)
-            state.enter("over")
+        with answer_interrupts():
+            state.resume()
+            if state.phase == "first":
+                _first(state, given)
+                state.enter("moves")
+            if state.phase == "moves":
+                _move(state)
+                state.enter("count")
+            if state.phase == "count":
+                _match_count(state)
+                state.enter("over")
     except Stopped as stop:
         state.stopped = stop.reason
     except KeyboardInterrupt:

@@ -388,7 +388,7 @@ _ANSWERS: ContextVar[bool] = ContextVar("answers", default=False)
 
 @contextmanager
 def answer_interrupts() -> Iterator[None]:
-    """Mark code that answers a KeyboardInterrupt with the best so far; also a decorator."""
+    """Mark code where a KeyboardInterrupt is answered with the best so far."""
     token = _ANSWERS.set(True)
     try:
         yield
