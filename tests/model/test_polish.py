@@ -13,6 +13,7 @@ from regimix.errors import ConvergenceWarning
 from regimix.model import polish as module
 from regimix.model.blocks import Law, mixture_sums
 from regimix.model.polish import maximised, polish
+from regimix.result import fit as fit_module
 
 
 def table(seed, n=20_000, d=4, m=3, noise=0.1, outliers=0.1):
@@ -150,11 +151,16 @@ def test_rounds_that_run_out_are_told(monkeypatch):
     assert polish(engine, far).settled
 
 
-def test_a_fit_whose_rounds_ran_out_says_so(monkeypatch):
+@pytest.mark.parametrize("outliers", [0, 20])
+def test_a_fit_whose_rounds_ran_out_says_so(monkeypatch, outliers):
+    """Rounds on all rows; or, where there are no outliers, those that end the search."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 1))
     y = np.where(rng.random(400) < 0.5, X[:, 0], 3 - X[:, 0]) + 0.8 * rng.standard_normal(400)
-    monkeypatch.setattr(module, "ROUNDS", 1)
+    y[:outliers] += rng.uniform(20, 40, outliers)
+    # The search itself ends where next to nothing is left to gain: there the limit is moved.
+    limit = (module, "ROUNDS", 1) if outliers else (fit_module, "LEFT", 0.0)
+    monkeypatch.setattr(*limit)
     with pytest.warns(ConvergenceWarning, match="ran out of rounds"):
         fit = MixedLinearRegression(2, random_state=0).fit(X, y)
     assert not fit.mixture_.settled

@@ -29,7 +29,7 @@ from regimix.model.em import (
 )
 from regimix.model.labelling import Likeliest, Nearest, Ordered, label_counts
 from regimix.model.laws import BACKGROUND_DEGREES, NORMAL_LAW, ROOT_8, WIDTHS
-from regimix.model.polish import Begun, Polished, polish
+from regimix.model.polish import LEFT, Begun, Polished, polish
 from regimix.model.rows import Rows, Units, whitened_rows
 from regimix.result.inference import infer
 from regimix.result.mixture import Mixture
@@ -237,6 +237,7 @@ class _Found:
     nothing: bool
     # The law and the share of outliers to expect among new rows, if there are none among these.
     outliers: tuple[Law, float] | None
+    settled: bool
 
 
 def fit_mixture(engine: Engine, settings: Settings, init: Floats | None = None) -> Mixture:
@@ -280,7 +281,7 @@ def _fit_searched(
         polished = Polished(found.law)
         if found.outliers is not None:
             # The search has seen all rows to the end.
-            polished = Polished(_with_outliers(found.law, *found.outliers))
+            polished = Polished(_with_outliers(found.law, *found.outliers), settled=found.settled)
         elif not (settings.by_label or found.nothing or found.stopped in USER_WAITS):
             # A search that may go on later may end elsewhere: rounds from here are not its own.
             polished = resumed_polish(engine, found.law, saved if found.stopped in ENDS else None)
@@ -414,6 +415,7 @@ def _search(
         () if count is not None else tuple(score - constants for score in repeats.scores),
         nothing and settings.n_components is None,
         outliers,
+        evaluate(rows, fitted.model).score - fitted.score < LEFT * np.sqrt(rows.mass),
     )
 
 
