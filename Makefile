@@ -19,7 +19,7 @@ BENCH_PACKAGES := r-base-core r-cran-robustbase r-cran-flexmix r-cran-mixtools r
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help env demo test lint types imports tests fuzz docs picture lab bench bench-recovery size format clean
+.PHONY: help env demo test lint types imports tests slow fuzz docs picture lab bench bench-recovery size format clean
 
 stage = @printf '\n== %s\n' "$(1)"
 # pip leaves byte code out on machines that set PYTHONDONTWRITEBYTECODE; every start would pay for it.
@@ -49,10 +49,13 @@ imports: $(VENV)/.dev ## import-linter: who may import whom
 	$(call stage,imports: import-linter)
 	@$(BIN)/lint-imports --no-logo
 
-tests: $(VENV)/.dev ## pytest alone; pass more with ARGS="-k name"
+tests: $(VENV)/.dev ## pytest alone; in a minute with ARGS="-m 'not slow'"
 	$(call stage,tests: pytest)
 	@.ci/apt $(TEST_PACKAGES)
-	@$(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS) $(ARGS)
+	@$(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS) --durations=10 $(ARGS)
+
+slow: $(VENV)/.dev ## time all tests, and write which are slow to tests/slow.txt
+	@$(ONE_THREAD) $(BIN)/python -m tests.slow -n $(WORKERS)
 
 # A run that fails prints the example and a line that brings it back; the seed brings back the run.
 fuzz: $(VENV)/.dev ## the properties on fresh random examples, ten times as many; SEED=1 chooses them

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.conjecture import providers
 
+from tests.slow import LIST, is_slow
+
 # Tests never assert time: a busy machine must not make a property fail. Nothing is remembered
 # between runs: what failed here yesterday must not fail here alone.
 common = settings(
@@ -29,8 +31,14 @@ FUZZ_TIMES = 10
 providers._get_local_constants = lambda: providers._local_constants
 
 
+SLOW_TESTS = frozenset(LIST.read_text(encoding="utf-8").split())
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let every property try more examples under "fuzz", those that ask for few as well."""
+    """Mark slow tests, and let properties try more examples under "fuzz"."""
+    for item in items:
+        if is_slow(item.nodeid, SLOW_TESTS):
+            item.add_marker("slow")
     if not settings.get_current_profile_name().startswith("fuzz"):
         return
     # The cases of a parametrised test share one function.
