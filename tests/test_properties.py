@@ -75,9 +75,10 @@ def tried(tmp_path, *options):
     """Run properties under the conftest of this house; say how many examples, and which."""
     tests = tmp_path / "tests"
     tests.mkdir(exist_ok=True)
-    (tests / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text("utf-8"), "utf-8")
+    for name in ("conftest.py", "slow.py", "slow.txt"):
+        (tests / name).write_text((ROOT / "tests" / name).read_text("utf-8"), "utf-8")
     (tests / "test_probe.py").write_text(PROBE, "utf-8")
-    (tmp_path / "pytest.ini").write_text("[pytest]\n", "utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\n", "utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", *options]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
     assert run.returncode == 0, run.stdout + run.stderr

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from functools import reduce
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import dask.array as da
@@ -169,7 +170,9 @@ class DaskParts:
         """Estimate from a few parts whether the workers have memory for all of them."""
         count = len(self._parts)
         some = sorted({0, count // 2, count - 1})
-        asked = [self._parts[part].nbytes for part in some]
+        # Not pure: a fit of the same table that ends early must not cancel this one's tasks.
+        size = delayed(attrgetter("nbytes"), pure=False)
+        asked = [size(self._parts[part]) for part in some]
         sizes = self.client.compute(asked, optimize_graph=False)
         self._wait(sizes, sizes, some)
         limits = [worker.get("memory_limit") or np.inf for worker in self._workers().values()]
