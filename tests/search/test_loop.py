@@ -85,6 +85,17 @@ def test_a_given_number_is_kept(seed, count):
 @given(seeds)
 def test_what_is_given_is_tried_first_and_judged_like_all_else(seed):
     rows, labels = table(seed, 2)
+    given_is_tried(rows, labels, seed)
+
+
+@few
+@given(seeds)
+def test_what_is_given_is_tried_though_one_line_looks_good_already(seed):
+    rows, labels = table(seed, 1, outliers=0.02)
+    given_is_tried(rows, labels, seed)
+
+
+def given_is_tried(rows, labels, seed):
     rng = np.random.default_rng(seed)
     wrong = Parameters.point(
         rng.standard_normal((2, rows.width)), np.ones(2), np.full(2, 0.4), ("given",) * 2

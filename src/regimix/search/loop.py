@@ -407,7 +407,7 @@ def _first(state: Search, given: Parameters | None) -> None:
     order = order[:1] if order[:1] == ("joint",) else order
     order = order if given is None else ("given", *order)
     for step, source in enumerate(order[state.steps :], state.steps + 1):
-        if promising(state):
+        if promising(state) and source != "given":
             break
         state.steps = step
         count = None
