@@ -416,6 +416,14 @@ def test_equations_read_like_equations(coef, changes, text):
     assert mixture_of(coef, **changes).equation(0) == text
 
 
+def test_a_short_equation_is_whole_in_its_own_width():
+    """Terms of one digit: the width that the equation needs is enough."""
+    mixture = mixture_of([[2.0]], intercept=np.array([0.0]))
+    whole = mixture.equation(0)
+    assert mixture.equation(0, len(whole)) == whole
+    assert mixture.equation(0, len(whole) - 1) != whole
+
+
 def test_one_regime_without_outliers_is_said_in_the_singular():
     text = str(mixture_of([[1.0]], outlier_share=0.0))
     assert text.startswith("1 linear regime in 10 rows\n")

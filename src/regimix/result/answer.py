@@ -237,7 +237,7 @@ def equation(mixture: Mixture, component: int, width: int | None = None) -> str:
         terms.insert(0, _term(float(mixture.intercept[component]), ""))
     room = np.inf if width is None else width
     name = short(mixture.target_name, LONGEST_NAME)
-    shown = max(1, int(min(len(terms), room // SHORTEST_TERM)))
+    shown = int(min(len(terms), 1 + room // SHORTEST_TERM))  # the first may be a single digit
     while shown > 1 and len(_joined(name, terms, shown)) > room:
         shown -= 1
     return _joined(name, terms, shown)
