@@ -13,6 +13,8 @@ def test_where_there_are_no_outliers_none_are_shown():
     none = {"outlier_share": 1e-9, "labels": np.zeros(10, dtype=np.int64)}
     assert answer(mixture_of([[1.0]], **none)).outliers is None
     assert "outliers" not in str(mixture_of([[1.0]], **none))
+    part = none | {"outlier_share": 0.05}  # of ten rows: half a row, to be expected of new ones
+    assert answer(mixture_of([[1.0]], **part)).outliers is None
     labels = np.array([0] * 9 + [-1])
     one = answer(mixture_of([[1.0]], outlier_share=1e-9, labels=labels)).outliers
     assert (one.index, one.share, one.rows) == (-1, "<0.1%", "1")

@@ -418,7 +418,7 @@ def test_equations_read_like_equations(coef, changes, text):
 
 def test_a_short_equation_is_whole_in_its_own_width():
     """Terms of one digit: the width that the equation needs is enough."""
-    mixture = mixture_of([[2.0]], intercept=np.array([0.0]))
+    mixture = mixture_of([[2.0]], intercept=np.array([0.0]), feature_names=("x",))
     whole = mixture.equation(0)
     assert mixture.equation(0, len(whole)) == whole
     assert mixture.equation(0, len(whole) - 1) != whole

@@ -34,7 +34,7 @@ Labels = NDArray[np.int64]
 
 # Columns of a terminal; longer names are cut in the middle; the shortest term is " + 1 x".
 WIDTH, LONGEST_NAME, SHORTEST_TERM = 80, 24, 6
-# A smaller share of outliers is shown only if a row is labelled as one.
+# Where rows were not counted, a smaller share of outliers is not shown: it would be "<0.1%".
 SMALLEST_SHARE = 0.0005
 ENDS: dict[str, str] = {
     StopReason.NOTHING_IMPROVES: "no change improved the model",
@@ -115,7 +115,9 @@ def _regimes(mixture: Mixture) -> tuple[RegimeLine, ...]:
 
 
 def _outliers(mixture: Mixture) -> RegimeLine | None:
-    if not rows_labelled(mixture, -1) and mixture.outlier_share < SMALLEST_SHARE:
+    rows, share = rows_labelled(mixture, -1), mixture.outlier_share
+    # No row is labelled as one, and their share is less than a row.
+    if (rows == 0 and share * mixture.n_rows < 1) or (rows is None and share < SMALLEST_SHARE):
         return None
     return RegimeLine(-1, percent(mixture.outlier_share), _rows(mixture, -1))
 
