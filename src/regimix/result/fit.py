@@ -28,11 +28,12 @@ from regimix.model.em import (
     scores_without,
 )
 from regimix.model.labelling import Likeliest, Nearest, Ordered, label_counts
-from regimix.model.laws import BACKGROUND_DEGREES, NORMAL_LAW, ROOT_8, WIDTHS
+from regimix.model.laws import BACKGROUND_DEGREES, FIRST_LAW, NORMAL_LAW, ROOT_8, WIDTHS
 from regimix.model.polish import LEFT, Begun, Polished, polish
 from regimix.model.rows import Rows, Units, whitened_rows
 from regimix.result.inference import infer
 from regimix.result.mixture import Mixture
+from regimix.result.rivals import Contest, Rival, find_rivals
 from regimix.result.rowlaw import MOMENT_ROWS, Excerpt, RowLaw, excerpt_rows
 from regimix.search.algorithm2 import net_rows, search_net
 from regimix.search.checkpoint import Checkpoint, fingerprint
@@ -44,6 +45,7 @@ from regimix.search.finish import (
 from regimix.search.likelihood import assign_nearest, most_likely, nearest_regimes, plain_count
 from regimix.search.propose import Proposer
 from regimix.search.selection import (
+    PATH_ROUNDS,
     Attempt,
     Path,
     Selection,
@@ -238,6 +240,7 @@ class _Found:
     # The law and the share of outliers to expect among new rows, if there are none among these.
     outliers: tuple[Law, float] | None
     settled: bool
+    rivals: tuple[Rival, ...]
 
 
 def fit_mixture(engine: Engine, settings: Settings, init: Floats | None = None) -> Mixture:
@@ -276,7 +279,7 @@ def _fit_searched(
         given = None if init is None else _given(rows, units.forth(init))
         saved = open_checkpoint(engine, settings, sample, init)
     with clock.stage("search"):
-        found = _search(rows, units, settings, given, saved, engine)
+        found = _search(rows, units, settings, given, saved, engine, sample)
     with clock.stage("polish"):
         polished = Polished(found.law)
         if found.outliers is not None:
@@ -306,6 +309,7 @@ def _fit_searched(
         selection=found.selection,
         settled=polished.settled,
         search_evidence=found.search_evidence,
+        rivals=found.rivals,
     )
     finish_checkpoint(saved, stopped)
     return mixture
@@ -352,6 +356,7 @@ def _search(
     given: Parameters | None,
     saved: Checkpoint | None,
     engine: Engine,
+    sample: Sample,
 ) -> _Found:
     """Search for the whole model on the sample; polish it there."""
     state, repeats = search_again(
@@ -398,6 +403,9 @@ def _search(
         fitted = _one_line(rows, path, start)
     elif law is None and count is None and state.stopped not in USER_WAITS:
         fitted = refit(rows, fitted.model, FINAL_ROUNDS, settled=FINAL_SETTLED)
+    rivals: tuple[Rival, ...] = ()
+    if count is None and state.stopped in ENDS:
+        rivals = _rivals(rows, units, engine.problem, sample, path, fitted)
     selection = path.select(rows, fitted)
     if nothing and settings.n_components is None:
         selection = replace(selection, chosen=1)
@@ -416,7 +424,26 @@ def _search(
         nothing and settings.n_components is None,
         outliers,
         evaluate(rows, fitted.model).score - fitted.score < LEFT * np.sqrt(rows.mass),
+        rivals,
     )
+
+
+def _rivals(
+    rows: Rows, units: Units, problem: Frame, sample: Sample, path: Path, fitted: Fitted
+) -> tuple[Rival, ...]:
+    """Compare with single relations; of many rows, the first ones say enough."""
+    few = first_stage(rows)
+    score, model = fitted.score, fitted.model
+    if few is not rows:
+        # Few rows may show fewer regimes than all do.
+        seen = [refit(few, one.model, PATH_ROUNDS).score for one in path.best.values()]
+        score = max(evaluate(few, model).score, *seen)
+    y = sample.y[: few.n] * problem.target_scale + problem.target_center
+    some = Sample(sample.Z[: few.n], y, few.weights)
+    unit = units.y_scale * problem.target_scale
+    contest = Contest(some, few, unit, few.outlier_laws[FIRST_LAW], score)
+    # One regime is one relation already: one look at what would make it more likely is enough.
+    return find_rivals(contest) if model.m > 1 else find_rivals(contest, 1)
 
 
 def _chance(seen: Fitted, clean: Fitted) -> float:

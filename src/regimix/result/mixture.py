@@ -25,6 +25,7 @@ from regimix.search.settings import Settings, read_count, read_seed
 
 if TYPE_CHECKING:
     from regimix.result.bootstrap import Bootstrap
+    from regimix.result.rivals import Rival
     from regimix.search.selection import Attempt, Selection
     from regimix.search.subspace import Subspace
 
@@ -342,6 +343,9 @@ class Mixture(Regimes):
         How much of it is lost without each component.
     search_evidence : tuple of float
         The evidence that each of the independent searches ended with.
+    rivals : tuple of Rival
+        Single relations (curved, of uneven spread, with skewed noise, ...) that were compared with
+        the regimes, the likeliest first; ``lead`` is how much likelier, in nats.
     settled : bool
         Whether EM on all rows came to its end; its rounds are limited.
     origin : tuple of str
@@ -395,6 +399,7 @@ class Mixture(Regimes):
     gate: Any | None = None
     label_counts: tuple[int, ...] | None = None
     search_evidence: tuple[float, ...] = ()
+    rivals: tuple[Rival, ...] = ()
     settled: bool = True
 
     def __post_init__(self) -> None:
@@ -412,6 +417,12 @@ class Mixture(Regimes):
         if self.settings.search == "net":
             return not self.evidence > -np.inf
         return self.evidence < (REGIME_GAIN if self.settings.n_components is None else 0.0)
+
+    @property
+    def rival(self) -> Rival | None:
+        """The likeliest single relation, if it explains the rows as well as the regimes do."""
+        best = self.rivals[0] if self.rivals else None
+        return best if best is not None and best.explains_better else None
 
     @property
     def n_searches(self) -> int:

@@ -1,0 +1,295 @@
+"""One relation whose noise may be skewed, heavy-tailed or uneven: its log evidence, in nats.
+
+A mixture of straight lines with normal noise can imitate a curve, a fan or skewed noise. Here such
+a relation is a model of its own. Its evidence is Laplace's approximation, with the priors of the
+mixture's components, so that scores can be compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import digamma, expit, gammaln, kv, log_expit
+
+from regimix.model.em import LOG_ROOT_2PI, REGIME_GAIN
+from regimix.model.rows import Rows
+
+__all__ = ["COUNTS", "KERNELS", "Fit", "Relation", "fit_relation", "line_of"]
+
+Floats = NDArray[np.float64]
+
+# The tip of the Laplace law is rounded, over this share of its scale, so that it has a derivative.
+TIP = 0.05
+# Noise above and below the relation differs by at most the square of this factor's exponential.
+MOST_SKEWED = 3.0
+# Shares of outliers, as logits, that are looked at.
+LOGITS = (-12.0, 2.0)
+FIRST_LOGIT = -4.0
+# Logarithms of the dispersion of counts: deviation a priori, and range (zero is Poisson's law).
+DISPERSION = 3.0
+DISPERSIONS = (-12.0, 5.0)
+FARTHEST_LOG = 100.0
+ANYWHERE = (-np.inf, np.inf)
+# Rounds of Student's weights that bring least squares near the bulk.
+START_ROUNDS = 5
+
+
+def _normal(t: Floats) -> tuple[Floats, Floats]:
+    return -0.5 * t**2 - LOG_ROOT_2PI, -t
+
+
+def _student(t: Floats, degrees: float) -> tuple[Floats, Floats]:
+    constant = gammaln(0.5 * (degrees + 1)) - gammaln(0.5 * degrees)
+    constant -= 0.5 * np.log(np.pi * degrees)
+    square = t**2 / degrees
+    return constant - 0.5 * (degrees + 1) * np.log1p(square), -(degrees + 1) * t / degrees / (
+        1 + square
+    )
+
+
+def _laplace(t: Floats) -> tuple[Floats, Floats]:
+    root = np.sqrt(t**2 + TIP**2)
+    return -root - np.log(2 * TIP * kv(1, TIP)), -t / root
+
+
+# Log densities of unit scale, and their derivatives.
+KERNELS = {
+    "normal": _normal,
+    "student6": lambda t: _student(t, 6.0),
+    "student3": lambda t: _student(t, 3.0),
+    "laplace": _laplace,
+}
+# Poisson's law with a gamma law for its mean (negative binomial), whose logarithm is linear.
+COUNTS = "counts"
+
+
+@dataclass(frozen=True)
+class Relation:
+    """One relation, before it is fitted.
+
+    Attributes
+    ----------
+    rows : Rows
+        The response (perhaps transformed) and the terms of the relation.
+    line : tuple
+        Coefficients and noise to begin with, of ``line_of(rows)``.
+    log_slope : ndarray of shape (n,)
+        Logarithm of the derivative of that response by the one that is to be explained.
+    rounding : ndarray of shape (n,)
+        Deviation of the rounding of that response; noise is never smaller.
+    kernel : str
+        The noise law.
+    skewed : bool
+        Whether noise above the relation may be larger or smaller than below.
+    spread : ndarray of shape (n, q)
+        What the logarithm of the noise depends on, standardised; None if on nothing.
+    counts : tuple
+        With kernel "counts": the counts, and with which center and unit the response of ``rows``
+        is their logarithm.
+    """
+
+    rows: Rows
+    line: tuple[Floats, float]
+    log_slope: Floats
+    rounding: Floats
+    kernel: str = "normal"
+    skewed: bool = False
+    spread: Floats | None = None
+    counts: tuple[Floats, float, float] = (np.empty(0), 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted relation.
+
+    Attributes
+    ----------
+    score : float
+        Log evidence of all responses, in nats; with what one regime costs.
+    expected : ndarray of shape (n,)
+        The relation itself, in the units of its response.
+    """
+
+    score: float
+    expected: Floats
+
+
+def fit_relation(relation: Relation) -> Fit:
+    """Maximise the posterior of a relation, and integrate around the maximum.
+
+    That there are no outliers is equally likely a priori to any share of them, as in the mixture.
+    """
+    fits = [_fit(relation, outliers=False)]
+    if relation.rows.outliers:
+        fits.append(_fit(relation, outliers=True))
+    return max(fits, key=lambda fit: fit.score)
+
+
+def _fit(relation: Relation, *, outliers: bool) -> Fit:
+    law, weights = _Law.of(relation, outliers=outliers), relation.rows.weights
+
+    def loss(free: Floats) -> tuple[float, Floats]:
+        log_density, slopes = law.rows_at(free)
+        value = weights @ log_density - 0.5 * float(((free - law.mean) ** 2 * law.tight).sum())
+        slope = np.concatenate([weights * one @ block for one, block in slopes])
+        return -float(value), -(slope - (free - law.mean) * law.tight)
+
+    found = minimize(
+        loss, law.start, jac=True, method="L-BFGS-B", bounds=law.bounds, options={"maxiter": 200}
+    )
+    table = np.hstack([one[:, None] * block for one, block in law.rows_at(found.x)[1]])
+    low, high = np.array(law.bounds).T
+    inside = (low < found.x) & (found.x < high)
+    # The Gaussian in place of the posterior is no wider than the range of the parameter.
+    curvature = (table * weights[:, None]).T @ table
+    curvature[np.diag_indices_from(curvature)] += np.maximum(
+        law.tight, 2 * np.pi / (high - low) ** 2
+    )
+    curvature = curvature[np.ix_(inside, inside)]
+    score = law.log_prior(found.x) - float(found.fun) - REGIME_GAIN
+    score += 0.5 * float(inside.sum() * np.log(2 * np.pi) - np.linalg.slogdet(curvature)[1])
+    return Fit(score, law.expected(found.x))
+
+
+@dataclass(frozen=True)
+class _Law:
+    """Densities of rows as functions of free parameters, which begin near zero and are about one.
+
+    Parameters come in blocks: coefficients (in units of the noise, beyond those of the start), the
+    logarithm of the noise and what it depends on, skew, and the logit of the share of outliers.
+    Each is normal a priori around ``mean`` with precision ``tight``, or uniform if that is zero.
+    """
+
+    relation: Relation
+    outliers: bool
+    offset: Floats
+    unit: float
+    blocks: tuple[Floats, ...]
+    start: Floats
+    mean: Floats
+    tight: Floats
+    bounds: list[tuple[float, float]]
+
+    @classmethod
+    def of(cls, relation: Relation, *, outliers: bool) -> _Law:
+        """Choose units and starts."""
+        rows, ones = relation.rows, np.ones((relation.rows.n, 1))
+        coef, unit = relation.line
+        # For each block: columns, starts, prior means, prior precisions, bounds.
+        known: list[tuple[Floats, Any, Any, Any, tuple[float, float]]] = [
+            (rows.design, 0.0, -coef / unit, (unit / rows.prior.deviation) ** 2, ANYWHERE)
+        ]
+        if relation.kernel == COUNTS:
+            known.append((ones, 0.0, 0.0, DISPERSION**-2, DISPERSIONS))
+        else:
+            low, high = (-0.5 * end for end in reversed(rows.prior.log_precision))
+            known.append(
+                (ones, np.clip(np.log(unit), low + 1e-3, high - 1e-3), 0.0, 0.0, (low, high))
+            )
+        if relation.spread is not None:
+            known.append((relation.spread, 0.0, 0.0, 1.0, ANYWHERE))
+        if relation.skewed:
+            known.append((ones, 0.0, 0.0, 1.0, (-MOST_SKEWED, MOST_SKEWED)))
+        if outliers:
+            known.append((ones, FIRST_LOGIT, 0.0, 0.0, LOGITS))
+        start, mean, tight = (
+            np.concatenate([np.broadcast_to(one[k], one[0].shape[1]) for one in known])
+            for k in (1, 2, 3)
+        )
+        bounds = [one[4] for one in known for _ in range(one[0].shape[1])]
+        blocks = [one[0] for one in known]
+        if relation.spread is not None:
+            blocks[1:3] = [np.hstack(blocks[1:3])]
+        return cls(
+            relation, outliers, rows.design @ coef, unit, tuple(blocks), start, mean, tight, bounds
+        )
+
+    def log_prior(self, free: Floats) -> float:
+        """Log density of the prior; but for the squares of normal parameters, which are counted."""
+        normal = self.tight[self.tight > 0]
+        value = 0.5 * float(np.log(normal / (2 * np.pi)).sum())
+        if self.relation.kernel != COUNTS:
+            # Log precision is uniform, and twice as long as the logarithm of the noise.
+            value += float(np.log(2.0)) - self.relation.rows.prior.log_span
+        if self.outliers:
+            # Shares are uniform; this is the derivative by their logit.
+            value += float(log_expit(free[-1]) + log_expit(-free[-1]))
+        return value
+
+    def expected(self, free: Floats) -> Floats:
+        """Return the relation at every row."""
+        rows = self.relation.rows
+        return self.offset + self.unit * (rows.design @ free[: rows.width])
+
+    def rows_at(self, free: Floats) -> tuple[Floats, list[tuple[Floats, Floats]]]:
+        """Return log densities of rows, and their derivatives: a factor for each row of a block."""
+        rows = self.relation.rows
+        split = np.cumsum([block.shape[1] for block in self.blocks])
+        parts = np.split(free, split[:-1])
+        line = self.expected(free)
+        inner = self._counts if self.relation.kernel == COUNTS else self._noise
+        log_density, factors = inner(line, parts)
+        if self.outliers:
+            share = parts[-1][0]
+            own = log_expit(-share) + log_density
+            other = log_expit(share) + rows.log_background
+            log_density = np.logaddexp(own, other)
+            belongs = np.exp(own - log_density)
+            factors = [belongs * factor for factor in factors]
+            factors.append((1 - belongs) - expit(share))
+        factors[0] = factors[0] * self.unit
+        return log_density, list(zip(factors, self.blocks, strict=True))
+
+    def _noise(self, line: Floats, parts: list[Floats]) -> tuple[Floats, list[Floats]]:
+        relation = self.relation
+        residual = relation.rows.y - line
+        skew = float(parts[2][0]) if relation.skewed else 0.0
+        # A search along a line may try anything; squares of these numbers are still finite.
+        scale = np.exp(np.clip(self.blocks[1] @ parts[1], -FARTHEST_LOG, FARTHEST_LOG))
+        # Noise above and below; neither is smaller than the rounding of the response.
+        own = scale * np.exp([[skew], [-skew]])
+        above, below = both = np.hypot(own, relation.rounding)
+        rise = own**2 / both
+        upper = residual > 0
+        side, gain = np.where(upper, above, below), np.where(upper, rise[0], rise[1])
+        t = residual / side
+        value, slope = KERNELS[relation.kernel](t)
+        whole = above + below
+        log_density = value - np.log(0.5 * whole) + relation.log_slope
+        pull = -t * slope * gain / side
+        factors = [-slope / side, pull - (rise[0] + rise[1]) / whole]
+        if relation.skewed:
+            factors.append(np.where(upper, pull, -pull) - (rise[0] - rise[1]) / whole)
+        return log_density, factors
+
+    def _counts(self, line: Floats, parts: list[Floats]) -> tuple[Floats, list[Floats]]:
+        counts, center, unit = self.relation.counts
+        mean = np.exp(np.clip(center + unit * line, -FARTHEST_LOG, FARTHEST_LOG))
+        size = float(np.exp(-parts[1][0]))  # of the gamma law; Poisson's law if it is infinite
+        whole = size + mean
+        log_density = gammaln(counts + size) - gammaln(size) - gammaln(counts + 1.0)
+        log_density += size * np.log(size / whole) + counts * np.log(mean / whole)
+        log_density += self.relation.log_slope
+        by_size = digamma(counts + size) - digamma(size) + np.log(size / whole)
+        by_size += 1.0 - (size + counts) / whole
+        return log_density, [unit * (counts - mean) * size / whole, -size * by_size]
+
+
+def line_of(rows: Rows) -> tuple[Floats, float]:
+    """Return least squares with the weights of Student's law, and the scale of its residuals."""
+    coef: Floats = np.zeros(rows.width)
+    scale = rows.spread() or 1.0
+    tail = np.ones(rows.n)
+    for _ in range(START_ROUNDS):
+        weighted = rows.design * (rows.weights * tail)[:, None]
+        # The prior keeps columns apart that are alike in these rows.
+        gram = weighted.T @ rows.design + np.diag((scale / rows.prior.deviation) ** 2)
+        coef = np.asarray(np.linalg.solve(gram, weighted.T @ rows.y), dtype=np.float64)
+        residual = rows.y - rows.design @ coef
+        scale = max(replace(rows, y=residual).spread(), rows.smallest_scale, 1e-12)
+        tail = 4.0 / (3.0 + (residual / scale) ** 2)
+    return coef, float(scale)

@@ -1,0 +1,114 @@
+"""Rivals: one curved, uneven or skewed relation is named, and true regimes are left in peace."""
+
+import numpy as np
+import pytest
+
+from regimix import MixedLinearRegression
+from regimix.result.rivals import PLAIN, Rival
+
+
+def table(kind, n, rng):
+    """Draw rows of one relation that looks like several lines."""
+    x = rng.standard_normal(n)
+    y = {
+        "fan": lambda: 1 + 2 * np.abs(x) + 0.4 * np.abs(x) * rng.standard_normal(n),
+        "exponential": lambda: np.exp(1 + x + 0.4 * rng.standard_normal(n)),
+        "square": lambda: x**2 + 0.3 * rng.standard_normal(n),
+        "skewed": lambda: 1 + x + 0.5 * rng.exponential(size=n),
+        "counts": lambda: rng.poisson(np.exp(1 + 0.7 * x)).astype(float),
+    }[kind]()
+    return (np.abs(x) if kind == "fan" else x)[:, None], y
+
+
+def rivals_of(X, y, **options):
+    return MixedLinearRegression(random_state=0, **options).fit(X, y).mixture_
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+@pytest.mark.parametrize(
+    ("kind", "ingredient", "values"),
+    [
+        ("fan", "spread", {"fitted", "log fitted", "features"}),
+        ("exponential", "power", {0.0}),
+        ("square", "terms", {"quadratic"}),
+        ("skewed", "skewed", {True}),
+        ("counts", "noise", {"counts"}),
+    ],
+)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_one_relation_is_named(kind, ingredient, values, seed):
+    X, y = table(kind, 200, np.random.default_rng(seed))
+    mixture = rivals_of(X, y)
+    assert len(mixture.weights) > 1
+    assert mixture.rival is not None
+    assert mixture.rival.lead > 3
+    assert ingredient in mixture.rival.ingredients
+    assert getattr(mixture.rival, ingredient) in values
+
+
+@pytest.mark.parametrize("noise", ["normal", "student"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_true_regimes_have_no_rival(noise, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((200, 2))
+    lines = np.stack([1 + X @ [1, 2], -1 + X @ [2, -1]])
+    e = rng.standard_normal(200) if noise == "normal" else rng.standard_t(5, 200)
+    y = lines[rng.integers(0, 2, 200), np.arange(200)] + 0.7 * e
+    mixture = rivals_of(X, y)
+    assert len(mixture.weights) == 2
+    assert mixture.rivals
+    assert mixture.rival is None
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_units_do_not_matter():
+    X, y = table("exponential", 150, np.random.default_rng(3))
+    plain = rivals_of(X, y)
+    scaled = rivals_of(100 + 7 * X, 1000 * y)
+    assert [r.ingredients for r in plain.rivals[:3]] == [r.ingredients for r in scaled.rivals[:3]]
+    assert scaled.rival.lead == pytest.approx(plain.rival.lead, abs=1.5)
+
+
+def test_the_likeliest_comes_first_and_the_straight_line_is_none():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 1))
+    mixture = rivals_of(X, X[:, 0] + 0.3 * rng.standard_normal(60))
+    leads = [rival.lead for rival in mixture.rivals]
+    assert leads == sorted(leads, reverse=True)
+    assert PLAIN not in mixture.rivals
+    # One regime is compared with rivals of one ingredient only.
+    assert {len(rival.ingredients) for rival in mixture.rivals} == {1}
+
+
+def test_ingredients():
+    assert Rival().ingredients == ()
+    assert Rival(power=0.0, skewed=True).ingredients == ("power", "skewed")
+    assert Rival(lead=0.0).explains_better
+    assert not Rival(lead=-0.1).explains_better
+    assert not Rival().explains_better
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_many_rows_are_judged_by_the_first(monkeypatch):
+    seen = []
+    from regimix.result import fit
+
+    def spy(contest, *rest):
+        seen.append(contest.rows.n)
+        return ()
+
+    monkeypatch.setattr(fit, "find_rivals", spy)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 1))
+    rivals_of(X, X[:, 0] + 0.3 * rng.standard_normal(20_000))
+    assert seen == [1500]
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_weights_are_repetitions():
+    X, y = table("exponential", 80, np.random.default_rng(3))
+    twice = rivals_of(X, y, n_components=2)
+    weighted = MixedLinearRegression(n_components=2, random_state=0)
+    weighted = weighted.fit(X, y, sample_weight=np.full(80, 3.0)).mixture_
+    # Copies of a row say nothing new: evidence counts distinct rows.
+    assert weighted.rival.lead == pytest.approx(twice.rival.lead, abs=0.5)
