@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from regimix.search.settings import Settings, read_count, read_seed
 if TYPE_CHECKING:
     from regimix.result.bootstrap import Bootstrap
     from regimix.result.rivals import Rival
+    from regimix.result.stability import Stability
     from regimix.search.selection import Attempt, Selection
     from regimix.search.subspace import Subspace
 
@@ -549,6 +551,38 @@ class Mixture(Regimes):
         rows = self._rows_of_fit(X, y, sample_weight)
         seed, count = read_seed(random_state), read_count("n_resamples", n_resamples)
         return bootstrap(self, *rows, count, inferring.read_level(level), seed, n_jobs)
+
+    def stability(
+        self,
+        X: Any = None,
+        y: Any = None,
+        n_resamples: int = 20,
+        random_state: Any = None,
+        sample_weight: Any = None,
+        n_jobs: int | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Stability:
+        """Search resampled rows again: which regimes come back, and how many are found.
+
+        Rows are drawn with replacement, their responses moved by a tenth of the noise, and the
+        search is made as in the fit, from its beginning. A regime comes back if it shares more than
+        half of its rows with one that is found again.
+
+        Parameters
+        ----------
+        X, y, random_state, sample_weight
+            As for :meth:`bootstrap`.
+        n_resamples : int, default=20
+        n_jobs : int, optional
+            Processes that search side by side; the answer does not depend on it.
+        progress : callable, optional
+            Called with the number of resamples that are done, and that of all.
+        """
+        from regimix.result.stability import stability
+
+        rows = self._rows_of_fit(X, y, sample_weight)
+        seed, count = read_seed(random_state), read_count("n_resamples", n_resamples)
+        return stability(self, *rows, count, seed, n_jobs, progress)
 
     def _rows_of_fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         if X is not None:
