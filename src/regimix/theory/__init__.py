@@ -29,6 +29,7 @@ from regimix.theory.definitions import (
     separation,
     subspace_distance,
 )
+from regimix.theory.detectable import Detectable, detectable
 from regimix.theory.regularity import (
     FeatureRegularity,
     Interval,
@@ -39,6 +40,7 @@ from regimix.theory.regularity import (
 
 __all__ = [
     "Audit",
+    "Detectable",
     "FeatureRegularity",
     "Finding",
     "Interval",
@@ -49,6 +51,7 @@ __all__ = [
     "audit",
     "basin_granularity",
     "contraction_shape",
+    "detectable",
     "exact_feature_regularity",
     "feature_regularity",
     "local_radius",

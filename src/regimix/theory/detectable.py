@@ -1,0 +1,149 @@
+"""What would have been found: regimes planted in draws from a fit, as a search sees them.
+
+An audit can judge only the regimes that were found. Whether another one would have been, depends on
+the rows that it has and on how far it is from the others; that is measured here by simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from regimix.data.problem import Problem
+from regimix.engines.memory import MemoryEngine
+from regimix.errors import ParameterError
+from regimix.result.fit import fit_mixture
+from regimix.result.mixture import Mixture
+from regimix.search.settings import read_count, read_seed
+from regimix.words import number, percent
+
+__all__ = ["Detectable", "detectable"]
+
+Floats = NDArray[np.float64]
+
+# Distances that are tried, from the largest: root mean square of the difference to the largest
+# regime, over the standard deviation of the response.
+DISTANCES = (3.2, 1.6, 0.8, 0.4, 0.2, 0.1, 0.05)
+# A planted regime is found if more than half of the rows of either are those of both (Jaccard).
+FOUND = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Detectable:
+    """The smallest distance at which a further regime would have been found, for each share.
+
+    Attributes
+    ----------
+    shares, distances : ndarray of shape (k,)
+        Shares of the rows, and distances from the largest regime in standard deviations of the
+        response, at which at least half of the planted regimes were found; NaN: at none.
+    rates : ndarray of shape (k, 7)
+        How often planted regimes were found, for the distances of ``tried``; NaN where a larger
+        distance was too small already.
+    tried : ndarray of shape (7,)
+    n_trials : int
+    """
+
+    shares: Floats
+    distances: Floats
+    rates: Floats
+    tried: Floats
+    n_trials: int
+
+    def __str__(self) -> str:
+        lines = ["A further regime would have been found from this distance to the largest on:", ""]
+        lines.append("share of rows   distance (standard deviations of the response)")
+        for share, distance in zip(self.shares, self.distances, strict=True):
+            shown = number(float(distance)) if np.isfinite(distance) else "at none that was tried"
+            lines.append(f"{percent(float(share)):>13}   {shown}")
+        return "\n".join([*lines, "", f"({self.n_trials} simulations each)"])
+
+
+def detectable(
+    mixture: Mixture,
+    X: Any,
+    *,
+    shares: Sequence[float] = (0.1, 0.25, 0.5),
+    n_trials: int = 6,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Detectable:
+    """Find the smallest regime, by share and distance, that a search of such rows would find.
+
+    Responses are drawn from the fit at the features X. Some rows are then given to a regime that
+    differs from the largest one in a random direction, and all are searched as in the fit, except
+    that the number of regimes is open.
+
+    Parameters
+    ----------
+    mixture : Mixture
+    X : array of shape (n, d)
+        The features of the fit.
+    shares : sequence of float, default=(0.1, 0.25, 0.5)
+        Of the planted regime.
+    n_trials : int, default=6
+        Simulations for each share and distance.
+    random_state : int, RandomState, Generator or None
+    n_jobs : int, optional
+    progress : callable, optional
+        Called with the number of shares that are done, and that of all.
+    """
+    values = np.asarray(shares, dtype=np.float64)
+    if values.ndim != 1 or not values.size or values.min() <= 0 or values.max() >= 1:
+        raise ParameterError(f"shares must be numbers between 0 and 1; got {shares!r}.")
+    trials, seed = read_count("n_trials", n_trials), read_seed(random_state)
+    features = np.asarray(X, dtype=np.float64)
+    jobs = min(int(effective_n_jobs(n_jobs)), trials)
+    rates = np.full((values.size, len(DISTANCES)), np.nan)
+    with threadpool_limits(1, "blas"), Parallel(n_jobs=jobs) as pool:
+        for i, share in enumerate(values):
+            for k, distance in enumerate(DISTANCES):
+                seeds = np.random.SeedSequence([seed, i, k]).spawn(trials)
+                found = pool(
+                    delayed(_trial)(mixture, features, float(share), distance, child)
+                    for child in seeds
+                )
+                rates[i, k] = np.mean(found)
+                if rates[i, k] < 0.5:
+                    break
+            if progress is not None:
+                progress(i + 1, values.size)
+    enough = np.where(rates >= 0.5, DISTANCES, np.inf).min(axis=1)
+    distances = np.where(np.isfinite(enough), enough, np.nan)
+    return Detectable(values, distances, rates, np.array(DISTANCES), trials)
+
+
+def _trial(
+    mixture: Mixture, X: Floats, share: float, distance: float, seed: np.random.SeedSequence
+) -> bool:
+    """Plant a regime in a draw from the fit; say whether a search finds it."""
+    rng = np.random.default_rng(seed)
+    y = mixture.sample(random_state=rng, X=X)[1]
+    planted = rng.random(len(X)) < share
+    deviation = X.std(axis=0)
+    steep = rng.standard_normal(X.shape[1]) / np.where(deviation > 0, deviation, 1.0)
+    away = X @ steep
+    if mixture.fit_intercept:
+        away += rng.standard_normal() * np.sqrt(X.shape[1]) - away.mean()
+    away *= distance * float(y.std()) / max(float(np.sqrt(np.mean(away**2))), 1e-300)
+    line = mixture.predict_components(X)[:, 0] + away
+    y[planted] = (line + mixture.scale[0] * rng.standard_normal(len(X)))[planted]
+    settings = replace(
+        mixture.settings, n_components=None, seed=int(rng.integers(2**31)), keep_rows=False
+    )
+    again = fit_mixture(
+        MemoryEngine(Problem.from_arrays(X, y, fit_intercept=mixture.fit_intercept)), settings
+    )
+    if again.found_nothing:
+        return False
+    labels = again.assign(X, y)
+    found = labels[:, None] == np.arange(again.n_components)
+    both, either = found & planted[:, None], found | planted[:, None]
+    return bool((both.sum(axis=0) > FOUND * either.sum(axis=0)).any())
