@@ -12,22 +12,25 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
+
 from regimix.atomic import write_bytes
 from regimix.errors import MissingExtraError
 from regimix.report import charts, tables
 from regimix.report.charts import Html
-from regimix.report.rows import Rows, Terms, read_rows
+from regimix.report.notebook import equations
+from regimix.report.rows import Rows, Terms, outlier_words, read_rows
 from regimix.report.scatter import Cloud
-from regimix.report.sentences import sentences
-from regimix.result.answer import Answer
+from regimix.result.answer import Answer, answer, rows_labelled
 from regimix.result.inference import read_level
 from regimix.result.mixture import Mixture
 from regimix.search.settings import Settings
-from regimix.words import bare, clean, count, fixed, named, number
+from regimix.words import clean, count, fixed, named, number
 
 __all__ = ["render", "snippet", "write"]
 
-LONGEST_TITLE = 200
+# Characters of a title, and of an equation.
+LONGEST_TITLE, EQUATION = 200, 96
 # Keys of no more characters than this stay on one line.
 LONG_KEY = 32
 # Settings that the estimator knows by the same name. The seed has another name; n_jobs changes
@@ -105,14 +108,38 @@ def _environment() -> Any:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
     )
-    environment.filters.update(prose=charts.prose, bare=bare)
+    environment.filters.update(prose=charts.prose)
     return environment
+
+
+def headline(mixture: Mixture, rows: Rows | None, level: float) -> dict[str, Any]:
+    """Put into words what was found, and what it means for the rows that are shown."""
+    out = rows_labelled(mixture, -1)
+    if rows is not None and rows.fitted and rows.n == mixture.n_rows:
+        # The mixture may not have counted them.
+        out = int(np.count_nonzero(rows.labels < 0))
+    source = "" if rows is None or rows.fitted else "the fit"
+    found = answer(mixture, source, level=level, outliers=out)
+    notices, sure = list(found.notices), found.sure
+    if rows is not None and not rows.fitted:
+        notices.insert(0, rows.notice(mixture.n_rows))
+    if rows is not None and mixture.n_components > 1 and not mixture.found_nothing:
+        sure = f"{sure} {rows.doubtful()}".strip()
+    share = mixture.outlier_share if out is None else out / mixture.n_rows
+    return {
+        "answer": found,
+        "equations": equations(mixture, EQUATION),
+        "which": outlier_words(rows, mixture.n_rows, share),
+        "sure": sure,
+        "notices": notices,
+    }
 
 
 def _context(
     mixture: Mixture, rows: Rows | None, terms: Terms, title: str | None, date: str
 ) -> dict[str, Any]:
-    answer = sentences(mixture, rows, terms)
+    words = headline(mixture, rows, terms.level)
+    found = words["answer"]
     css, js = _asset("page.css"), _asset("page.js")
     cloud = None if rows is None else Cloud.of(rows, terms)
     listed = None if rows is None else tables.outlier_list(rows, terms)
@@ -121,9 +148,8 @@ def _context(
         "outliers": listed.data if listed is not None and listed.rows else None,
     }
     spectrum = mixture.spectrum
-    return {
-        "title": answer.title if title is None else clean(title, LONGEST_TITLE),
-        "answer": answer,
+    return words | {
+        "title": found.title if title is None else clean(title, LONGEST_TITLE),
         "date": date,
         "target": terms.target,
         "policy": _policy(css, js),
@@ -133,17 +159,17 @@ def _context(
         "swatch": charts.swatch,
         "shares": charts.shares(mixture.weights.tolist(), mixture.outlier_share),
         "scatter": None if cloud is None else _scatter(cloud),
-        "regimes": tables.regimes(answer.answer),
+        "regimes": tables.regimes(found),
         "forest": _forest(terms),
         "coefficients": tables.coefficients(mixture, terms),
         "outliers": listed,
         "longest_key": LONG_KEY,
         "residuals": [] if rows is None else charts.panels(rows, terms),
         "selection": tables.selection(mixture),
-        "tried": tables.tried(mixture, answer.answer),
+        "tried": tables.tried(mixture, found),
         "findings": tables.assumptions(mixture, rows),
         "spectrum": "" if spectrum is None else spectrum.describe(),
-        "facts": _facts(mixture, answer.answer, date),
+        "facts": _facts(mixture, found, date),
         "version": version("regimix"),
     }
 

@@ -1,4 +1,4 @@
-"""What a report shows: its rows, what each one is; and the terms of the equations, ranked."""
+"""What a report shows: its rows, in numbers and sentences; and the terms of the equations."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from regimix.errors import DataError
 from regimix.result.answer import Distances, distances
 from regimix.result.mixture import Mixture
 from regimix.result.rowlaw import MOMENT_ROWS
-from regimix.words import clean
+from regimix.words import clean, count, fixed, listing, number, percent
 
-__all__ = ["MOST_FEATURES", "SURE", "Rows", "Terms", "read_rows", "sample"]
+__all__ = ["MOST_FEATURES", "Rows", "Terms", "outlier_words", "read_rows", "sample"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 # A page has room for so many features; the others contribute less.
 MOST_FEATURES = 40
+# Outliers that a sentence names.
+MOST_NAMED = 8
 # A row is doubtful if its likeliest regime is less likely than this.
 SURE = 0.8
 # Rows of the fit have the mean that it remembers, up to rounding (of single precision, perhaps).
@@ -60,11 +62,54 @@ class Rows:
         """Positions of the outliers, the farthest first."""
         return self.far.farthest(np.flatnonzero(self.labels < 0))
 
-    @property
-    def doubtful(self) -> Ints:
-        """Positions of rows that more than one regime fits, the least sure first."""
-        found = np.flatnonzero(self.sure < SURE)
-        return found[np.argsort(self.sure[found], kind="stable")]
+    def notice(self, n_rows: int) -> str:
+        """Say that these are not the rows of the fit, which had so many."""
+        those = "those" if self.n == n_rows else f"the {fixed(n_rows, 0)}"
+        return (
+            f"This page shows {count(self.n, 'row')}, not {those} that the model was fitted to: "
+            "regimes, shares and errors are those of the fit; outliers, pictures and checks of "
+            "what was assumed are those of the rows shown."
+        )
+
+    def doubtful(self) -> str:
+        """Say how many rows could belong elsewhere."""
+        doubtful = int(np.count_nonzero(self.sure < SURE))
+        if not doubtful:
+            shown = "" if self.fitted else " shown"
+            return f"Every row{shown} has one regime that is far likelier than the others."
+        of = "" if self.fitted else f" of the {fixed(self.n, 0)} shown"
+        return (
+            f"{count(doubtful, 'row')}{of} ({percent(doubtful / self.n)}) could belong to more "
+            f"than one regime, or to none: the likeliest is less than {SURE:.0%} likely."
+        )
+
+
+def outlier_words(rows: Rows | None, n_rows: int, share: float) -> str:
+    """Say which rows fit no regime; without rows, how large a share of those of the fit."""
+    known = f"{count(round(share * n_rows), 'row')} ({percent(share)}) fit no regime"
+    none = "None: every row lies within reach of a regime."
+    if rows is None:
+        return f"{known}." if share else none
+    outliers, shown = rows.outliers, count(rows.n, "row")
+    if not outliers.size and rows.of > rows.n and share:
+        return f"{known}; none of them is in the excerpt of {fixed(rows.n, 0)} that is shown here."
+    if not outliers.size:
+        each = f"None of the {shown} shown: each lies within reach of a regime."
+        return none if rows.fitted else each
+    part = percent(outliers.size / rows.n)
+    said = f"{count(int(outliers.size), 'row')} ({part})"
+    if not rows.fitted and rows.n == 1:
+        said = "The one row shown"
+    elif not rows.fitted:
+        said = f"Of the {shown} shown, {fixed(outliers.size, 0)} ({part})"
+    elif rows.of > rows.n:
+        said += f" of the {fixed(rows.n, 0)} kept as an excerpt"
+    keys = listing([clean(rows.keys[i], 24) for i in outliers], MOST_NAMED)
+    if outliers.size == 1:
+        return f"{said} fits no regime: {keys}."
+    worst = float(np.abs(rows.far.distance[outliers[0]]))
+    by = f", farthest first (the first by {number(worst, 2)} times the noise)"
+    return f"{said} fit no regime: {keys}{by if np.isfinite(worst) else ''}."
 
 
 def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -> Rows | None:

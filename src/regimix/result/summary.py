@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.errors import MissingExtraError
-from regimix.result.answer import WIDTH, answer
+from regimix.result.answer import WIDTH, RegimeLine, answer
 from regimix.result.inference import conf_int, errors, estimates, p_values, read_level, t_values
 from regimix.words import (
     UNKNOWN,
@@ -72,10 +72,10 @@ class Summary:
         return summary_frame(self.mixture, self.level)
 
     def __str__(self) -> str:
-        table = _table(self.mixture, self.level)
         lines = _header(self.mixture)
-        for j, values in enumerate(table):
-            lines += _block(self.mixture, j, values, self.level)
+        found = answer(self.mixture).regimes
+        for regime, values in zip(found, _table(self.mixture, self.level), strict=True):
+            lines += _block(self.mixture, regime, values, self.level)
         granted = BY_LABEL if self.mixture.fitted_by_label else BY_RESPONSIBILITY
         return "\n".join([*lines, "=" * WIDTH, *granted])
 
@@ -173,13 +173,13 @@ def _sizes(mixture: Mixture) -> Floats:
     return np.bincount(np.where(labels < 0, m, labels), minlength=m + 1).astype(np.float64)
 
 
-def _block(mixture: Mixture, j: int, values: Floats, level: float) -> list[str]:
+def _block(mixture: Mixture, regime: RegimeLine, values: Floats, level: float) -> list[str]:
     """Print one regime: what is known of it, and its coefficients."""
     order, names = _terms(mixture)
     shown = _largest(values[order], has_intercept=mixture.fit_intercept)
     lines = [
         "=" * WIDTH,
-        _title(mixture, j),
+        _title(mixture, regime),
         "-" * WIDTH,
         _row("", ("coef", "std err", "t", "P>|t|", *_bounds(level))),
         "-" * WIDTH,
@@ -190,16 +190,17 @@ def _block(mixture: Mixture, j: int, values: Floats, level: float) -> list[str]:
         largest = np.max(np.abs(left), initial=0.0, where=np.isfinite(left))
         most = number(float(largest), 3)
         lines.append(f"... {len(left)} more terms, |t| up to {most}; summary_frame() has all")
-    note = mixture.inference.notes[j] if mixture.inference and mixture.inference.notes else ""
+    notes = mixture.inference.notes if mixture.inference else ()
+    note = notes[regime.index] if notes else ""
     return [*lines, f"Note: {note}."] if note else lines
 
 
-def _title(mixture: Mixture, j: int) -> str:
-    regime, rows = answer(mixture).regimes[j], round(float(_sizes(mixture)[j]))
+def _title(mixture: Mixture, regime: RegimeLine) -> str:
+    rows = round(float(_sizes(mixture)[regime.index]))
     parts = [f"share {regime.share}", count(rows, "row"), f"noise {regime.noise}"]
     if regime.r_squared:
         parts.append(f"R² {regime.r_squared}")
-    return f"{f'Regime {j}':<{NAME_WIDTH}}{', '.join(parts):>{WIDTH - NAME_WIDTH}}"
+    return f"{f'Regime {regime.index}':<{NAME_WIDTH}}{', '.join(parts):>{WIDTH - NAME_WIDTH}}"
 
 
 def _largest(values: Floats, *, has_intercept: bool) -> list[int]:
