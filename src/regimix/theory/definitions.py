@@ -41,17 +41,8 @@ RANK_TOLERANCE = 1e-10
 def separation(coef: ArrayLike) -> float:
     """Compute Q, the largest that Definition 1 (i) (``def:separation``) allows.
 
-    The smallest distance between two components over the largest norm of one.
-
-    Parameters
-    ----------
-    coef : array-like of shape (m, d)
-        The components, one per row.
-
-    Returns
-    -------
-    float
-        At most 2; infinite for one component, zero where two coincide.
+    The smallest distance between two components (rows of ``coef``) over the largest norm of one: at
+    most 2, infinite for one component, zero where two coincide.
     """
     return synth.separation_of(matrix("coef", coef))
 
@@ -59,17 +50,8 @@ def separation(coef: ArrayLike) -> float:
 def local_separation(coef: ArrayLike) -> Floats:
     """Compute Q_j of each component (Definition 1 (ii), ``def:separation``).
 
-    The distance to the nearest other component over the component's own norm; Q ≤ Q_j.
-
-    Parameters
-    ----------
-    coef : array-like of shape (m, d)
-        The components, one per row.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Infinite for one component, and for a component of norm zero apart from all others.
+    The distance to the nearest other component (row of ``coef``) over the component's own norm;
+    Q ≤ Q_j. Infinite for one component, and for a component of norm zero apart from all others.
     """
     return synth.local_separation_of(matrix("coef", coef))
 
@@ -77,14 +59,7 @@ def local_separation(coef: ArrayLike) -> Floats:
 def own_slack(n_own: int, n_rows: int, keep: float) -> int:
     """Compute ⌈(τ*_(j) − τ)n⌉, the own rows that are left out even if no foreign row is kept.
 
-    Parameters
-    ----------
-    n_own : int
-        Clean rows of the component, τ*_(j)n.
-    n_rows : int
-        All rows.
-    keep : float
-        τ, at most the clean share of the component.
+    ``n_own`` are the clean rows of the component, τ*_(j)n; ``keep`` is τ, at most their share.
     """
     kept = math.floor(fraction("keep", keep) * n_rows * (1 + ROUNDING))
     if kept > n_own:
@@ -105,28 +80,21 @@ def affine_error_at(
 ) -> int:
     """Compute V of Definition 3 (``def:affine``) for given directions v₁ and v₂, exactly.
 
-    Definition 3 states one v₂ for all other rows; the proof of Theorem 4 needs one for each other
-    component, θ_l − θ_t. Pass ``others`` as one matrix for the first reading, as a sequence of
-    matrices for the second; for two components they agree.
+    The largest V such that the (V + slack)-th largest own value is at least the V-th smallest other
+    one; 0 if there is none. Definition 3 states one v₂ for all other rows; the proof of Theorem 4
+    needs one for each other component, θ_l − θ_t. Pass ``others`` as one matrix for the first
+    reading, as a sequence of matrices for the second; for two components they agree.
 
     Parameters
     ----------
     own : array-like of shape (n_j, d)
         X_(j), the clean rows of component j.
     others : array-like of shape (n_o, d), or a sequence of such
-        X_(−j): the clean rows of all other components in one matrix, or one matrix for each.
-    own_direction : array-like of shape (d,)
-        v₁ with its length, for example θ_j − θ_t.
-    other_directions : array-like of shape (d,), or (len(others), d) for a sequence
-        v₂ with its length.
+        X_(−j), the clean rows of the other components.
+    own_direction, other_directions : array-like of shape (d,); (len(others), d) for a sequence
+        v₁, for example θ_j − θ_t, and v₂, with their lengths.
     slack : int
         ⌈(τ*_(j) − τ_j)n⌉, see ``own_slack``.
-
-    Returns
-    -------
-    int
-        The largest V such that the (V + slack)-th largest own value is at least the V-th smallest
-        other one; 0 if there is none.
     """
     rows, groups = row_groups(own, others)
     d = rows.shape[1]
@@ -161,20 +129,9 @@ def largest_count(own: Floats, others: Floats, slack: int) -> int:
 def subspace_distance(basis: ArrayLike, coef: ArrayLike) -> float:
     """Compute the smallest ε for which a subspace is ε-close (Definition 9, ``def:subspace``).
 
-    ‖(I − ÛÛᵀ)U_m‖, the sine of the largest angle between the span of the components and the
-    subspace.
-
-    Parameters
-    ----------
-    basis : array-like of shape (d, r)
-        Columns that span the subspace Û; need not be orthonormal.
-    coef : array-like of shape (m, d)
-        The components, one per row; they span U_m.
-
-    Returns
-    -------
-    float
-        Between 0 (all components lie in the subspace) and 1.
+    ‖(I − ÛÛᵀ)U_m‖, the sine of the largest angle between the span of the components (rows of
+    ``coef``) and the subspace Û, spanned by the columns of ``basis``: from 0, where all components
+    lie in it, to 1.
     """
     columns = matrix("basis", basis)
     found = orth(columns, RANK_TOLERANCE)
