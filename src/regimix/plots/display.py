@@ -56,7 +56,10 @@ ARROWS = {2: r"$\uparrow$", -2: r"$\downarrow$", 1: r"$\rightarrow$", -1: r"$\le
 
 
 class Display:
-    """A plot of a fitted model: made from an estimator or a mixture, drawn by ``plot``."""
+    """A plot of a fitted model: made from an estimator or a mixture, drawn by ``plot``.
+
+    ``ax_`` and ``figure_`` are what it was drawn on, ``outliers_`` the crosses and then the arrows.
+    """
 
     # Each display has options of its own: to be made of what is shown, and to be drawn.
     _of: ClassVar[Any]
@@ -83,7 +86,10 @@ class Display:
         ax : matplotlib Axes, optional
             Default: a new figure.
         **options
-            Those of `plot`, and those that the class lists.
+            Those that the class lists, and those of `plot`: ``legend=False`` draws none. Outliers
+            may stretch displays of rows by ``room`` times the range of the other rows, on each
+            side (those further out are arrows at the edge). Of more rows than ``max_points``, so
+            many are drawn at random, the same ones every time.
         """
         return cls._made(cls._seen(estimator, X, y), ax, options)
 
@@ -146,17 +152,31 @@ class RowDisplay(Display):
         return rows_of_mixture(mixture, X, y)
 
     def _draw_rows(
-        self, ax: Axes, x: Floats, y: Floats, labels: NDArray[np.int64], regimes: int, frame: Frame
+        self,
+        ax: Axes,
+        x: Floats,
+        y: Floats,
+        labels: NDArray[np.int64],
+        regimes: int,
+        beside: tuple[Floats, Floats],
+        room: Any,
     ) -> None:
-        """Draw the rows of each regime, and the outliers, which may lie beyond the frame."""
+        """Draw the rows of each regime, and the outliers, which may lie beyond the frame.
+
+        The frame holds the rows of the regimes, and the places ``beside`` them.
+        """
+        inside, out = labels >= 0, labels < 0
+        kept = np.append(x[inside], beside[0]), np.append(y[inside], beside[1])
+        frame = Frame(kept, (x[out], y[out]), room)
         self.points_ = [
             _draw_points(ax, j, x[labels == j], y[labels == j], x.size, share_label(self.labels, j))
             for j in range(regimes)
         ]
-        out, self.outliers_ = labels < 0, []
+        self.outliers_ = []
         if out.any():
             name = share_label(self.labels, -1)
             self.outliers_ = draw_outliers(ax, x[out], y[out], frame, x.size, name)
+        frame.apply(ax)
 
     def _rows_shown(self, shown: int) -> str:
         """Say so if not every row is shown."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,9 +49,7 @@ class RowView:
     coef: Floats  # of the regimes, (m, d)
     intercept: Floats
     scale: Floats
-    cut: (
-        Floats  # a row further than this many scales from its regime is an outlier; may be infinite
-    )
+    cut: Floats  # rows further than so many scales from their regime are outliers; may be infinite
     feature_names: tuple[str, ...]
     target_name: str
     n_rows: int  # rows of the table that these were drawn from
@@ -86,10 +84,7 @@ def find_mixture(estimator: Any) -> Mixture | None:
 
 def mixture_of(estimator: Any) -> Mixture:
     """Return the mixture that an estimator has fitted; refuse one that has none."""
-    mixture = find_mixture(estimator)
-    if mixture is None:
-        raise ParameterError(_not_fitted(estimator, "a MixedLinearRegression"))
-    return mixture
+    return find_mixture(estimator) or _refuse(estimator, "a MixedLinearRegression")
 
 
 def rows_of_estimator(estimator: Any, X: Any, y: Any) -> RowView:
@@ -107,8 +102,7 @@ def rows_of_estimator(estimator: Any, X: Any, y: Any) -> RowView:
     if mixture is not None:
         return rows_of_mixture(mixture, X, y)
     if not hasattr(last, "inlier_mask_"):
-        wanted = "a MixedLinearRegression or a TrimmedRegressor"
-        raise ParameterError(_not_fitted(estimator, wanted))
+        _refuse(estimator, "a MixedLinearRegression or a TrimmedRegressor")
     values, target, n_rows = _drawn(X, y)
     last.predict(X[:1])  # refuses other columns than those of the fit
     return _rows_of_line(last, values, target, n_rows, "y" if name is None else str(name))
@@ -131,8 +125,8 @@ def last_step(estimator: Any) -> Any:
     return steps[-1][1] if steps else estimator
 
 
-def _not_fitted(estimator: Any, wanted: str) -> str:
-    return (
+def _refuse(estimator: Any, wanted: str) -> NoReturn:
+    raise ParameterError(
         f"the estimator must be {wanted}, fitted, or a pipeline that ends with one; got "
         f"{type(estimator).__name__}. Call fit(X, y) first; of a search over parameters, pass "
         "best_estimator_."
