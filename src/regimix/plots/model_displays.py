@@ -67,12 +67,12 @@ class CoefficientsDisplay(Display):
     points_, intervals_ : list of artists, one for each regime
     """
 
-    coef: Floats  # (m, d)
+    coef: Floats  #: (m, d)
     lower: Floats
     upper: Floats
     feature_names: Any
-    deviation: Floats | None = None  # standard deviations of the features; default: all equal
-    intercept: Floats | None = None  # (m, 3), intercepts and the ends of their intervals
+    deviation: Floats | None = None  #: standard deviations of the features; default: all equal
+    intercept: Floats | None = None  #: (m, 3), intercepts and the ends of their intervals
     level: float = 0.95
     target_name: str = "y"
     making: ClassVar[tuple[str, ...]] = ("level",)
@@ -205,12 +205,12 @@ class SelectionDisplay(Display):
     chosen_ : artist
     """
 
-    n_components: NDArray[np.int64]  # the numbers of regimes that were tried
-    evidence: Floats  # more is better; of the others, less; NaN where not known
+    n_components: NDArray[np.int64]  #: the numbers of regimes that were tried
+    evidence: Floats  #: more is better; of the others, less; NaN where not known
     bic: Floats
     icl: Floats
-    chosen: int  # the number of regimes of the model
-    asked: int | None = None  # the number that was asked for, if one was: it was not chosen then
+    chosen: int  #: the number of regimes of the model
+    asked: int | None = None  #: the number that was asked for, if one was: it was not chosen then
 
     @classmethod
     def _of(cls, shown: Mixture) -> Self:
@@ -282,10 +282,10 @@ class ConvergenceDisplay(Display):
     accepted_, rejected_ : list of artists
     """
 
-    traces: Sequence[Floats]  # one for each fit: values at the start and after each step
-    tried: Floats | None = None  # of a search: the score that each move led or would have led to
-    accepted: NDArray[np.bool_] | None = None  # whether it was taken
-    moves: Sequence[str] = ()  # what it was
+    traces: Sequence[Floats]  #: one for each fit: values at the start and after each step
+    tried: Floats | None = None  #: of a search: the score that each move led or would have led to
+    accepted: NDArray[np.bool_] | None = None  #: whether it was taken
+    moves: Sequence[str] = ()  #: what it was
     step: str = "round"
     quantity: str = SUM_OF_SQUARES
 

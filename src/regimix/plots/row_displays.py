@@ -76,13 +76,13 @@ class RegimesDisplay(RowDisplay):
     """
 
     x: Floats
-    y: Floats  # adjusted, if there are other features
+    y: Floats  #: adjusted, if there are other features
     labels: Labels
-    lines: Floats  # (m, 2, 2), the two ends of the line of each regime, as (x, y)
-    scale: Floats  # (m,), the noise of each regime
+    lines: Floats  #: (m, 2, 2), the two ends of the line of each regime, as (x, y)
+    scale: Floats  #: (m,), the noise of each regime
     feature_name: str = "x"
     target_name: str = "y"
-    others: str = ""  # what was done about the other features, for the label of the axis
+    others: str = ""  #: what was done about the other features, for the label of the axis
     n_rows: int | None = None
     making: ClassVar[tuple[str, ...]] = ("feature", "adjust")
 
@@ -198,11 +198,11 @@ class ResidualsDisplay(RowDisplay):
     guides_ : list of artists, two for each regime
     """
 
-    residuals: Floats  # in the units of y
-    fitted: Floats  # what the nearest regime predicts
+    residuals: Floats  #: in the units of y
+    fitted: Floats  #: what the nearest regime predicts
     labels: Labels
-    nearest: Labels  # the nearest regime of each row, outliers included
-    scale: Floats  # (m,), the noise of each regime
+    nearest: Labels  #: the nearest regime of each row, outliers included
+    scale: Floats  #: (m,), the noise of each regime
     target_name: str = "y"
     n_rows: int | None = None
 
@@ -307,10 +307,10 @@ class QQDisplay(RowDisplay):
     diagonal_ : artist
     """
 
-    quantiles: Floats  # of the normal law
-    residuals: Floats  # in units of the noise
+    quantiles: Floats  #: of the normal law
+    residuals: Floats  #: in units of the noise
     labels: Labels
-    nearest: Labels  # the nearest regime of each row, outliers included
+    nearest: Labels  #: the nearest regime of each row, outliers included
     n_components: int
     n_rows: int | None = None
 
