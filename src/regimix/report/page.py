@@ -31,6 +31,8 @@ __all__ = ["render", "snippet", "write"]
 
 # Characters of a title, and of an equation.
 LONGEST_TITLE, EQUATION = 200, 96
+# Attempts of the search that are listed.
+MOST_ATTEMPTS = 100
 # Keys of no more characters than this stay on one line.
 LONG_KEY = 32
 # Settings that the estimator knows by the same name. The seed has another name; n_jobs changes
@@ -108,7 +110,7 @@ def _environment() -> Any:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
     )
-    environment.filters.update(prose=charts.prose)
+    environment.filters.update(prose=charts.prose, number=number, compared=tables.compared)
     return environment
 
 
@@ -145,7 +147,7 @@ def _context(
     listed = None if rows is None else tables.outlier_list(rows, terms)
     data = {
         "scatter": None if cloud is None else cloud.data(),
-        "outliers": listed.data if listed is not None and listed.rows else None,
+        "outliers": listed["data"] if listed is not None and listed["rows"] else None,
     }
     spectrum = mixture.spectrum
     return words | {
@@ -159,15 +161,17 @@ def _context(
         "swatch": charts.swatch,
         "shares": charts.shares(mixture.weights.tolist(), mixture.outlier_share),
         "scatter": None if cloud is None else _scatter(cloud),
-        "regimes": tables.regimes(found),
         "forest": _forest(terms),
         "coefficients": tables.coefficients(mixture, terms),
         "outliers": listed,
         "longest_key": LONG_KEY,
         "residuals": [] if rows is None else charts.panels(rows, terms),
         "selection": tables.selection(mixture),
-        "tried": tables.tried(mixture, found),
+        "attempts": mixture.attempts,
+        "most_attempts": MOST_ATTEMPTS,
+        "tried": charts.convergence(mixture.attempts),
         "findings": tables.assumptions(mixture, rows),
+        "signs": tables.SIGNS,
         "spectrum": "" if spectrum is None else spectrum.describe(),
         "facts": _facts(mixture, found, date),
         "version": version("regimix"),
@@ -231,7 +235,7 @@ def _forest(terms: Terms) -> dict[str, Any] | None:
     said = (
         f"Change of {named(terms.target)} for {unit} of a feature, the others held, in each regime"
     )
-    said += "." if terms.bounds is None else f", with {terms.percent} intervals."
+    said += "." if terms.table is None else f", with {terms.percent} intervals."
     left = terms.effects.shape[1] - charts.MOST_FOREST
     if left > 0:
         said += f" {count(left, 'feature')} of smaller effect are left out."

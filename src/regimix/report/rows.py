@@ -15,6 +15,7 @@ from regimix.errors import DataError
 from regimix.result.answer import Distances, distances
 from regimix.result.mixture import Mixture
 from regimix.result.rowlaw import MOMENT_ROWS
+from regimix.result.summary import coefficient_table
 from regimix.words import clean, count, fixed, listing, number, percent
 
 __all__ = ["MOST_FEATURES", "Rows", "Terms", "outlier_words", "read_rows", "sample"]
@@ -263,38 +264,21 @@ class Terms:
         largest = np.abs(self.effects).max(axis=0)
         return np.argsort(-largest, kind="stable")[:MOST_FEATURES].astype(np.int64)
 
-    def order_in(self, regime: int) -> list[int]:
-        """Features that a regime uses, by their effect in it."""
-        size = np.abs(self.effects[regime])
-        return [int(i) for i in np.argsort(-size, kind="stable") if self.mixture.coef[regime, i]]
-
     @cached_property
-    def bounds(self) -> Floats | None:
-        """Intervals of the coefficients, the intercept last, (m, d + 1, 2); None if not known."""
-        return None if self.mixture.inference is None else self.mixture.conf_int(self.level)
+    def table(self) -> Floats | None:
+        """Every term with its error, t, p and interval, the intercept last; None if not known."""
+        known = self.mixture.inference is not None
+        return coefficient_table(self.mixture, self.level) if known else None
 
     @cached_property
     def effect_bounds(self) -> tuple[Floats, Floats]:
         """Ends of the intervals of the effects, (m, d) each; the effects where none is known."""
-        if self.bounds is None:
+        if self.table is None:
             return self.effects, self.effects
-        ends = self.bounds[:, : self.effects.shape[1]] * self.deviation[:, None]
+        ends = self.table[:, : self.effects.shape[1], 4:] * self.deviation[:, None]
         known = np.isfinite(ends).all(axis=2, keepdims=True)
         ends = np.where(known, ends, self.effects[..., None])
         return ends[..., 0], ends[..., 1]
-
-    def error(self, index: int, place: int) -> float:
-        """Return the standard error of a coefficient, the intercept last; NaN if not known."""
-        inference = self.mixture.inference
-        if inference is None:
-            return np.nan
-        errors = inference.standard_error[index]
-        return float(errors[place] if place < errors.size else inference.intercept_error[index])
-
-    @cached_property
-    def tests(self) -> tuple[Floats, Floats]:
-        """Values of t and p of the coefficients, the intercept last, (m, d + 1) each."""
-        return self.mixture.t_values(), self.mixture.p_values()
 
     def name(self, feature: int) -> str:
         """Name a feature on the page."""

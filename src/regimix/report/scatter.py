@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.report.charts import Html, Scale, axes, frame, marks, shape, tag
+from regimix.report.charts import Html, Scale, axes, chart, frame, line, marks, shape, tag
 from regimix.report.rows import Rows, Terms, sample
 from regimix.words import clean, count, fixed
 
@@ -183,16 +183,10 @@ class Cloud:
         (x, x_frame), (y, y_frame), _ = self._axes(feature)
         names = self.terms.name(feature), self.terms.target
         across, up, grid = axes(x_frame, y_frame, names, (width, height))
-        return tag(
-            "svg",
-            tag("title", f"{names[1]} against {names[0]}, with each regime's line"),
-            grid,
-            tag("g", *self._marks(x, y, across, up), class_="points"),
-            tag("g", *self._lines(feature, across, up), class_="lines"),
-            class_="chart",
-            viewbox=f"0 0 {width:g} {height:g}",
-            role="img",
-        )
+        title = f"{names[1]} against {names[0]}, with each regime's line"
+        points = tag("g", *self._marks(x, y, across, up), class_="points")
+        lines = tag("g", *self._lines(feature, across, up), class_="lines")
+        return chart(title, (width, height), grid, points, lines)
 
     def _marks(self, x: Floats, y: Floats, across: Scale, up: Scale) -> list[Html]:
         labels = self.rows.labels[self.points]
@@ -207,21 +201,17 @@ class Cloud:
             drawn.append(_arrows(x[beyond], y[beyond], across, up))
         return drawn
 
-    def _is_broad(self, index: int, up: Scale) -> bool:
-        """Whether a line runs through a cloud: it then needs a halo to be seen."""
-        pixels = (up.start - up.end) / (up.high - up.low)
-        return float(self.terms.mixture.scale[index]) * pixels > BROAD * self.radius
-
     def _lines(self, feature: int, across: Scale, up: Scale) -> list[Html]:
         drawn = []
-        for j in range(self.terms.mixture.n_components):
+        # Lines that run through a cloud need a halo to be seen.
+        pixels = (up.start - up.end) / (up.high - up.low)
+        for j, noise in enumerate(self.terms.mixture.scale.tolist()):
             reach, (base, slope) = self.reach(j, feature), self.line(j, feature)
             (x1, x2), (y1, y2) = across.many(reach), up.many([base + slope * v for v in reach])
-            ends = {"x1": float(x1), "y1": float(y1), "x2": float(x2), "y2": float(y2)}
-            title = tag("title", f"Regime {j}")
-            if self._is_broad(j, up):
-                drawn.append(tag("line", class_="halo", **ends))
-            drawn.append(tag("line", title, class_=f"line r{j % 8}", **ends))
+            ends = float(x1), float(y1), float(x2), float(y2)
+            if noise * pixels > BROAD * self.radius:
+                drawn.append(line(*ends, "halo"))
+            drawn.append(line(*ends, f"line r{j % 8}", tag("title", f"Regime {j}")))
         return drawn
 
 

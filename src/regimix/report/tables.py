@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,10 @@ import numpy as np
 from regimix.errors import RegimixError
 from regimix.report import charts
 from regimix.report.rows import MOST_FEATURES, Rows, Terms
-from regimix.result.answer import Answer
+from regimix.result.answer import closest, ranked
 from regimix.result.mixture import Mixture
-from regimix.theory.audit import Finding, audit
+from regimix.theory.audit import Finding, Verdict, audit
 from regimix.words import (
-    UNKNOWN,
     aligned,
     clean,
     count,
@@ -29,16 +28,7 @@ from regimix.words import (
     several,
 )
 
-__all__ = [
-    "Assumption",
-    "OutlierList",
-    "assumptions",
-    "coefficients",
-    "outlier_list",
-    "regimes",
-    "selection",
-    "tried",
-]
+__all__ = ["assumptions", "coefficients", "compared", "outlier_list", "selection"]
 
 MOST_OUTLIERS = 2000
 # What their cells may weigh: long keys leave room for fewer.
@@ -47,7 +37,6 @@ MOST_BYTES = 300_000
 EXPORTED = 2
 # Features beside each outlier: those that matter most.
 MOST_BESIDE = 4
-MOST_ATTEMPTS = 100
 LONGEST_KEY, LONGEST_HEADER = 64, 24
 # What the findings of an audit mean to someone who has not read the paper.
 NAMES = {
@@ -63,6 +52,7 @@ NAMES = {
     "contraction, seen": "Rounds of the fit shrink the error",
     "contraction, proven": "Convergence is proven even in the worst case",
 }
+# Colour alone would not do.
 SIGNS = {"holds": "✓", "unclear": "?", "violated": "✗"}
 # Regimes closer than this, in units of their uncertainty, may be one and the same.
 DISTINCT, DOUBTFUL = 5.0, 3.0
@@ -76,86 +66,46 @@ EVIDENCE = (
 DIGITS = (4, 1, 4, 4, 3, 3) + MOST_BESIDE * (4,)
 
 
-def regimes(found: Answer) -> dict[str, Any]:
-    """Summarise each regime in a line: columns and rows of cells."""
-    columns = {
-        "Share of the model": "share",
-        "Rows labelled": "rows",
-        "Noise": "noise",
-        "R²": "r_squared",
-        "Evidence": "evidence",
-    }
-    for column, field in (("R²", "r_squared"), ("Evidence", "evidence")):
-        if not any(getattr(regime, field) for regime in found.regimes):
-            del columns[column]
-    rows = []
-    for line in found.lines:
-        empty = {"rows": UNKNOWN} if line.index < 0 else dict.fromkeys(columns.values(), UNKNOWN)
-        cells = [getattr(line, field) or empty.get(field, "") for field in columns.values()]
-        rows.append({"index": line.index, "cells": cells})
-    return {"columns": list(columns), "rows": rows}
-
-
 def coefficients(mixture: Mixture, terms: Terms) -> dict[str, Any]:
     """List every term of every regime, the largest first, with what is known of its precision."""
     columns, notes, groups = ["Coefficient"], [], list[dict[str, Any]]()
-    if mixture.inference is not None:
+    if terms.table is not None:
         columns += ["Std. error", f"{terms.percent} interval", "t", "p"]
+    shown, last = set(terms.order.tolist()), [mixture.coef.shape[1]] * mixture.fit_intercept
     for j in range(mixture.n_components):
-        shown = [i for i in terms.order_in(j) if i in set(terms.order.tolist())]
-        lines = [_line(mixture, terms, j, i) for i in shown]
-        if mixture.fit_intercept:
-            lines.insert(0, _line(mixture, terms, j, None))
-        groups.append({"index": j, "name": f"Regime {j}", "lines": lines})
+        places = [*last, *(i for i in ranked(mixture, j) if i in shown)]
+        groups.append({"index": j, "lines": [_line(mixture, terms, j, i) for i in places]})
+    lines = [line for group in groups for line in group["lines"]]
     caption = "In the units of the data, the largest effect first."
-    if any(not line["sure"] for group in groups for line in group["lines"]):
+    if not all(line["sure"] for line in lines):
         caption += f" Paler terms: the {terms.percent} interval includes zero."
     left = mixture.coef.shape[1] - MOST_FEATURES
     if left > 0:
         notes.append(f"{count(left, 'feature')} of smaller effect are left out.")
-    if mixture.inference is None:
+    if terms.table is None:
         notes.append("Standard errors were not recorded with this model.")
-    long = sum(len(group["lines"]) for group in groups) > LONG_TABLE
+    long = len(lines) > LONG_TABLE
     return {"columns": columns, "groups": groups, "caption": caption, "notes": notes, "long": long}
 
 
-def _line(mixture: Mixture, terms: Terms, index: int, feature: int | None) -> dict[str, Any]:
-    """Write one term; None is the intercept, which comes last in the arrays."""
-    place = mixture.coef.shape[1] if feature is None else feature
-    value = mixture.intercept[index] if feature is None else mixture.coef[index, feature]
-    name = "intercept" if feature is None else terms.name(feature)
-    if mixture.inference is None or terms.bounds is None:
-        cells, sure = [number(float(value))], True
-    else:
-        error = terms.error(index, place)
-        low, high = (float(end) for end in terms.bounds[index, place])
-        cells = [
-            *measured(float(value), error),
-            interval(low, high, error),
-            number(float(terms.tests[0][index, place]), 3),
-            probability(float(terms.tests[1][index, place])),
-        ]
-        sure = not low <= 0 <= high
-    return {"name": name, "constant": feature is None, "cells": cells, "sure": sure}
+def _line(mixture: Mixture, terms: Terms, index: int, place: int) -> dict[str, Any]:
+    """Write one term; the intercept comes last in the arrays."""
+    constant = place == mixture.coef.shape[1]
+    value = float(mixture.intercept[index] if constant else mixture.coef[index, place])
+    cells, sure = [number(value)], True
+    if terms.table is not None:
+        _, error, t, p, low, high = terms.table[index, place].tolist()
+        known = interval(low, high, error), number(t, 3), probability(p)
+        cells, sure = [*measured(value, error), *known], not low <= 0 <= high
+    name = "intercept" if constant else terms.name(place)
+    return {"name": name, "constant": constant, "cells": cells, "sure": sure}
 
 
-@dataclass(frozen=True)
-class OutlierList:
-    """The rows that fit no regime, the farthest first."""
+def outlier_list(rows: Rows, terms: Terms) -> dict[str, Any]:
+    """List the outliers, the farthest first, as many as the page holds.
 
-    columns: list[str]
-    rows: list[list[str]]  # cells as they are read; the first is the key
-    data: dict[str, Any]  # the same for the page's own use: sorting and export
-    note: str  # what is left out
-
-    @property
-    def shown(self) -> str:
-        """How many of the listed rows are shown: all, before anyone searches."""
-        return f"{fixed(len(self.rows), 0)} of {count(len(self.rows), 'row')}"
-
-
-def outlier_list(rows: Rows, terms: Terms) -> OutlierList:
-    """List the outliers, as many as the page holds."""
+    Cells as they are read (the first is the key), and the same as numbers, for sorting and export.
+    """
     places = rows.outliers[:MOST_OUTLIERS]
     beside = [int(i) for i in terms.order[:MOST_BESIDE]]
     numbers = [
@@ -193,7 +143,9 @@ def outlier_list(rows: Rows, terms: Terms) -> OutlierList:
             for column, digits in zip(numbers, DIGITS, strict=False)
         ],
     }
-    return OutlierList(columns, cells[:shown], data, _left_out(rows, shown))
+    of = f"{fixed(shown, 0)} of {count(shown, 'row')}"
+    left = _left_out(rows, shown)
+    return {"columns": columns, "rows": cells[:shown], "data": data, "note": left, "shown": of}
 
 
 def _that_fit(cells: list[list[str]]) -> int:
@@ -226,21 +178,6 @@ def _left_out(rows: Rows, shown: int) -> str:
     return " ".join(said)
 
 
-def tried(mixture: Mixture, found: Answer) -> dict[str, Any]:
-    """List what the search tried, and say why it ended."""
-    attempts = mixture.attempts
-    left = len(attempts) - MOST_ATTEMPTS
-    return {
-        "words": found.ended if attempts else "What the search tried was not recorded.",
-        "svg": charts.convergence(attempts),
-        "rows": [
-            [a.move, a.source, number(a.gain), "taken" if a.accepted else "left", a.reason]
-            for a in attempts[:MOST_ATTEMPTS]
-        ],
-        "note": f"{count(left, 'later attempt')} not shown." if left > 0 else "",
-    }
-
-
 def selection(mixture: Mixture) -> dict[str, Any]:
     """Compare numbers of regimes, if the search did, or say why not."""
     asked, path = mixture.settings.n_components, mixture.selection
@@ -264,14 +201,8 @@ def selection(mixture: Mixture) -> dict[str, Any]:
         "charts": [chart for chart in drawn if chart],
         "words": words if asked is None else _favoured(asked, here, counts, path.evidence),
         "mark": mark,
-        "rows": [
-            {
-                "count": k,
-                "chosen": k == here,
-                "cells": [number(float(values[i])) for values in scores.values()],
-            }
-            for i, k in enumerate(counts)
-        ],
+        "here": here,
+        "rows": np.column_stack([counts, *scores.values()]).tolist(),
     }
 
 
@@ -299,91 +230,77 @@ def _asked_for(number: int) -> str:
 # --- assumptions ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Assumption:
-    """One assumption and what the data say of it."""
-
-    name: str
-    verdict: str
-    words: str
-    measured: str
-
-    @property
-    def sign(self) -> str:
-        """A sign for the verdict: colour alone would not do."""
-        return SIGNS.get(self.verdict, "?")
-
-
-def assumptions(mixture: Mixture, rows: Rows | None) -> list[Assumption]:
+def assumptions(mixture: Mixture, rows: Rows | None) -> list[Finding]:
     """Audit the mixture on the rows; without rows, say what the mixture alone can tell."""
-    found = [] if rows is None else _audited(mixture, rows)
-    return found or [_corruption(mixture), *_separation(mixture), *_gap(mixture)]
+    if rows is not None:
+        try:
+            # Of an excerpt, the audit knows itself how many rows it stands for.
+            shown = () if rows.of > rows.n else (rows.X, rows.y)
+            return [_plain(finding) for finding in audit(mixture, *shown).findings]
+        except RegimixError:
+            pass  # Too few rows for the question: the mixture itself can still be asked.
+    return [_corruption(mixture), *_separation(mixture), *_gap(mixture)]
 
 
-def _audited(mixture: Mixture, rows: Rows) -> list[Assumption]:
-    try:
-        # Of an excerpt, the audit knows itself how many rows it stands for.
-        shown = () if rows.of > rows.n else (rows.X, rows.y)
-        return [_plain(finding) for finding in audit(mixture, *shown).findings]
-    except RegimixError:
-        # Too few rows for the question: the mixture itself can still be asked.
-        return []
-
-
-def _plain(finding: Finding) -> Assumption:
-    """Say what was asked in the words of the page."""
+def _plain(finding: Finding) -> Finding:
+    """Name what was asked in the words of the page."""
     name = NAMES.get(finding.name, finding.name[:1].upper() + finding.name[1:])
-    measured = ""
-    if np.isfinite(finding.value) and np.isfinite(finding.threshold):
-        bound = "at least" if finding.at_least else "at most"
-        limit = f"{bound} {number(finding.threshold, 3)}"
-        measured = f"Measured {number(finding.value, 3)}; {limit} would do."
-    verdict = finding.verdict
-    if finding.name == "contraction, proven" and verdict == "violated":
-        # A bound that is seldom below one: what it leaves open is no fault of the data.
-        verdict = "unclear"
-    return Assumption(name, verdict, finding.words, measured)
+    # A bound that is seldom below one: what it leaves open is no fault of the data.
+    open_ = finding.name == "contraction, proven" and finding.verdict == "violated"
+    return replace(finding, name=name, verdict="unclear" if open_ else finding.verdict)
 
 
-def _corruption(mixture: Mixture) -> Assumption:
+def compared(finding: Finding) -> str:
+    """Say what was measured and what would do; nothing where there is no such number."""
+    if not np.isfinite([finding.value, finding.threshold]).all():
+        return ""
+    bound = "at least" if finding.at_least else "at most"
+    limit = f"{bound} {number(finding.threshold, 3)}"
+    return f"Measured {number(finding.value, 3)}; {limit} would do."
+
+
+def _corruption(mixture: Mixture) -> Finding:
     ratio = mixture.outlier_share / max(float(mixture.weights.min()), 1e-300)
-    verdict = "holds" if ratio < 0.5 else "unclear" if ratio < 1 else "violated"
     words = (
         f"There are {number(ratio, 2)} times as many outliers ({percent(mixture.outlier_share)} of "
         f"the model) as rows of the smallest regime ({percent(float(mixture.weights.min()))}). "
         "Outliers that conspired could pass for a regime only if they were as many."
     )
-    return Assumption("Outliers are fewer than the rows of any regime", verdict, words, "")
+    verdict: Verdict = "holds" if ratio < 0.5 else "unclear" if ratio < 1 else "violated"
+    return _known("Outliers are fewer than the rows of any regime", verdict, words)
 
 
-def _separation(mixture: Mixture) -> list[Assumption]:
-    if mixture.n_components < 2 or mixture.inference is None:
+def _separation(mixture: Mixture) -> list[Finding]:
+    pair = closest(mixture)
+    if pair is None:
         return []
-    apart = np.array(mixture.separation(), dtype=np.float64)[
-        np.triu_indices(mixture.n_components, 1)
-    ]
-    if not np.isfinite(apart).any():
-        return []
-    least = float(np.nanmin(apart))
-    verdict = "holds" if least > DISTINCT else "unclear" if least > DOUBTFUL else "violated"
+    least = pair[2]
     words = (
         f"The two closest differ by {number(least, 2)} times the uncertainty of their coefficients."
     )
-    return [Assumption("Regimes are distinct", verdict, words, "")]
+    verdict: Verdict = (
+        "holds" if least > DISTINCT else "unclear" if least > DOUBTFUL else "violated"
+    )
+    return [_known("Regimes are distinct", verdict, words)]
 
 
-def _gap(mixture: Mixture) -> list[Assumption]:
+def _gap(mixture: Mixture) -> list[Finding]:
     spectrum = mixture.spectrum
     if spectrum is None:
         return []
     d, kept = spectrum.basis.shape
     if kept >= d:
         words = "All directions of the features were searched: nothing was projected away."
-        return [Assumption("No direction was missed", "holds", words, "")]
-    verdict = "holds" if spectrum.has_gap else "unclear"
+        return [_known("No direction was missed", "holds", words)]
+    clear = "a clear gap." if spectrum.has_gap else "no clear gap, so the cut is arbitrary."
     words = (
         f"{kept} of {d} directions were searched first; the last of them matters "
-        f"{number(spectrum.gap, 3)} times as much as the first that was left out"
+        f"{number(spectrum.gap, 3)} times as much as the first that was left out: {clear}"
     )
-    words += ": a clear gap." if spectrum.has_gap else ": no clear gap, so the cut is arbitrary."
-    return [Assumption("The regimes span few directions", verdict, words, "")]
+    verdict: Verdict = "holds" if spectrum.has_gap else "unclear"
+    return [_known("The regimes span few directions", verdict, words)]
+
+
+def _known(name: str, verdict: Verdict, words: str) -> Finding:
+    """Find something without rows, and so without a threshold to show."""
+    return Finding(name, verdict, np.nan, np.nan, words)

@@ -40,6 +40,7 @@ __all__ = [
     "Distances",
     "RegimeLine",
     "answer",
+    "closest",
     "describe",
     "distances",
     "equation",
@@ -111,7 +112,7 @@ class Answer:
         if mixture.found_nothing:
             return "The data do not support any relation; more rows or other columns might."
         said = "" if mixture.settings.search == "net" else _evidence(mixture)
-        return f"{said} {_closest(mixture)}".strip()
+        return f"{said} {_distinct(mixture)}".strip()
 
 
 def answer(
@@ -298,19 +299,27 @@ def _grade(evidence: float) -> str:
     return next((grade for limit, grade in grades if evidence < limit), "overwhelming")
 
 
-def _closest(mixture: Mixture) -> str:
-    """Name the two regimes that are hardest to tell apart."""
+def closest(mixture: Mixture) -> tuple[int, int, float] | None:
+    """Find the two regimes that are hardest to tell apart, and their distance; None if unknown."""
     if mixture.n_components < 2 or mixture.inference is None:
-        return ""
+        return None
     apart = np.array(mixture.separation(), dtype=np.float64)
     np.fill_diagonal(apart, np.inf)
     if not np.isfinite(apart).any():
-        return ""
+        return None
     i, j = sorted(int(k) for k in np.unravel_index(np.nanargmin(apart), apart.shape))
-    words = f"{number(float(apart[i, j]), 2)} times what chance explains"
-    if mixture.n_components == 2:
-        return f"The two equations differ by {words}."
-    return f"The most similar equations, of regimes {i} and {j}, differ by {words}."
+    return i, j, float(apart[i, j])
+
+
+def _distinct(mixture: Mixture) -> str:
+    """Say how different the two most similar regimes are."""
+    pair = closest(mixture)
+    if pair is None:
+        return ""
+    which = "The two equations"
+    if mixture.n_components > 2:
+        which = f"The most similar equations, of regimes {pair[0]} and {pair[1]},"
+    return f"{which} differ by {number(pair[2], 2)} times what chance explains."
 
 
 # --- how the search ended -------------------------------------------------------------------------

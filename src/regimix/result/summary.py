@@ -27,7 +27,7 @@ from regimix.words import (
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
 
-__all__ = ["Summary", "summary_columns", "summary_frame"]
+__all__ = ["Summary", "coefficient_table", "summary_columns", "summary_frame"]
 
 Floats = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ class Summary:
     def __str__(self) -> str:
         lines = _header(self.mixture)
         found = answer(self.mixture).regimes
-        for regime, values in zip(found, _table(self.mixture, self.level), strict=True):
+        for regime, values in zip(found, coefficient_table(self.mixture, self.level), strict=True):
             lines += _block(self.mixture, regime, values, self.level)
         granted = BY_LABEL if self.mixture.fitted_by_label else BY_RESPONSIBILITY
         return "\n".join([*lines, "=" * WIDTH, *granted])
@@ -83,8 +83,8 @@ class Summary:
         return str(self)
 
 
-def _table(mixture: Mixture, level: float) -> Floats:
-    """Return everything about every coefficient, (m, d + 1, 6): the intercept is last."""
+def coefficient_table(mixture: Mixture, level: float) -> Floats:
+    """Return each coefficient with its error, t, p and interval, (m, d + 1, 6), intercepts last."""
     bounds = conf_int(mixture, level)
     parts = (estimates(mixture), errors(mixture), t_values(mixture), p_values(mixture))
     return np.stack([*parts, bounds[..., 0], bounds[..., 1]], axis=-1)
@@ -103,7 +103,7 @@ def _terms(mixture: Mixture) -> tuple[list[int], list[str]]:
 
 def summary_columns(mixture: Mixture, level: float) -> dict[str, Any]:
     """Return one array a column: one row for each component and term, the intercept first."""
-    table, (order, names) = _table(mixture, level), _terms(mixture)
+    table, (order, names) = coefficient_table(mixture, level), _terms(mixture)
     m = len(table)
     columns: dict[str, Any] = {
         "component": np.repeat(np.arange(m), len(order)),
