@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,6 @@ __all__ = [
     "path",
     "prose",
     "shape",
-    "shares",
     "swatch",
     "tag",
     "tick_labels",
@@ -266,18 +264,6 @@ def _fluid(title: str, height: float, *parts: Html) -> Html:
     return tag("svg", tag("title", title), *parts, height=float(height), **label)
 
 
-def shares(weights: Sequence[float], outliers: float) -> Html:
-    """Draw the shares of the regimes as one bar."""
-    left, drawn = 0.0, []
-    for index, share in [*enumerate(weights), (-1, outliers)]:
-        kind = f"r{index % 8}" if index >= 0 else "out"
-        place = {"x": f"{100 * left:.3f}%", "width": f"{100 * share:.3f}%"}
-        drawn.append(tag("rect", class_=kind, height="100%", **place))
-        left += share
-    label = "Shares of the model: the regimes and, last, the outliers"
-    return tag("svg", tag("title", label), *drawn, class_="shares", role="img")
-
-
 def forest(terms: Terms) -> Html:
     """Draw the effects of the leading features in every regime, with their intervals."""
     m, features = terms.mixture.n_components, terms.order[:MOST_FOREST]
@@ -367,27 +353,15 @@ def _round_gains(low: float, high: float, up: Scale) -> list[float]:
     return chosen
 
 
-def path(
-    counts: Sequence[int], scores: Floats, marked: tuple[int, str], title: str, better: str
-) -> Html:
-    """Draw a score along the number of regimes, that of the model marked with a word."""
+def path(counts: Sequence[int], scores: Floats) -> list[dict[str, Any]]:
+    """Place a score along the number of regimes, where it is known."""
     known = [(k, s) for k, s in zip(counts, scores.tolist(), strict=True) if math.isfinite(s)]
-    if not known:
-        return Html("")
-    low, high = min(s for _, s in known), max(s for _, s in known)
+    low, high = (f((s for _, s in known), default=0.0) for f in (min, max))
     up = Scale(low, high if high > low else low + 1, 150.0, 34.0)
-    places = [_at(0.08 + 0.84 * (i + 0.5) / len(known)) for i in range(len(known))]
-    drawn = [tag("text", f"{title}, {better} is better", class_="name", x=0, y=14)]
-    drawn.append(line("0", 166, "100%", 166, None))
-    for (x1, x2), ((_, s1), (_, s2)) in zip(pairwise(places), pairwise(known), strict=True):
-        drawn.append(line(x1, up(s1), x2, up(s2), "trace"))
-    for x, (k, s) in zip(places, known, strict=True):
-        here = k == marked[0]
-        words = tag("title", f"{k}: {number(s)}{f' ({marked[1]})' * here}")
-        kind, radius, name = ("taken", 6, "name") if here else ("left", 4, None)
-        drawn.append(tag("circle", words, class_=kind, cx=x, cy=up(s), r=radius))
-        drawn.append(tag("text", k, class_=name, x=x, y=184, text_anchor="middle"))
-    return _fluid(f"{title} by number of regimes", 192, tag("g", *drawn, class_="grid"))
+    return [
+        {"count": k, "score": s, "x": _at(0.08 + 0.84 * (i + 0.5) / len(known)), "y": up(s)}
+        for i, (k, s) in enumerate(known)
+    ]
 
 
 # --- residuals ------------------------------------------------------------------------------------

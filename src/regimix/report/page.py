@@ -110,7 +110,16 @@ def _environment() -> Any:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
     )
-    environment.filters.update(prose=charts.prose, number=number, compared=tables.compared)
+    environment.filters.update(
+        prose=charts.prose,
+        number=number,
+        whole=lambda value: fixed(value, 0),
+        count=count,
+        clean=clean,
+        name=lambda text: charts.prose(named(text)),
+        sha=_hash,
+        compared=tables.compared,
+    )
     return environment
 
 
@@ -141,39 +150,38 @@ def _context(
     mixture: Mixture, rows: Rows | None, terms: Terms, title: str | None, date: str
 ) -> dict[str, Any]:
     words = headline(mixture, rows, terms.level)
-    found = words["answer"]
-    css, js = _asset("page.css"), _asset("page.js")
+    found: Answer = words["answer"]
     cloud = None if rows is None else Cloud.of(rows, terms)
     listed = None if rows is None else tables.outlier_list(rows, terms)
     data = {
         "scatter": None if cloud is None else cloud.data(),
         "outliers": listed["data"] if listed is not None and listed["rows"] else None,
     }
-    spectrum = mixture.spectrum
+    # One feature of one regime needs no picture of effects.
+    several = terms.effects.size > 1
     return words | {
         "title": found.title if title is None else clean(title, LONGEST_TITLE),
         "date": date,
-        "target": terms.target,
-        "policy": _policy(css, js),
-        "css": css,
-        "js": js,
+        "mixture": mixture,
+        "terms": terms,
+        "rows": rows,
+        "css": _asset("page.css"),
+        "js": _asset("page.js"),
         "data": embedded(data),
         "swatch": charts.swatch,
-        "shares": charts.shares(mixture.weights.tolist(), mixture.outlier_share),
-        "scatter": None if cloud is None else _scatter(cloud),
-        "forest": _forest(terms),
+        "cloud": cloud,
+        "forest": charts.forest(terms) if several else "",
+        "most_forest": charts.MOST_FOREST,
         "coefficients": tables.coefficients(mixture, terms),
         "outliers": listed,
         "longest_key": LONG_KEY,
         "residuals": [] if rows is None else charts.panels(rows, terms),
         "selection": tables.selection(mixture),
-        "attempts": mixture.attempts,
         "most_attempts": MOST_ATTEMPTS,
         "tried": charts.convergence(mixture.attempts),
         "findings": tables.assumptions(mixture, rows),
         "signs": tables.SIGNS,
-        "spectrum": "" if spectrum is None else spectrum.describe(),
-        "facts": _facts(mixture, found, date),
+        "python": platform.python_version(),
         "version": version("regimix"),
     }
 
@@ -190,56 +198,10 @@ def _asset(name: str) -> Html:
     return Html(files("regimix.report").joinpath(name).read_text(encoding="utf-8"))
 
 
-def _policy(css: str, js: str) -> str:
-    """Allow this style, this script and nothing else: whatever a name contains, nothing runs."""
-    return (
-        f"default-src 'none'; style-src {_hash(css)}; script-src {_hash(js)}; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
 def _hash(text: str) -> str:
+    """Name a style or a script in the policy of the page, which allows no others."""
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
-
-
-# --- sections -------------------------------------------------------------------------------------
-
-
-def _scatter(cloud: Cloud) -> dict[str, Any]:
-    """Draw the rows, and say how to read them."""
-    said = ["Each mark is a row, each line a regime."]
-    if cloud.terms.order.size > 1:
-        said.append(
-            "Rows are shown as if their other features were at their means, by the equation of "
-            "their own regime: so the distance from its line is its residual."
-        )
-    if cloud.hides_some:
-        said.append("Arrows at the edge stand for outliers beyond it.")
-    hidden = cloud.terms.mixture.coef.shape[1] - cloud.terms.order.size
-    if hidden:
-        said.append(f"{count(hidden, 'feature')} of smaller effect cannot be chosen here.")
-    return {
-        "svg": cloud.draw(),
-        "features": [cloud.terms.name(int(i)) for i in cloud.terms.order],
-        "has_outliers": cloud.inside < cloud.points.size,
-        "caption": " ".join([*said, cloud.sampled]).strip(),
-    }
-
-
-def _forest(terms: Terms) -> dict[str, Any] | None:
-    """Draw the effects; one feature of one regime needs no picture."""
-    if terms.effects.shape[1] < 2 and terms.mixture.n_components < 2:
-        return None
-    unit = "one standard deviation" if terms.ranked else "one unit"
-    said = (
-        f"Change of {named(terms.target)} for {unit} of a feature, the others held, in each regime"
-    )
-    said += "." if terms.table is None else f", with {terms.percent} intervals."
-    left = terms.effects.shape[1] - charts.MOST_FOREST
-    if left > 0:
-        said += f" {count(left, 'feature')} of smaller effect are left out."
-    return {"svg": charts.forest(terms), "caption": said}
 
 
 # --- how to get it again --------------------------------------------------------------------------
@@ -288,19 +250,3 @@ def _columns(mixture: Mixture) -> list[str]:
     if unnamed or len(names) > MOST_NAMES or len(listed) > MOST_CHARACTERS:
         return []
     return [f"X, y = table[{listed}], table[{mixture.target_name!r}]"]
-
-
-def _facts(mixture: Mixture, found: Answer, date: str) -> list[tuple[str, str]]:
-    """List what else belongs to the record."""
-    seconds = [f"{stage} {number(took, 2)}" for stage, took in mixture.timings.items()]
-    listed = [
-        ("Written", date),
-        ("With", f"regimix {version('regimix')}, Python {platform.python_version()}"),
-        ("Rows", fixed(mixture.n_rows, 0)),
-        ("Features", fixed(mixture.coef.shape[1], 0)),
-        ("Seed", str(mixture.seed)),
-        ("Ended", found.ended),
-        ("Components from", ", ".join(dict.fromkeys(map(clean, mixture.origin)))),
-        ("Seconds", ", ".join(map(clean, seconds))),
-    ]
-    return [(name, value) for name, value in listed if value]

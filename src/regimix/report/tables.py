@@ -10,15 +10,13 @@ import numpy as np
 
 from regimix.errors import RegimixError
 from regimix.report import charts
-from regimix.report.rows import MOST_FEATURES, Rows, Terms
+from regimix.report.rows import Rows, Terms
 from regimix.result.answer import closest, ranked
 from regimix.result.mixture import Mixture
 from regimix.theory.audit import Finding, Verdict, audit
 from regimix.words import (
     aligned,
     clean,
-    count,
-    fixed,
     interval,
     listing,
     measured,
@@ -68,7 +66,7 @@ DIGITS = (4, 1, 4, 4, 3, 3) + MOST_BESIDE * (4,)
 
 def coefficients(mixture: Mixture, terms: Terms) -> dict[str, Any]:
     """List every term of every regime, the largest first, with what is known of its precision."""
-    columns, notes, groups = ["Coefficient"], [], list[dict[str, Any]]()
+    columns, groups = ["Coefficient"], list[dict[str, Any]]()
     if terms.table is not None:
         columns += ["Std. error", f"{terms.percent} interval", "t", "p"]
     shown, last = set(terms.order.tolist()), [mixture.coef.shape[1]] * mixture.fit_intercept
@@ -76,16 +74,9 @@ def coefficients(mixture: Mixture, terms: Terms) -> dict[str, Any]:
         places = [*last, *(i for i in ranked(mixture, j) if i in shown)]
         groups.append({"index": j, "lines": [_line(mixture, terms, j, i) for i in places]})
     lines = [line for group in groups for line in group["lines"]]
-    caption = "In the units of the data, the largest effect first."
-    if not all(line["sure"] for line in lines):
-        caption += f" Paler terms: the {terms.percent} interval includes zero."
-    left = mixture.coef.shape[1] - MOST_FEATURES
-    if left > 0:
-        notes.append(f"{count(left, 'feature')} of smaller effect are left out.")
-    if terms.table is None:
-        notes.append("Standard errors were not recorded with this model.")
+    unsure = any(not line["sure"] for line in lines)
     long = len(lines) > LONG_TABLE
-    return {"columns": columns, "groups": groups, "caption": caption, "notes": notes, "long": long}
+    return {"columns": columns, "groups": groups, "unsure": unsure, "long": long}
 
 
 def _line(mixture: Mixture, terms: Terms, index: int, place: int) -> dict[str, Any]:
@@ -143,9 +134,7 @@ def outlier_list(rows: Rows, terms: Terms) -> dict[str, Any]:
             for column, digits in zip(numbers, DIGITS, strict=False)
         ],
     }
-    of = f"{fixed(shown, 0)} of {count(shown, 'row')}"
-    left = _left_out(rows, shown)
-    return {"columns": columns, "rows": cells[:shown], "data": data, "note": left, "shown": of}
+    return {"columns": columns, "rows": cells[:shown], "data": data}
 
 
 def _that_fit(cells: list[list[str]]) -> int:
@@ -163,21 +152,6 @@ def _rounded(value: float, digits: int) -> float | int | None:
     return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e15 else rounded
 
 
-def _left_out(rows: Rows, shown: int) -> str:
-    total = int(rows.outliers.size)
-    said = []
-    if shown < total:
-        said.append(f"The farthest {fixed(shown, 0)} of {count(total, 'outlier')} are listed.")
-    if rows.of > rows.n:
-        said.append(
-            f"Only the {fixed(rows.n, 0)} rows that the fit kept as an excerpt are listed, of "
-            f"{fixed(rows.of, 0)}: pass X and y to the report to see all."
-        )
-    if rows.numbered:
-        said.append("Rows are numbered from 0.")
-    return " ".join(said)
-
-
 def selection(mixture: Mixture) -> dict[str, Any]:
     """Compare numbers of regimes, if the search did, or say why not."""
     asked, path = mixture.settings.n_components, mixture.selection
@@ -189,16 +163,13 @@ def selection(mixture: Mixture) -> dict[str, Any]:
     counts, here = [int(k) for k in path.n_components], int(path.chosen)
     mark = "chosen" if asked is None else "asked for" if asked == here else "found"
     scores = {"Evidence": path.evidence, "BIC": path.bic, "ICL": path.icl}
-    drawn = [
-        charts.path(counts, values, (here, mark), name, "higher" if name == "Evidence" else "lower")
-        for name, values in scores.items()
-    ]
+    drawn = {name: charts.path(counts, values) for name, values in scores.items()}
     words = (
         f"The model with {several(here, 'regime')} was chosen, by evidence: {EVIDENCE}. BIC and "
         "ICL are there to compare."
     )
     return {
-        "charts": [chart for chart in drawn if chart],
+        "charts": {name: points for name, points in drawn.items() if points},
         "words": words if asked is None else _favoured(asked, here, counts, path.evidence),
         "mark": mark,
         "here": here,
