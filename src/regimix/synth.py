@@ -183,7 +183,14 @@ def make_mlrc(
     kind = _choice("corruption_kind", corruption_kind, CORRUPTION_KINDS)
     how = _choice("corrupted_rows", corrupted_rows, CORRUPTED_ROWS)
     share, ratio = _corruption_amount(corruption, corruption_ratio)
-    error_scale = _error_scale(corruption_scale, kind)
+    if corruption_scale is not None and kind != "gross":
+        raise ParameterError(
+            f"corruption_scale={corruption_scale} is of no use to corruption_kind={kind!r}, whose "
+            "size follows from the data. Leave it out, or choose corruption_kind='gross'."
+        )
+    if corruption_scale is not None:
+        tiny = np.finfo(np.float64).tiny
+        _number("corruption_scale", corruption_scale, low=tiny, allowed="positive and finite")
     sigma = _per_component("noise", noise, m, low=0.0)
     intercept = _per_component("intercepts", 0.0 if intercepts is None else intercepts, m)
     rng = _generators(random_state)
@@ -203,7 +210,7 @@ def make_mlrc(
         added[corrupted] = np.einsum("nd,nd->n", X[corrupted], wrong_coef - theta[origin])
         added[corrupted] += wrong_intercept - intercept[origin]
     elif corrupted.any():
-        added[corrupted] = _errors(rng["errors"], kind, error_scale, clean)[corrupted]
+        added[corrupted] = _errors(rng["errors"], kind, corruption_scale, clean)[corrupted]
     clean_counts = np.bincount(component[~corrupted], minlength=m)
     truth = Truth(
         coef=theta,
@@ -557,19 +564,6 @@ def _corruption_amount(share: object, ratio: object) -> tuple[float, float | Non
             "corrupted. Give one: a share of all rows, or the paper's γ*."
         )
     return share, _number("corruption_ratio", ratio, low=0.0, allowed="0 or more, finite")
-
-
-def _error_scale(scale: object, kind: str) -> float | None:
-    """Check the scale of gross errors."""
-    if scale is None:
-        return None
-    if kind != "gross":
-        raise ParameterError(
-            f"corruption_scale={scale} is of no use to corruption_kind={kind!r}, whose size "
-            "follows from the data. Leave it out, or choose corruption_kind='gross'."
-        )
-    smallest = np.finfo(np.float64).tiny
-    return _number("corruption_scale", scale, low=smallest, allowed="positive and finite")
 
 
 def _corruption_order(

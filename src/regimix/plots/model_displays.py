@@ -126,12 +126,23 @@ class CoefficientsDisplay(Display):
         """
         m, d = self.coef.shape
         self.order_ = self._ranked(max_features)
-        unit = self._unit(standardise)[self.order_]
+        if standardise and self.deviation is None:
+            raise ParameterError(
+                "standardise=True needs the standard deviations of the features, which are not "
+                "known here; pass X, or standardise=False."
+            )
+        if intercept and self.intercept is None:
+            raise ParameterError(
+                "intercept=True, but the regimes have no intercepts (fit_intercept=False); pass "
+                "intercept=False."
+            )
+        unit = np.ones(d) if self.deviation is None or not standardise else self.deviation
+        unit = unit[self.order_]
         shown = [part[:, self.order_] * unit for part in (self.coef, self.lower, self.upper)]
         names = [clean(str(self.feature_names[i])) for i in self.order_]
-        if intercept:
-            levels = self._intercepts()
-            shown = [np.column_stack([part, levels[:, i]]) for i, part in enumerate(shown)]
+        if intercept and self.intercept is not None:
+            levels = self.intercept.T
+            shown = [np.column_stack(pair) for pair in zip(shown, levels, strict=True)]
             names.append(INTERCEPT)
         each = max(FEATURE_HEIGHT, REGIME_HEIGHT * m)
         ax = begin(ax, (7.0, max(2.0, FRAME_HEIGHT + each * len(names))))
@@ -168,24 +179,6 @@ class CoefficientsDisplay(Display):
         if self.deviation is not None:
             size = size * self.deviation
         return np.argsort(-size, kind="stable")[: read_count("max_features", most)]
-
-    def _unit(self, standardise: bool) -> Floats:
-        if not standardise:
-            return np.ones(self.coef.shape[1])
-        if self.deviation is None:
-            raise ParameterError(
-                "standardise=True needs the standard deviations of the features, which are not "
-                "known here; pass X, or standardise=False."
-            )
-        return self.deviation
-
-    def _intercepts(self) -> Floats:
-        if self.intercept is None:
-            raise ParameterError(
-                "intercept=True, but the regimes have no intercepts (fit_intercept=False); pass "
-                "intercept=False."
-            )
-        return self.intercept
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

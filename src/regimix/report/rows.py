@@ -114,32 +114,44 @@ def outlier_words(rows: Rows | None, n_rows: int, share: float) -> str:
 
 
 def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -> Rows | None:
-    """Put rows beside the mixture; without X, those that the mixture remembers, if any."""
+    """Put rows beside the mixture; without X and y, those that it remembers, if any."""
+    excerpt = mixture.excerpt
     if X is None and y is None:
-        excerpt = mixture.excerpt
         if excerpt is None:
             return None
-        names = None if keys is None else _keys(keys, mixture.n_rows, "rows of the fit")
-        chosen = excerpt.numbers if names is None else [names[i] for i in excerpt.numbers]
-        of = len(excerpt.y) if excerpt.complete else mixture.n_rows
-        kept = excerpt.X, excerpt.y, excerpt.labels
-        return _beside(mixture, *kept, chosen, of, shares=shares, fitted=True)
-    if X is None or y is None:
+        values, target, labels, fitted = excerpt.X, excerpt.y, excerpt.labels, True
+        of = target.size if excerpt.complete else mixture.n_rows
+        names: Any = excerpt.numbers
+        if keys is not None:
+            given = _keys(keys, mixture.n_rows, "rows of the fit")
+            names = [given[i] for i in excerpt.numbers]
+    elif X is None or y is None:
         raise DataError(
             f"a report on rows needs X and y; got only {'X' if y is None else 'y'}. Pass both, or "
             "neither: then the rows that the mixture remembers are shown."
         )
-    values = Table.read(X, fewest_rows=1).values
-    target = read_target(y, values.shape[0])
-    keys = _index(X) if keys is None else keys
-    named = np.arange(target.size) if keys is None else _keys(keys, target.size, "rows of X")
-    fitted = _are_fitted(mixture, values, target, shares)
-    # Trimming decides by rank among the rows of the fit, so its labels are not quite those that
-    # rows would get as new ones.
-    known = fitted and mixture.labels.size == target.size
-    labels = mixture.labels if known else mixture.assign(X, y, shares)
-    return _beside(
-        mixture, values, target, labels, named, target.size, shares=shares, fitted=fitted
+    else:
+        values = Table.read(X, fewest_rows=1).values
+        target = read_target(y, values.shape[0])
+        keys, of = _index(X) if keys is None else keys, target.size
+        names = np.arange(of) if keys is None else _keys(keys, of, "rows of X")
+        fitted = _are_fitted(mixture, values, target, shares)
+        # Trimming decides by rank among the rows of the fit, so its labels are not quite those
+        # that rows would get as new ones.
+        known = fitted and mixture.labels.size == of
+        labels = mixture.labels if known else mixture.assign(X, y, shares)
+    belongs = mixture.responsibilities(values, target, shares)
+    return Rows(
+        X=values,
+        y=target,
+        labels=np.asarray(labels, dtype=np.int64),
+        keys=names,
+        numbered=isinstance(names, np.ndarray),
+        far=distances(mixture, values, target, labels),
+        outlying=belongs[:, -1],
+        sure=belongs.max(axis=1),
+        of=of,
+        fitted=fitted,
     )
 
 
@@ -193,32 +205,6 @@ def _keys(keys: Any, n: int, what: str) -> Sequence[Any]:
     if len(names) != n:
         raise DataError(f"keys must name each of the {n} {what}; got {len(names)} keys.")
     return names
-
-
-def _beside(
-    mixture: Mixture,
-    X: NDArray[Any],
-    y: Floats,
-    labels: Ints,
-    keys: Any,
-    of: int,
-    *,
-    shares: Any,
-    fitted: bool,
-) -> Rows:
-    belongs = mixture.responsibilities(X, y, shares)
-    return Rows(
-        X=X,
-        y=y,
-        labels=np.asarray(labels, dtype=np.int64),
-        keys=keys,
-        numbered=isinstance(keys, np.ndarray),
-        far=distances(mixture, X, y, labels),
-        outlying=belongs[:, -1],
-        sure=belongs.max(axis=1),
-        of=of,
-        fitted=fitted,
-    )
 
 
 def sample(positions: Ints, most: int) -> Ints:

@@ -76,74 +76,37 @@ WORST_ROWS, WORST_DIRECTIONS = 1_000, 1_000
 
 @dataclass(frozen=True)
 class Finding:
-    """One assumption of the paper, and whether the data meet it.
-
-    Attributes
-    ----------
-    name, words : str
-        What is assumed, and what was found, in a sentence or two.
-    verdict : {"holds", "unclear", "violated"}
-    value, threshold : float
-        The number behind the verdict, and what it is compared with.
-    at_least : bool
-        Whether the value should be at least the threshold; else at most.
-    """
+    """One assumption of the paper, and whether the data meet it."""
 
     name: str
-    verdict: Verdict
-    value: float
-    threshold: float
-    words: str
-    at_least: bool = False
+    verdict: Verdict  #: "holds", "unclear" or "violated"
+    value: float  #: the number behind the verdict
+    threshold: float  #: what it is compared with
+    words: str  #: what was found, in a sentence or two
+    at_least: bool = False  #: whether the value should be at least the threshold; else at most
 
 
 @dataclass(frozen=True)
 class RegimeAudit:
-    """The paper's quantities of one regime, estimated in whitened coordinates.
+    """The paper's quantities of one regime, estimated in whitened coordinates."""
 
-    Attributes
-    ----------
-    share : float
-        τ*_(j), its share of all rows.
-    rows_per_coefficient : float
-    separation : float
-        Q_j of Definition 1.
-    noise : float
-        Its noise over the distance to the nearest regime (alone: over its own length).
-    contraction : float
-        What one round left of the error from a displaced start; nan if it could not be tried.
-    """
-
-    share: float
+    share: float  #: τ*_(j), its share of all rows
     rows_per_coefficient: float
-    separation: float
-    noise: float
-    contraction: float
+    separation: float  #: Q_j of Definition 1
+    noise: float  #: over the distance to the nearest regime (alone: over its own length)
+    contraction: float  #: what one round left of the error from a displaced start; nan if not tried
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What the paper assumes, beside what the data show; prints as a table.
+    """What the paper assumes, beside what the data show; prints as a table."""
 
-    Attributes
-    ----------
-    findings : tuple of Finding
-        One for each assumption.
-    regimes : tuple of RegimeAudit
-    corruption_ratio : float
-        γ*, outliers over rows of the smallest regime.
-    n_rows, sample_rows : int
-        Rows of the table, and those that were looked at.
-    n_coefficients : int
-        Coefficients of a regime, with the intercept.
-    """
-
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding, ...]  #: one for each assumption
     regimes: tuple[RegimeAudit, ...]
-    corruption_ratio: float
-    n_rows: int
-    n_coefficients: int
-    sample_rows: int
+    corruption_ratio: float  #: γ*, outliers over rows of the smallest regime
+    n_rows: int  #: rows of the table
+    n_coefficients: int  #: of a regime, with the intercept
+    sample_rows: int  #: rows that were looked at
 
     def __getitem__(self, name: str) -> Finding:
         """Look up a finding by its name."""
@@ -542,9 +505,11 @@ def _observe_rounds(fit: _WhitenedFit) -> tuple[Floats, int]:
     left = np.full(len(fit.coef), np.nan)
     foreign = np.zeros(len(fit.coef), dtype=np.int64)
     for j, goal in enumerate(fit.coef):
-        kept = int(KEPT_SHARE * np.count_nonzero(labels == j))
+        own = X[labels == j]
+        kept = int(KEPT_SHARE * len(own))
         if kept < X.shape[1]:
             continue
+        others = [i for i in range(len(fit.coef)) if i != j and (labels == i).any()]
         away = DISPLACEMENT * fit.distance[j]
         steps = rng.standard_normal((DRAWS, X.shape[1]))
         steps *= away / np.linalg.norm(steps, axis=1, keepdims=True)
@@ -555,24 +520,12 @@ def _observe_rounds(fit: _WhitenedFit) -> tuple[Floats, int]:
             rows = X[chosen]
             after = np.linalg.pinv(rows.T @ rows, hermitian=True) @ (rows.T @ y[chosen])
             left[j] = max(left[j], float(np.linalg.norm(after - goal)) / away)
-            foreign[j] = max(foreign[j], _foreign_rows(fit, j, start, kept))
+            if others:
+                towards = goal - start, fit.coef[others] - start
+                groups = [X[labels == i] for i in others]
+                found = affine_error_at(own, groups, *towards, slack=len(own) - kept)
+                foreign[j] = max(foreign[j], found)
     return left, int(foreign[int(np.argmin(fit.shares))])
-
-
-def _foreign_rows(fit: _WhitenedFit, j: int, start: Floats, kept: int) -> int:
-    """Count V of Definition 3 at the directions of a start, on the rows of the rounds."""
-    X, labels = fit.X[:ROUND_ROWS], fit.labels[:ROUND_ROWS]
-    others = [i for i in range(len(fit.coef)) if i != j and (labels == i).any()]
-    if not others:
-        return 0
-    own = X[labels == j]
-    return affine_error_at(
-        own,
-        [X[labels == i] for i in others],
-        fit.coef[j] - start,
-        fit.coef[others] - start,
-        slack=len(own) - kept,
-    )
 
 
 def _contracts(left: Floats) -> Finding:

@@ -20,10 +20,7 @@ ROUNDING = 1e-9
 
 def matrix(name: str, value: ArrayLike, columns: int | None = None) -> NDArray[np.float64]:
     """Check a finite matrix, with so many columns if that is known."""
-    try:
-        rows = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError(f"{name} must be a matrix of numbers; got {value!r}.") from None
+    rows = _numbers(name, value, "a matrix of numbers")
     if rows.ndim != 2 or rows.shape[1] < 1:
         raise DataError(f"{name} must be a matrix of at least one column; got shape {rows.shape}.")
     if columns is not None and rows.shape[1] != columns:
@@ -38,13 +35,17 @@ def matrix(name: str, value: ArrayLike, columns: int | None = None) -> NDArray[n
 
 def vector(name: str, value: ArrayLike, size: int) -> NDArray[np.float64]:
     """Check a finite vector of given size."""
-    try:
-        values = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError(f"{name} must be {size} numbers; got {value!r}.") from None
+    values = _numbers(name, value, f"{size} numbers")
     if values.shape != (size,) or not np.isfinite(values).all():
         raise DataError(f"{name} must be {size} finite numbers; got shape {values.shape}.")
     return values
+
+
+def _numbers(name: str, value: ArrayLike, wanted: str) -> NDArray[np.float64]:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{name} must be {wanted}; got {value!r}.") from None
 
 
 def count(name: str, value: Any, lowest: int, highest: int | None = None) -> int:
