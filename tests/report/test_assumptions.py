@@ -8,8 +8,8 @@ import pytest
 from scipy.special import ndtri
 
 from regimix.report.charts import panels
+from regimix.report.page import NAMES, SIGNS, assumptions, selection
 from regimix.report.rows import Terms, read_rows
-from regimix.report.tables import NAMES, SIGNS, assumptions, selection
 from regimix.theory.audit import audit
 from tests.report.conftest import made
 

@@ -16,8 +16,7 @@ from scipy.special import ndtri
 
 from regimix.errors import ParameterError
 from regimix.synth import nearest_distances
-from regimix.theory.checks import count, fraction, matrix, positive
-from regimix.theory.definitions import separation
+from regimix.theory.definitions import count, fraction, matrix, positive, separation
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from regimix.errors import ParameterError
-from regimix.theory.checks import count, matrix
+from regimix.theory.definitions import count, matrix
 from regimix.theory.directions import (
     MOST_CELL_FEATURES,
     MOST_MOMENT_FEATURES,
