@@ -11,9 +11,17 @@ from numpy.typing import NDArray
 
 from regimix.data.validation import Table
 from regimix.errors import ParameterError
-from regimix.plots.display import Display, Frame, begin, draw_outliers, outline
+from regimix.plots.display import (
+    Display,
+    Frame,
+    begin,
+    contrast,
+    draw_outliers,
+    find_mixture,
+    last_step,
+    outline,
+)
 from regimix.plots.palette import EDGE, NEUTRAL, OUTLIERS, PALE, colour, marker
-from regimix.plots.rows import contrast, find_mixture, last_step
 from regimix.result.mixture import Mixture
 from regimix.search.settings import read_count
 from regimix.trimmed.ilts import TrimmedFit

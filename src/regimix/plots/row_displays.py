@@ -10,9 +10,18 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from regimix.errors import ParameterError
-from regimix.plots.display import MOST_POINTS, ROOM, RowDisplay, begin, draw_line
+from regimix.plots.display import (
+    MOST_POINTS,
+    ROOM,
+    RowDisplay,
+    RowView,
+    begin,
+    contrast,
+    draw,
+    draw_line,
+    positive_scale,
+)
 from regimix.plots.palette import NEUTRAL, colour
-from regimix.plots.rows import RowView, contrast, draw, positive_scale
 from regimix.search.settings import read_count
 from regimix.words import clean, listing
 
