@@ -119,11 +119,9 @@ def make_mlrc(
     weights : array-like of shape (m,), optional
         Relative sizes of the components, corrupted rows included; equal by default. Row counts
         are exact (rounded by largest remainder), not drawn.
-    corruption : float
-        Corrupted rows as a share of all rows, in [0, 1).
-    corruption_ratio : float, optional
-        Instead of ``corruption``: γ*, corrupted rows over the clean rows of the smallest
-        component. The truth's γ* is the nearest one that whole rows allow.
+    corruption, corruption_ratio : float, optional
+        Corrupted rows as a share of all rows, in [0, 1); or γ*, corrupted rows over the clean rows
+        of the smallest component. The truth's γ* is the nearest one that whole rows allow.
     corruption_kind : {"gross", "same-scale", "adversarial"}
         ``"gross"`` adds ``corruption_scale``·N(0, 1) to y. ``"same-scale"`` redraws y from the
         normal distribution with the mean and standard deviation of the clean responses.
@@ -138,16 +136,12 @@ def make_mlrc(
         Standard deviation of the normal noise on every row, for all components or each.
     separation : float, optional
         Q of Definition 1, smallest distance over largest norm of the components (intercepts do
-        not count), met up to rounding. Q does not depend on the common scale, so it leaves the
-        norms free: they are 1 unless ``norms`` is given. Possible is any Q from the smallest
-        difference of two norms (over the largest) up to the widest arrangement: 2 for two
-        equal norms, √(2m/(m-1)) for m ≤ d + 1 equal norms. With one feature equal norms would
-        leave only ±1, so the largest slope is 1, the others are free, Q is at most 2/(m-1) and
-        ``norms`` is refused.
-    norms : float or array-like of shape (m,), optional
-        Norms ‖θ_j‖, for all components or each, in random directions.
-    intercepts : float or array-like of shape (m,), optional
-        Intercepts b_j, one for all or each; none by default.
+        not count), met up to rounding; norms are 1 unless ``norms`` is given. Possible is any Q
+        from the smallest difference of two norms (over the largest) up to the widest arrangement:
+        2 for two equal norms, √(2m/(m-1)) for m ≤ d + 1 equal norms. With one feature the largest
+        slope is 1, the others are free, Q is at most 2/(m-1) and ``norms`` is refused.
+    norms, intercepts : float or array-like of shape (m,), optional
+        Norms ‖θ_j‖ in random directions, and intercepts b_j (none by default), for all or each.
     covariance_bound : float
         σ ≥ 1. Above 1, each component's features have a random covariance of their own with
         I ⪯ Σ_j ⪯ σI and, for d ≥ 2, both 1 and σ among its eigenvalues.
@@ -503,20 +497,18 @@ def _isotropic(
     rng: np.random.Generator, shape: tuple[int, int], kind: str, degrees_of_freedom: float
 ) -> Floats:
     """Draw n rows of d features; all kinds but ``half-binary`` have mean 0 and covariance I."""
-    n_samples, n_features = shape
     if kind == "gaussian":
         return rng.standard_normal(shape)
     if kind == "lognormal":
         # The mean of exp(N(0, 1)) is e^½ and its variance (e - 1)e.
-        return np.asarray(
-            (np.exp(rng.standard_normal(shape)) - np.exp(0.5)) / np.sqrt(np.expm1(1.0) * np.e)
-        )
+        drawn = np.exp(rng.standard_normal(shape)) - np.exp(0.5)
+        return np.asarray(drawn / np.sqrt(np.expm1(1.0) * np.e))
     if kind == "half-binary":
         X = rng.standard_normal(shape)
         # The first half, rounded down: at least one column stays continuous, so that two
         # different models never agree on a row.
-        n_binary = n_features // 2
-        X[:, :n_binary] = rng.integers(2, size=(n_samples, n_binary))
+        half = X[:, : shape[1] // 2]
+        half[:] = rng.integers(2, size=half.shape)
         return X
     if degrees_of_freedom <= 2:
         raise ParameterError(
@@ -527,7 +519,7 @@ def _isotropic(
         X = rng.standard_t(degrees_of_freedom, size=shape)
     else:
         X = rng.standard_normal(shape)
-        X /= np.sqrt(rng.chisquare(degrees_of_freedom, size=(n_samples, 1)) / degrees_of_freedom)
+        X /= np.sqrt(rng.chisquare(degrees_of_freedom, size=(shape[0], 1)) / degrees_of_freedom)
     X *= np.sqrt((degrees_of_freedom - 2) / degrees_of_freedom)
     return X
 

@@ -136,25 +136,22 @@ def _header(mixture: Mixture) -> list[str]:
     inference = mixture.inference
     overall = np.nan if inference is None else inference.r_squared_overall
     evidence = UNKNOWN if mixture.settings.search == "net" else number(mixture.evidence)
-    pairs = [
-        (
-            ("Response", short(mixture.target_name, LONGEST_TARGET)),
-            ("Regimes", str(mixture.n_components)),
-        ),
-        (
-            ("Rows", fixed(mixture.mass, 0)),
-            ("Outliers", f"{fixed(outliers, 0)} ({percent(mixture.outlier_share)})"),
-        ),
-        (
-            ("Features", str(len(mixture.feature_names))),
-            ("R², each by its regime", probability(overall)),
-        ),
-        (("Evidence", evidence), ("Seed", str(mixture.seed))),
-    ]
+    left = {
+        "Response": short(mixture.target_name, LONGEST_TARGET),
+        "Rows": fixed(mixture.mass, 0),
+        "Features": str(len(mixture.feature_names)),
+        "Evidence": evidence,
+    }
+    right = {
+        "Regimes": str(mixture.n_components),
+        "Outliers": f"{fixed(outliers, 0)} ({percent(mixture.outlier_share)})",
+        "R², each by its regime": probability(overall),
+        "Seed": str(mixture.seed),
+    }
     half = WIDTH // 2 - 2
     lines = [
         "    ".join(f"{name + ':':<{half - len(value)}}{value}" for name, value in pair)
-        for pair in pairs
+        for pair in zip(left.items(), right.items(), strict=True)
     ]
     return ["Mixture of linear regimes".center(WIDTH).rstrip(), "=" * WIDTH, *lines]
 
@@ -177,13 +174,9 @@ def _block(mixture: Mixture, regime: RegimeLine, values: Floats, level: float) -
     """Print one regime: what is known of it, and its coefficients."""
     order, names = _terms(mixture)
     shown = _largest(values[order], has_intercept=mixture.fit_intercept)
-    lines = [
-        "=" * WIDTH,
-        _title(mixture, regime),
-        "-" * WIDTH,
-        _row("", ("coef", "std err", "t", "P>|t|", *_bounds(level))),
-        "-" * WIDTH,
-    ]
+    bounds = f"[{0.5 - level / 2:.4g}", f"{0.5 + level / 2:.4g}]"
+    head = _row("", ("coef", "std err", "t", "P>|t|", *bounds))
+    lines = ["=" * WIDTH, _title(mixture, regime), "-" * WIDTH, head, "-" * WIDTH]
     lines += [_row(short(names[i], LONGEST_TERM), _cells(values[order[i]])) for i in shown]
     if len(shown) < len(order):
         left = np.delete(values[order][:, 2], shown)
@@ -211,10 +204,6 @@ def _largest(values: Floats, *, has_intercept: bool) -> list[int]:
     if has_intercept:
         sizes[0] = np.inf
     return [int(i) for i in np.argsort(-sizes, kind="stable")[:MOST_TERMS]]
-
-
-def _bounds(level: float) -> tuple[str, str]:
-    return f"[{0.5 - level / 2:.4g}", f"{0.5 + level / 2:.4g}]"
 
 
 def _cells(values: Floats) -> tuple[str, ...]:
