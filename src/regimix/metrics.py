@@ -140,8 +140,8 @@ def label_accuracy(
 ) -> float:
     """Return the share of rows with the right label, -1 standing for -1 only.
 
-    Which estimate stands for which true component is told by a matching, from
-    ``match_components``; by default it is the one that makes most labels right.
+    ``matching``, from ``match_components``, says which estimate stands for which true component;
+    by default it is the one that makes most labels right.
     """
     given, true = _label_pair(labels, true_labels)
     right_outliers = int(((given == _OUTLIER) & (true == _OUTLIER)).sum())

@@ -55,7 +55,7 @@ class RegimesDisplay(RowDisplay):
     With several features a plain plot of y shows no lines, because the other features move y too.
     So what they move it by, according to the row's own regime (an outlier's nearest one), is taken
     away first: ``y`` is then as if the other features were at their median, and a row is as far
-    from its line as its residual says. The label of the axis tells.
+    from its line as its residual says. The label of the axis says so.
 
     Outliers are grey crosses; those far outside are arrows at the edge. Features of few values, as
     0/1 columns, are spread out a little so that rows do not hide each other.

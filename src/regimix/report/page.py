@@ -51,10 +51,10 @@ LONGEST_TITLE, EQUATION = 200, 96
 MOST_ATTEMPTS = 100
 # Keys of no more characters than this stay on one line.
 LONG_KEY = 32
-# Settings that the estimator knows by the same name. The seed has another name; n_jobs changes
-# nothing.
+# Settings that are parameters of the estimator under the same name. The seed has another name;
+# n_jobs changes nothing.
 SAME_NAME = ("n_components", "outliers", "noise", "search", "max_starts", "time_limit")
-# Those that only Algorithm 2 as a function knows; the shares have another name, too.
+# Parameters of the function for Algorithm 2 only; the shares have another name, too.
 OF_THE_NET = ("subspace", "solver", "max_iter", "tol", "granularity", "tolerance")
 MOST_NAMES, MOST_CHARACTERS = 12, 400
 MOST_OUTLIERS = 2000
@@ -395,10 +395,10 @@ def _asked_for(number: int) -> str:
 
 
 def assumptions(mixture: Mixture, rows: Rows | None) -> list[Finding]:
-    """Audit the mixture on the rows; without rows, say what the mixture alone can tell."""
+    """Audit the mixture on the rows; without rows, judge what the mixture alone shows."""
     if rows is not None:
         try:
-            # Of an excerpt, the audit knows itself how many rows it stands for.
+            # The audit itself takes an excerpt for the rows that it stands for.
             shown = () if rows.of > rows.n else (rows.X, rows.y)
             return [_plain(finding) for finding in audit(mixture, *shown).findings]
         except RegimixError:
@@ -428,7 +428,7 @@ def _corruption(mixture: Mixture) -> Finding:
     words = (
         f"There are {number(ratio, 2)} times as many outliers ({percent(mixture.outlier_share)} of "
         f"the model) as rows of the smallest regime ({percent(float(mixture.weights.min()))}). "
-        "Outliers that conspired could pass for a regime only if they were as many."
+        "Outliers on one line could pass for a regime only if they were as many."
     )
     verdict: Verdict = "holds" if ratio < 0.5 else "unclear" if ratio < 1 else "violated"
     return _known("Outliers are fewer than the rows of any regime", verdict, words)

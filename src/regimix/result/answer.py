@@ -98,7 +98,7 @@ class Answer:
     ended: str  # why the search ended
     details: str  # evidence, time and seed
     favours: str  # says so if the evidence favours another number of regimes than that asked for
-    notices: tuple[str, ...]  # what must be known before anything is believed
+    notices: tuple[str, ...]  # what to know before reading the rest
 
     @property
     def lines(self) -> list[RegimeLine]:

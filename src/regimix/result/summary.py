@@ -159,7 +159,7 @@ def _header(mixture: Mixture) -> list[str]:
 def _sizes(mixture: Mixture) -> Floats:
     """Count the rows of each label, outliers last, (m + 1,): repetitions count, absent rows do not.
 
-    A mixture from a file does not know the weights of its rows; it knows the shares of their
+    A model file does not hold the weights of its rows, but it holds the shares of their
     labels.
     """
     m, labels = mixture.n_components, mixture.labels
