@@ -33,8 +33,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.theory.checks import count, positive
-from regimix.theory.definitions import largest_count, row_groups
+from regimix.theory.definitions import count, largest_count, positive, row_groups
 from regimix.theory.directions import (
     MOST_CELL_FEATURES,
     MOST_MOMENT_FEATURES,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lab.affine_curve import AffineCurve
 from lab.contraction import Contraction
 from regimix.theory import Regularity, affine_shape, contraction_shape, regularity_shape
-from regimix.theory.checks import fraction, matrix, positive
+from regimix.theory.definitions import fraction, matrix, positive
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

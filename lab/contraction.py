@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from regimix.errors import DataError, ParameterError
 from regimix.synth import nearest_distances
 from regimix.theory import Interval, Regularity, affine_error_at, own_slack
-from regimix.theory.checks import count, matrix, vector
+from regimix.theory.definitions import count, matrix, vector
 from regimix.trimmed.ilts import RoundState, ilts
 
 if TYPE_CHECKING:

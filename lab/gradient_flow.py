@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from regimix.errors import DataError, ParameterError
-from regimix.theory.checks import matrix, positive, vector
+from regimix.theory.definitions import matrix, positive, vector
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -38,51 +38,26 @@ _OUTLIER = -1
 
 @dataclass(frozen=True, eq=False)
 class Matching:
-    """A one-to-one matching of estimated to true components.
+    """A one-to-one matching of estimated to true components."""
 
-    Attributes
-    ----------
-    estimate_of : ndarray of shape (m,)
-        For each true component the index of its estimate, -1 where none is left.
-    true_of : ndarray of shape (k,)
-        For each estimate the index of its true component, -1 where none is left.
-    distance : ndarray of shape (m,)
-        Distance of each true component from its estimate, infinite where there is none.
-    """
-
-    estimate_of: NDArray[np.int64]
-    true_of: NDArray[np.int64]
-    distance: NDArray[np.float64]
+    estimate_of: NDArray[np.int64]  #: (m,), the estimate of each true component; -1 if none is left
+    true_of: NDArray[np.int64]  #: (k,), the true component of each estimate; -1 if none is left
+    distance: NDArray[np.float64]  #: (m,), of each true component from its estimate, or infinite
 
 
 @dataclass(frozen=True)
 class OutlierScores:
-    """How well the rows labelled -1 are those that should be.
+    """How well the rows labelled -1 are those that should be."""
 
-    Attributes
-    ----------
-    precision : float
-        Share of the labelled outliers that are true ones; 1 if none was labelled.
-    recall : float
-        Share of the true outliers that were labelled; 1 if there are none.
-    f1 : float
-        Harmonic mean of the two; 1 if there was nothing to find and nothing was labelled.
-    """
-
-    precision: float
-    recall: float
-    f1: float
+    precision: float  #: share of the labelled outliers that are true ones; 1 if none was labelled
+    recall: float  #: share of the true outliers that were labelled; 1 if there are none
+    f1: float  #: harmonic mean; 1 if there was nothing to find and nothing was labelled
 
 
 def with_intercept(coef: ArrayLike, intercept: ArrayLike) -> NDArray[np.float64]:
     """Append the intercept as a last column, (m, d + 1), so that a matching judges it too.
 
-    Parameters
-    ----------
-    coef : array-like of shape (m, d)
-        One component per row.
-    intercept : float or array-like of shape (m,)
-        Their intercepts; a number stands for all of them.
+    ``coef`` has one component per row; a single intercept stands for all of them.
     """
     rows = _component_matrix("coef", coef)
     try:
@@ -96,19 +71,9 @@ def with_intercept(coef: ArrayLike, intercept: ArrayLike) -> NDArray[np.float64]
 
 
 def match_components(coef: ArrayLike, true_coef: ArrayLike) -> Matching:
-    """Match estimated to true components with the smallest sum of distances.
+    """Match estimated components (k, d) to true ones (m, d) with the smallest sum of distances.
 
-    Parameters
-    ----------
-    coef : array-like of shape (k, d)
-        Estimated components; k may differ from m and may be 0.
-    true_coef : array-like of shape (m, d)
-        True components.
-
-    Returns
-    -------
-    Matching
-        min(k, m) pairs; the rest is marked as unmatched.
+    k may differ from m and may be 0: there are min(k, m) pairs.
     """
     distances = _distances(coef, true_coef)
     estimate, true = linear_sum_assignment(distances)
@@ -127,18 +92,9 @@ def recovery_error(coef: ArrayLike, true_coef: ArrayLike, *, allow_extra: bool =
     need not attain it; it is found exactly as a bottleneck assignment: the answer is one of the
     distances, and a bisection over them asks whether all true components can be matched within.
 
-    Parameters
-    ----------
-    coef, true_coef : array-like of shape (k, d), (m, d)
-        Estimated and true components.
-    allow_extra : bool
-        The definition asks for k = m. With True, estimates beyond m are forgiven and the
-        minimum is over all ways to choose m of them.
-
-    Returns
-    -------
-    float
-        The error; infinite where the counts do not allow a recovery.
+    Infinite where the counts do not allow a recovery: the definition asks for as many estimates
+    (k, d) as true components (m, d). With ``allow_extra``, more estimates are forgiven, and the
+    minimum is over all ways to choose m of them.
     """
     distances = _distances(coef, true_coef)
     n_estimated, n_true = distances.shape
@@ -169,13 +125,7 @@ def components_found(coef: ArrayLike, true_coef: ArrayLike, epsilon: float) -> i
 
 
 def outlier_scores(labels: ArrayLike, true_labels: ArrayLike) -> OutlierScores:
-    """Score the rows labelled -1 against those that are truly outliers.
-
-    Parameters
-    ----------
-    labels, true_labels : array-like of shape (n,)
-        Labels of the same rows, -1 = outlier.
-    """
+    """Score the rows labelled -1 against those that are truly outliers."""
     given, true = (side == _OUTLIER for side in _label_pair(labels, true_labels))
     hits, n_given, n_true = int((given & true).sum()), int(given.sum()), int(true.sum())
     return OutlierScores(
@@ -190,19 +140,18 @@ def label_accuracy(
 ) -> float:
     """Return the share of rows with the right label, -1 standing for -1 only.
 
-    Parameters
-    ----------
-    labels, true_labels : array-like of shape (n,)
-        Labels of the same rows, -1 = outlier.
-    matching : Matching, optional
-        Which estimate stands for which true component, from ``match_components``. By default
-        the one-to-one matching that makes most labels right.
+    ``matching``, from ``match_components``, says which estimate stands for which true component;
+    by default it is the one that makes most labels right.
     """
     given, true = _label_pair(labels, true_labels)
     right_outliers = int(((given == _OUTLIER) & (true == _OUTLIER)).sum())
     inside = (given != _OUTLIER) & (true != _OUTLIER)
     if matching is None:
-        table = _contingency(given[inside], true[inside])
+        # Rows of every pair of groups that occurs.
+        _, row = np.unique(given[inside], return_inverse=True)
+        _, column = np.unique(true[inside], return_inverse=True)
+        table = np.zeros((row.max(initial=-1) + 1, column.max(initial=-1) + 1), dtype=np.int64)
+        np.add.at(table, (row, column), 1)
         right = int(table[linear_sum_assignment(table, maximize=True)].sum())
     else:
         n_estimates = len(matching.true_of)
@@ -220,11 +169,6 @@ def adjusted_rand_index(labels: ArrayLike, true_labels: ArrayLike) -> float:
     """Return the adjusted Rand index of two labellings; outliers count as one more group.
 
     1 for the same partition, 0 on average for unrelated ones; the names of groups do not matter.
-
-    Parameters
-    ----------
-    labels, true_labels : array-like of shape (n,)
-        Labels of the same rows.
     """
     from sklearn.metrics import adjusted_rand_score
 
@@ -294,11 +238,3 @@ def _label_pair(labels: ArrayLike, true_labels: ArrayLike) -> tuple[NDArray[Any]
             f"and {len(true)}."
         )
     return given, true
-
-
-def _contingency(given: NDArray[Any], true: NDArray[Any]) -> NDArray[np.int64]:
-    """Count the rows of every pair of groups (only groups that occur)."""
-    groups, row = np.unique(given, return_inverse=True)
-    true_groups, column = np.unique(true, return_inverse=True)
-    cells = np.bincount(row * len(true_groups) + column, minlength=len(groups) * len(true_groups))
-    return cells.reshape(len(groups), len(true_groups))

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,76 +49,32 @@ _SPREAD_STARTS = 10
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """The whole truth about one data set, in the paper's quantities (section "Problem Setup").
+    """The whole truth about one data set, in the paper's quantities (section "Problem Setup")."""
 
-    Attributes
-    ----------
-    coef : ndarray of shape (m, d)
-        The linear models θ*_(j).
-    intercept : ndarray of shape (m,)
-        Their intercepts; zeros in the paper's model.
-    component : ndarray of shape (n,)
-        The component each row was drawn from (S_(j)), corrupted or not.
-    labels : ndarray of shape (n,)
-        ``component`` with -1 on corrupted rows.
-    corrupted : ndarray of shape (n,)
-        Which rows are corrupted (R*).
-    corruption : ndarray of shape (n,)
-        What was added to each response (r_i); exactly zero on clean rows.
-    clean_fraction : ndarray of shape (m,)
-        Clean rows of each component as a share of all n rows (τ*_(j)).
-    clean_fraction_min : float
-        The smallest of them (τ*_min).
-    corruption_ratio : float
-        Corrupted rows over the clean rows of the smallest component (γ*).
-    separation : float
-        Q of Definition 1 for ``coef``; infinite for one component.
-    local_separation : ndarray of shape (m,)
-        Q_j of Definition 1 for ``coef``.
-    noise : ndarray of shape (m,)
-        Standard deviation of the additive noise in each component.
-    covariances : ndarray of shape (m, d, d) or None
-        The feature covariance of each component where every component has its own, else None.
-    wrong_coef : ndarray of shape (d,) or None
-        The model that the corrupted rows agree on when the corruption is adversarial.
-    wrong_intercept : float or None
-        Its intercept.
-    """
-
-    coef: Floats
-    intercept: Floats
-    component: Ints
-    labels: Ints
-    corrupted: Bools
-    corruption: Floats
-    clean_fraction: Floats
-    clean_fraction_min: float
-    corruption_ratio: float
-    separation: float
-    local_separation: Floats
-    noise: Floats
-    covariances: Floats | None = None
-    wrong_coef: Floats | None = None
-    wrong_intercept: float | None = None
+    coef: Floats  #: (m, d), the linear models θ*_(j)
+    intercept: Floats  #: (m,), their intercepts; zeros in the paper's model
+    component: Ints  #: (n,), the component each row was drawn from (S_(j)), corrupted or not
+    labels: Ints  #: (n,), the same with -1 on corrupted rows
+    corrupted: Bools  #: (n,), which rows are corrupted (R*)
+    corruption: Floats  #: (n,), what was added to each response (r_i); exactly zero on clean rows
+    clean_fraction: Floats  #: (m,), clean rows of each component as a share of all n rows (τ*_(j))
+    clean_fraction_min: float  #: the smallest of them (τ*_min)
+    corruption_ratio: float  #: corrupted rows over the clean rows of the smallest component (γ*)
+    separation: float  #: Q of Definition 1; infinite for one component
+    local_separation: Floats  #: (m,), Q_j of Definition 1
+    noise: Floats  #: (m,), standard deviation of the additive noise in each component
+    covariances: Floats | None = None  #: (m, d, d), of the features, if each component has its own
+    wrong_coef: Floats | None = None  #: (d,), the model on which adversarial corruptions agree
+    wrong_intercept: float | None = None  #: its intercept
 
 
 @dataclass(frozen=True, eq=False)
 class MLRCData:
-    """One data set; unpacks as ``X, y, truth``.
+    """One data set; unpacks as ``X, y, truth``."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n, d)
-        Features.
-    y : ndarray of shape (n,)
-        Responses, the corrupted ones among them.
-    truth : Truth
-        Everything that is true about them.
-    """
-
-    X: Floats
-    y: Floats
-    truth: Truth
+    X: Floats  #: (n, d), features
+    y: Floats  #: (n,), responses, the corrupted ones among them
+    truth: Truth  #: everything that is true about them
 
     def __iter__(self) -> Iterator[Any]:
         yield self.X
@@ -163,11 +119,9 @@ def make_mlrc(
     weights : array-like of shape (m,), optional
         Relative sizes of the components, corrupted rows included; equal by default. Row counts
         are exact (rounded by largest remainder), not drawn.
-    corruption : float
-        Corrupted rows as a share of all rows, in [0, 1).
-    corruption_ratio : float, optional
-        Instead of ``corruption``: γ*, corrupted rows over the clean rows of the smallest
-        component. The truth's γ* is the nearest one that whole rows allow.
+    corruption, corruption_ratio : float, optional
+        Corrupted rows as a share of all rows, in [0, 1); or γ*, corrupted rows over the clean rows
+        of the smallest component. The truth's γ* is the nearest one that whole rows allow.
     corruption_kind : {"gross", "same-scale", "adversarial"}
         ``"gross"`` adds ``corruption_scale``·N(0, 1) to y. ``"same-scale"`` redraws y from the
         normal distribution with the mean and standard deviation of the clean responses.
@@ -182,16 +136,12 @@ def make_mlrc(
         Standard deviation of the normal noise on every row, for all components or each.
     separation : float, optional
         Q of Definition 1, smallest distance over largest norm of the components (intercepts do
-        not count), met up to rounding. Q does not depend on the common scale, so it leaves the
-        norms free: they are 1 unless ``norms`` is given. Possible is any Q from the smallest
-        difference of two norms (over the largest) up to the widest arrangement: 2 for two
-        equal norms, √(2m/(m-1)) for m ≤ d + 1 equal norms. With one feature equal norms would
-        leave only ±1, so the largest slope is 1, the others are free, Q is at most 2/(m-1) and
-        ``norms`` is refused.
-    norms : float or array-like of shape (m,), optional
-        Norms ‖θ_j‖, for all components or each, in random directions.
-    intercepts : float or array-like of shape (m,), optional
-        Intercepts b_j, one for all or each; none by default.
+        not count), met up to rounding; norms are 1 unless ``norms`` is given. Possible is any Q
+        from the smallest difference of two norms (over the largest) up to the widest arrangement:
+        2 for two equal norms, √(2m/(m-1)) for m ≤ d + 1 equal norms. With one feature the largest
+        slope is 1, the others are free, Q is at most 2/(m-1) and ``norms`` is refused.
+    norms, intercepts : float or array-like of shape (m,), optional
+        Norms ‖θ_j‖ in random directions, and intercepts b_j (none by default), for all or each.
     covariance_bound : float
         σ ≥ 1. Above 1, each component's features have a random covariance of their own with
         I ⪯ Σ_j ⪯ σI and, for d ≥ 2, both 1 and σ among its eigenvalues.
@@ -212,12 +162,7 @@ def make_mlrc(
     Returns
     -------
     MLRCData
-        With ``X`` (n, d), ``y`` (n,) and ``truth``; unpacks as ``X, y, truth``.
-
-    Raises
-    ------
-    ParameterError
-        Where a value is out of range or a combination cannot be met.
+        Unpacks as ``X, y, truth``.
 
     Examples
     --------
@@ -232,7 +177,14 @@ def make_mlrc(
     kind = _choice("corruption_kind", corruption_kind, CORRUPTION_KINDS)
     how = _choice("corrupted_rows", corrupted_rows, CORRUPTED_ROWS)
     share, ratio = _corruption_amount(corruption, corruption_ratio)
-    error_scale = _error_scale(corruption_scale, kind)
+    if corruption_scale is not None and kind != "gross":
+        raise ParameterError(
+            f"corruption_scale={corruption_scale} is of no use to corruption_kind={kind!r}, whose "
+            "size follows from the data. Leave it out, or choose corruption_kind='gross'."
+        )
+    if corruption_scale is not None:
+        tiny = np.finfo(np.float64).tiny
+        _number("corruption_scale", corruption_scale, low=tiny, allowed="positive and finite")
     sigma = _per_component("noise", noise, m, low=0.0)
     intercept = _per_component("intercepts", 0.0 if intercepts is None else intercepts, m)
     rng = _generators(random_state)
@@ -252,7 +204,7 @@ def make_mlrc(
         added[corrupted] = np.einsum("nd,nd->n", X[corrupted], wrong_coef - theta[origin])
         added[corrupted] += wrong_intercept - intercept[origin]
     elif corrupted.any():
-        added[corrupted] = _errors(rng["errors"], kind, error_scale, clean)[corrupted]
+        added[corrupted] = _errors(rng["errors"], kind, corruption_scale, clean)[corrupted]
     clean_counts = np.bincount(component[~corrupted], minlength=m)
     truth = Truth(
         coef=theta,
@@ -316,7 +268,15 @@ def _models(
                 f"coef was given together with norms={norms} and separation={separation}, but "
                 "it already decides both. Give coef alone, or the other two without it."
             )
-        return _matrix("coef", coef, (m, d))
+        values = _floats("coef", coef, f"a matrix of shape {(m, d)}")
+        if values.shape != (m, d):
+            raise ParameterError(
+                f"coef has shape {values.shape}, but n_components={m} and n_features={d} ask for "
+                f"{(m, d)}. Change the matrix or these two numbers."
+            )
+        if not np.isfinite(values).all():
+            raise ParameterError("coef must be finite, got NaN or infinity. Replace those entries.")
+        return values
     if norms is not None:
         norms = _per_component("norms", norms, m, low=0.0)
     drawn = rng.standard_normal((m, d))
@@ -349,23 +309,19 @@ def _separated(
     """
     largest, d = float(norms.max()), directions.shape[1]
     if largest == 0:
-        raise ParameterError(
-            Message(
-                Setting("separation", wanted),
-                " was asked for components that all have norm 0. Give at least one of them a "
-                "positive norm, or leave separation out.",
-            )
+        _refuse(
+            Setting("separation", wanted),
+            " was asked for components that all have norm 0. Give at least one of them a positive "
+            "norm, or leave separation out.",
         )
     unit = norms / largest
     narrowest = np.diff(np.sort(unit)).min()
     if wanted < narrowest - _ROUNDING:
-        raise ParameterError(
-            Message(
-                Setting("separation", wanted),
-                f" is out of reach for norms {norms.tolist()}: even on one ray they lie "
-                f"{narrowest:.6g} of the largest norm apart. Ask for at least that, or give two "
-                "components norms that are closer.",
-            )
+        _refuse(
+            Setting("separation", wanted),
+            f" is out of reach for norms {norms.tolist()}: even on one ray they lie "
+            f"{narrowest:.6g} of the largest norm apart. Ask for at least that, or give two "
+            "components norms that are closer.",
         )
     start = _bend(directions, directions, 0.0, unit)
     if wanted <= separation_of(start):
@@ -465,14 +421,12 @@ def _on_a_line(rng: np.random.Generator, m: int, norms: Floats | None, wanted: f
         )
     slack = 2.0 - wanted * (m - 1)
     if slack < -_ROUNDING:
-        raise ParameterError(
-            Message(
-                Setting("separation", wanted),
-                f" is out of reach for {m} components with ",
-                Setting("n_features", 1),
-                f": {m} slopes in an interval allow at most Q = {2 / (m - 1):.6g}. Ask for less, "
-                "or for more features.",
-            )
+        _refuse(
+            Setting("separation", wanted),
+            f" is out of reach for {m} components with ",
+            Setting("n_features", 1),
+            f": {m} slopes in an interval allow at most Q = {2 / (m - 1):.6g}. Ask for less, or "
+            "for more features.",
         )
     extra = np.zeros(m - 1)
     # The last share of the slack stays unused beyond the outermost slope.
@@ -500,16 +454,14 @@ def _row_counts(n: int, m: int, weights: ArrayLike | None) -> Ints:
     left_over = n - int(counts.sum())
     counts[np.argsort(counts - quotas, kind="stable")[:left_over]] += 1
     if counts.min() < 1 or not sizes.all():
-        raise ParameterError(
-            Message(
-                Setting("n_samples", n),
-                " shared out by ",
-                Setting("weights"),
-                f" {sizes.tolist()} gives the components {counts.tolist()} rows; each needs at "
-                "least one. Raise ",
-                Setting("n_samples"),
-                ", or the share of the smallest.",
-            )
+        _refuse(
+            Setting("n_samples", n),
+            " shared out by ",
+            Setting("weights"),
+            f" {sizes.tolist()} gives the components {counts.tolist()} rows; each needs at least "
+            "one. Raise ",
+            Setting("n_samples"),
+            ", or the share of the smallest.",
         )
     return counts
 
@@ -545,20 +497,18 @@ def _isotropic(
     rng: np.random.Generator, shape: tuple[int, int], kind: str, degrees_of_freedom: float
 ) -> Floats:
     """Draw n rows of d features; all kinds but ``half-binary`` have mean 0 and covariance I."""
-    n_samples, n_features = shape
     if kind == "gaussian":
         return rng.standard_normal(shape)
     if kind == "lognormal":
         # The mean of exp(N(0, 1)) is e^½ and its variance (e - 1)e.
-        return np.asarray(
-            (np.exp(rng.standard_normal(shape)) - np.exp(0.5)) / np.sqrt(np.expm1(1.0) * np.e)
-        )
+        drawn = np.exp(rng.standard_normal(shape)) - np.exp(0.5)
+        return np.asarray(drawn / np.sqrt(np.expm1(1.0) * np.e))
     if kind == "half-binary":
         X = rng.standard_normal(shape)
         # The first half, rounded down: at least one column stays continuous, so that two
         # different models never agree on a row.
-        n_binary = n_features // 2
-        X[:, :n_binary] = rng.integers(2, size=(n_samples, n_binary))
+        half = X[:, : shape[1] // 2]
+        half[:] = rng.integers(2, size=half.shape)
         return X
     if degrees_of_freedom <= 2:
         raise ParameterError(
@@ -569,7 +519,7 @@ def _isotropic(
         X = rng.standard_t(degrees_of_freedom, size=shape)
     else:
         X = rng.standard_normal(shape)
-        X /= np.sqrt(rng.chisquare(degrees_of_freedom, size=(n_samples, 1)) / degrees_of_freedom)
+        X /= np.sqrt(rng.chisquare(degrees_of_freedom, size=(shape[0], 1)) / degrees_of_freedom)
     X *= np.sqrt((degrees_of_freedom - 2) / degrees_of_freedom)
     return X
 
@@ -606,19 +556,6 @@ def _corruption_amount(share: object, ratio: object) -> tuple[float, float | Non
             "corrupted. Give one: a share of all rows, or the paper's γ*."
         )
     return share, _number("corruption_ratio", ratio, low=0.0, allowed="0 or more, finite")
-
-
-def _error_scale(scale: object, kind: str) -> float | None:
-    """Check the scale of gross errors."""
-    if scale is None:
-        return None
-    if kind != "gross":
-        raise ParameterError(
-            f"corruption_scale={scale} is of no use to corruption_kind={kind!r}, whose size "
-            "follows from the data. Leave it out, or choose corruption_kind='gross'."
-        )
-    smallest = np.finfo(np.float64).tiny
-    return _number("corruption_scale", scale, low=smallest, allowed="positive and finite")
 
 
 def _corruption_order(
@@ -661,17 +598,15 @@ def _first_rows(order: Ints, component: Ints, share: float, ratio: float | None)
         n_corrupted = min(nearest, key=lambda rows: abs(ratio_after(rows) - ratio))
         in_reach, asked = ratio <= ratio_after(most), Setting("corruption_ratio", ratio)
     if not in_reach:
-        raise ParameterError(
-            Message(
-                asked,
-                f" would leave a component without a clean row: of these {n} rows at most {most} "
-                f"can be corrupted, a share of {most / n:.6g} or a γ* of "
-                f"{ratio_after(most):.6g}. Ask for less, raise ",
-                Setting("n_samples"),
-                " or balance the ",
-                Setting("weights"),
-                ".",
-            )
+        _refuse(
+            asked,
+            f" would leave a component without a clean row: of these {n} rows at most {most} can "
+            f"be corrupted, a share of {most / n:.6g} or a γ* of {ratio_after(most):.6g}. Ask for "
+            "less, raise ",
+            Setting("n_samples"),
+            " or balance the ",
+            Setting("weights"),
+            ".",
         )
     corrupted = np.zeros(n, dtype=np.bool_)
     corrupted[order[:n_corrupted]] = True
@@ -722,13 +657,17 @@ def _wrong_model(rng: np.random.Generator, coef: Floats) -> Floats:
 # --- checks of parameters ----------------------------------------------------------------------
 
 
+def _refuse(*parts: str | Setting) -> NoReturn:
+    raise ParameterError(Message(*parts))
+
+
 def _count(name: str, value: Any) -> int:
     """Return ``value`` as a positive integer."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if whole and value >= 1:
         return int(value)
     wanted = f" must be a positive integer, got {value!r}. Give a whole number from 1 up."
-    raise ParameterError(Message(Setting(name), wanted))
+    _refuse(Setting(name), wanted)
 
 
 def _number(name: str, value: Any, *, low: float, allowed: str, below: float = np.inf) -> float:
@@ -737,15 +676,15 @@ def _number(name: str, value: Any, *, low: float, allowed: str, below: float = n
     if real and low <= float(value) < below:
         return float(value)
     wanted = f" must be {allowed}, got {value!r}. Give a number in that range."
-    raise ParameterError(Message(Setting(name), wanted))
+    _refuse(Setting(name), wanted)
 
 
 def _choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
     """Return ``value`` if it is one of ``allowed``."""
-    if not isinstance(value, str) or value not in allowed:
-        words = ", ".join(repr(word) for word in allowed)
-        raise ParameterError(Message(Setting(name), f" must be one of {words}; got {value!r}."))
-    return value
+    if isinstance(value, str) and value in allowed:
+        return value
+    words = ", ".join(repr(word) for word in allowed)
+    _refuse(Setting(name), f" must be one of {words}; got {value!r}.")
 
 
 def _per_component(name: str, value: Any, m: int, *, low: float = -np.inf) -> Floats:
@@ -754,34 +693,20 @@ def _per_component(name: str, value: Any, m: int, *, low: float = -np.inf) -> Fl
     if values.ndim == 0:
         values = np.full(m, values)
     if values.shape != (m,):
-        raise ParameterError(
-            Message(
-                Setting(name),
-                f" has shape {values.shape}, but there are {m} components. Give one number for "
-                f"all of them, or {m} numbers.",
-            )
+        _refuse(
+            Setting(name),
+            f" has shape {values.shape}, but there are {m} components. Give one number for all of "
+            f"them, or {m} numbers.",
         )
     if not np.isfinite(values).all() or (values < low).any():
         bound = "" if np.isneginf(low) else f" and at least {low:g}"
         wanted = f" must be finite{bound}, got {values.tolist()}. Replace the others."
-        raise ParameterError(Message(Setting(name), wanted))
-    return values
-
-
-def _matrix(name: str, value: Any, shape: tuple[int, int]) -> Floats:
-    """Return a finite matrix of the given shape (a copy: the truth must not change later)."""
-    values = _floats(name, value, f"a matrix of shape {shape}")
-    if values.shape != shape:
-        raise ParameterError(
-            f"{name} has shape {values.shape}, but n_components={shape[0]} and "
-            f"n_features={shape[1]} ask for {shape}. Change the matrix or these two numbers."
-        )
-    if not np.isfinite(values).all():
-        raise ParameterError(f"{name} must be finite, got NaN or infinity. Replace those entries.")
+        _refuse(Setting(name), wanted)
     return values
 
 
 def _floats(name: str, value: Any, allowed: str) -> Floats:
+    """Return a copy as an array of numbers: the truth must not change later."""
     try:
         return np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -795,12 +720,10 @@ def _generators(random_state: Any) -> dict[str, np.random.Generator]:
     whole = isinstance(random_state, Integral) and not isinstance(random_state, bool)
     known = random_state is None or isinstance(random_state, np.random.Generator)
     if not (known or (whole and random_state >= 0)):
-        raise ParameterError(
-            Message(
-                Setting("random_state"),
-                " must be None, a non-negative integer or a numpy.random.Generator, got "
-                f"{random_state!r}. Pass a seed such as 0, or numpy.random.default_rng(0).",
-            )
+        _refuse(
+            Setting("random_state"),
+            " must be None, a non-negative integer or a numpy.random.Generator, got "
+            f"{random_state!r}. Pass a seed such as 0, or numpy.random.default_rng(0).",
         )
     source = np.random.default_rng(int(random_state) if whole else random_state)
     seeds = source.integers(np.iinfo(np.int64).max, size=len(_STREAMS))

@@ -118,7 +118,7 @@ def measured(value: float, error: float, *more: float) -> tuple[str, ...]:
 
 
 def interval(low: float, high: float, error: float) -> str:
-    """Write an interval with the decimals that the standard error deserves."""
+    """Write an interval with the decimals that suit the standard error."""
     _, _, *ends = measured(0.0, error, low, high)
     return f"{ends[0]} to {ends[1]}"
 

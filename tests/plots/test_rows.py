@@ -11,8 +11,8 @@ from sklearn.preprocessing import StandardScaler
 
 from regimix import MixedLinearRegression, TrimmedRegressor
 from regimix.errors import DataError, ParameterError
-from regimix.plots import rows as module
-from regimix.plots.rows import rows_of_estimator, rows_of_mixture
+from regimix.plots import display as module
+from regimix.plots.display import rows_of_estimator, rows_of_mixture
 
 
 def test_labels_means_and_residuals_are_those_of_the_mixture(three):

@@ -13,7 +13,9 @@ import pytest
 
 from regimix import MixedLinearRegression, report
 from regimix.errors import DataError, MissingExtraError, ParameterError
+from regimix.report.charts import prose
 from regimix.report.notebook import mixture_html
+from regimix.result.answer import answer
 from regimix.result.rowlaw import Excerpt
 from tests.report.conftest import DATE, HOSTILE, PAYLOAD, made
 
@@ -169,15 +171,16 @@ def test_a_model_without_rows_still_has_a_page(tone):
 
 def test_nothing_found_is_said_first(tone):
     page = report.render(replace(tone, evidence=-1.0))
-    assert '<h1 id="answer">No linear relation explains <bdi class="name">tuned</bdi></h1>' in page
-    assert "<title>No linear relation explains tuned</title>" in page
+    assert '<h1 id="answer">No linear regime in 150 rows</h1>' in page
+    assert "<title>No linear regime in 150 rows</title>" in page
+    assert 'Constants explain <bdi class="name">tuned</bdi> in the 150 rows better' in page
     assert "a description, not a finding" in page
 
 
 def test_no_outliers_is_said():
     mixture, X, y = made(100, 2, 1, outliers=0.0)
     page = report.render(mixture, X, y)
-    assert "<title>One linear relation explains y</title>" in page
+    assert "<title>1 linear regime in 100 rows</title>" in page
     assert "None: every row lies within reach of a regime." in page
     assert 'id="outlier-table"' not in page
 
@@ -286,11 +289,27 @@ def test_an_excerpt_is_called_one():
     )
 
 
+def test_every_display_says_the_same(tone, tone_rows, tone_page):
+    found = answer(tone)
+    card, printed = mixture_html(tone), str(tone)
+    for shown in (tone_page, card, printed):
+        assert found.title in shown
+        assert all(line.share in shown and line.noise in shown for line in found.lines)
+    assert prose(found.lead) in tone_page
+    assert prose(found.lead) in card
+    assert all(prose(regime.sentence) in tone_page for regime in found.regimes)
+    assert found.sure in tone_page
+    assert found.ended in tone_page
+    assert found.ended in printed
+    summary = str(tone.summary())
+    assert all(f"share {line.share}, " in summary for line in found.regimes)
+
+
 def test_a_missing_extra_is_one_sentence(tone, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'regimix\[cli\]'"):
         report.render(tone)
-    assert "Two linear regimes explain " in mixture_html(tone)
+    assert "2 linear regimes in 150 rows" in mixture_html(tone)
 
 
 def test_a_notebook_shows_the_answer_without_a_script(tone, tone_rows):
@@ -299,6 +318,6 @@ def test_a_notebook_shows_the_answer_without_a_script(tone, tone_rows):
         read = Reader(mixture._repr_html_())
         assert read.named("script") == []
         assert len(read.named("svg")) == drawings
-    assert "Two linear regimes explain " in [text for _, text in read.texts]
+    assert "2 linear regimes in 150 rows" in [text for _, text in read.texts]
     hostile, _, _ = made(100, 4, 2, names=HOSTILE, target=PAYLOAD)
     assert PAYLOAD not in mixture_html(hostile)

@@ -1,6 +1,7 @@
 """Sentences, charts and code as the reader of a page wants them."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,9 +17,8 @@ from regimix.report.charts import (
     tick_labels,
     ticks,
 )
-from regimix.report.page import snippet
-from regimix.report.rows import Terms, read_rows
-from regimix.report.sentences import sentences
+from regimix.report.page import headline, snippet
+from regimix.report.rows import read_rows
 from regimix.search.selection import Attempt
 from regimix.search.settings import Settings
 from regimix.synth import make_mlrc
@@ -60,34 +60,34 @@ def test_regimes_differ_in_shape_as_well_as_colour():
 
 
 def described(mixture, X, y, level=0.95):
-    rows = read_rows(mixture, X, y, None)
-    return plainly(mixture, rows, Terms.of(mixture, X, level))
+    return plainly(mixture, read_rows(mixture, X, y, None), level)
 
 
-def plainly(mixture, rows, terms):
+def plainly(mixture, rows, level=0.95):
     """The headline as plain text."""
-    said = sentences(mixture, rows, terms)
-    regimes = [replace(regime, sentence=words.bare(regime.sentence)) for regime in said.regimes]
-    return replace(said, title=words.bare(said.title), lead=words.bare(said.lead), regimes=regimes)
+    said = headline(mixture, rows, level)
+    found = said.pop("answer")
+    regimes = [replace(regime, sentence=words.bare(regime.sentence)) for regime in found.regimes]
+    return SimpleNamespace(**said, title=found.title, lead=words.bare(found.lead), regimes=regimes)
 
 
 def test_the_headline_counts_and_names():
     mixture, X, y = made(500, 2, 3, names=("age", "income"), target="spend")
     said = described(mixture, X, y)
-    assert said.title == "Three linear regimes explain spend"
-    assert "Three different equations in two features" in said.lead
+    assert said.title == "3 linear regimes in 500 rows"
+    assert "Three different equations in two features account for spend in " in said.lead
     assert [regime.index for regime in said.regimes] == [0, 1, 2]
     assert all("age (" in regime.sentence for regime in said.regimes)
-    assert " rows (" in said.outliers
+    assert " rows (" in said.which
     assert said.notices == []
 
 
 def test_the_headline_tells_a_slope_from_none(tone):
-    said = plainly(tone, read_rows(tone, None, None, None), Terms.of(tone, None, 0.95))
+    said = plainly(tone, read_rows(tone, None, None, None))
     assert "tuned rises by 0.9988 (95% interval" in said.regimes[1].sentence
     wide = replace(tone.inference, standard_error=np.full((2, 1), 9.0))
     unsure = replace(tone, inference=wide)
-    said = plainly(unsure, None, Terms.of(unsure, None, 0.95))
+    said = plainly(unsure, None)
     assert "It hardly depends on stretchratio" in said.regimes[1].sentence
 
 
@@ -96,7 +96,7 @@ def test_rows_that_were_left_out_have_outliers_of_their_own():
     y[7] += 1000
     labels = np.where(np.arange(100) == 7, -1, mixture.labels)
     said = described(replace(mixture, outlier_share=1e-6, labels=labels), X, y)
-    assert said.outliers == "1 row (1.0%) fits no regime: 7."
+    assert said.which == "1 row (1.0%) fits no regime: 7."
 
 
 def test_a_regime_without_features_or_noise():
@@ -139,7 +139,7 @@ def test_evidence_is_graded(evidence, grade):
 def test_where_there_is_nothing_the_nearest_miss_is_told(settings, evidence, said):
     mixture, X, y = made(50, 1, 1)
     nothing = described(replace(mixture, evidence=evidence, settings=Settings(**settings)), X, y)
-    assert nothing.title == "No linear relation explains y"
+    assert nothing.title == "No linear regime in 50 rows"
     assert said in nothing.lead
     assert nothing.lead.endswith(": a description, not a finding.")
 
@@ -164,11 +164,11 @@ def test_rows_are_counted_by_their_labels():
     y[:1] += 1000
     labels = np.where(np.arange(200) == 0, -1, mixture.labels)
     one = described(replace(mixture, outlier_share=1e-6, labels=labels), X, y)
-    assert "account for 199 of the 200 rows (99.5%), each for its own." in one.lead
+    assert "account for y in 199 of the 200 rows (99.5%), each in its own." in one.lead
     assert one.lead.endswith("The other 1 (0.5%) fits none of them and is set aside as an outlier.")
-    assert one.outliers.startswith("1 row (0.5%) fits no regime")
+    assert one.which.startswith("1 row (0.5%) fits no regime")
     unlabelled = replace(mixture, labels=np.empty(0, dtype=np.int64), outlier_share=0.1)
-    said = plainly(unlabelled, None, Terms.of(mixture, None, 0.95))
+    said = plainly(unlabelled, None)
     assert "an estimated 90.0% of the 200 rows" in said.lead
     assert "The other 10.0% fit none of them" in said.lead
 
@@ -180,25 +180,25 @@ def test_other_rows_than_those_of_the_fit_are_called_so(tone, tone_rows):
     out = int(np.count_nonzero(tone.assign(X[:60], y[:60]) < 0))
     assert part.notices[0].startswith("This page shows 60 rows, not the 150 that the model was")
     inside = int(np.count_nonzero(tone.labels >= 0))
-    shown = f"account for {inside} of the 150 rows of the fit ({words.percent(inside / 150)})"
-    assert shown in part.lead
-    assert part.outliers.startswith(
-        f"Of the 60 rows shown, {out} ({words.percent(out / 60)}) fit no"
+    shown = (
+        f"account for tuned in {inside} of the 150 rows of the fit ({words.percent(inside / 150)})"
     )
+    assert shown in part.lead
+    assert part.which.startswith(f"Of the 60 rows shown, {out} ({words.percent(out / 60)}) fit no")
     assert " of the 60 shown (" in part.sure
     others = described(tone, X[::-1], y[::-1])
     assert others.notices[0].startswith("This page shows 150 rows, not those that the model was")
     inner = np.flatnonzero(tone.labels >= 0)[:5]
     good = described(tone, X[inner], y[inner])
-    assert good.outliers == "None of the 5 rows shown: each lies within reach of a regime."
+    assert good.which == "None of the 5 rows shown: each lies within reach of a regime."
     outer = np.flatnonzero(tone.labels < 0)[:1]
-    assert described(tone, X[outer], y[outer]).outliers == "The one row shown fits no regime: 0."
+    assert described(tone, X[outer], y[outer]).which == "The one row shown fits no regime: 0."
 
 
 def test_what_must_be_known_first_is_said(tone):
     settings = replace(tone.settings, n_components=5)
     odd = replace(tone, settings=settings, ranks=(1, 2), stopped="interrupted")
-    notices = " ".join(sentences(odd, None, Terms.of(odd, None, 0.95)).notices)
+    notices = " ".join(headline(odd, None, 0.95)["notices"])
     assert "interrupted" in notices
     assert "5 regimes were asked for; the rows support 2" in notices
     assert "1 of its 2 coefficients" in notices

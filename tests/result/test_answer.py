@@ -1,10 +1,13 @@
 """The answer: the same words and numbers for every display."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from regimix.errors import StopReason
-from regimix.result.answer import answer, distances
+from regimix.result.answer import answer, closest, distances
+from regimix.result.inference import Inference
 from regimix.search.settings import Settings
 from tests.result.test_mixture import mixture_of
 
@@ -49,6 +52,21 @@ def test_where_nothing_was_found_the_headline_says_so():
         "No linear regime in 10 rows of a.csv; the best line through most of them:"
     )
     assert answer(mixture_of([[1.0]], n_rows=20_000)).headline == "1 linear regime in 20,000 rows"
+
+
+def test_the_two_most_similar_regimes_are_named():
+    known = {"intercept_error": np.zeros(3), "degrees": np.full(3, 50.0)}
+    known |= {"r_squared": np.ones(3), "r_squared_overall": 1.0, "size": np.full(3, 60.0)}
+    known |= {"covariance": np.full((3, 1, 1), 0.25), "notes": ("", "", "")}
+    errors = Inference(standard_error=np.full((3, 1), 0.5), **known)
+    mixture = mixture_of([[0.0], [9.0], [10.0]], inference=errors, fit_intercept=False)
+    assert closest(mixture) == (1, 2, pytest.approx(2**0.5))
+    said = (
+        "The most similar equations, of regimes 1 and 2, differ by 1.4 times what chance explains."
+    )
+    assert answer(mixture).sure.endswith(said)
+    unknown = replace(errors, covariance=None)
+    assert closest(replace(mixture, inference=unknown)) is None
 
 
 def test_rows_are_compared_with_their_regime_and_outliers_with_the_nearest():

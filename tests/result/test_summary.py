@@ -229,13 +229,13 @@ def test_fits_of_every_kind_have_a_summary():
 # --- reports --------------------------------------------------------------------------------------
 
 
-def test_reports_are_written_by_their_own_room(monkeypatch):
+def test_reports_are_written_by_their_own_folder(monkeypatch):
     calls = []
-    room = types.ModuleType("regimix.report")
-    room.write = lambda *given, **options: calls.append((given, options))
+    folder = types.ModuleType("regimix.report")
+    folder.write = lambda *given, **options: calls.append((given, options))
     notebook = types.ModuleType("regimix.report.notebook")
     notebook.mixture_html = lambda mixture: f"<b>{mixture.n_components}</b>"
-    monkeypatch.setitem(sys.modules, "regimix.report", room)
+    monkeypatch.setitem(sys.modules, "regimix.report", folder)
     monkeypatch.setitem(sys.modules, "regimix.report.notebook", notebook)
     mixture = known_mixture()
     mixture.report("page.html", [[1.0]], [2.0], title="T")

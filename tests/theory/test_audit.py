@@ -159,7 +159,7 @@ def test_the_search_of_the_paper_has_no_score():
     mixture = fitted(X, y, search="net", n_components=2, fit_intercept=False)
     audit = theory.audit(mixture, X, y)
     assert audit["regimes"].verdict == "holds"
-    assert "knows no score" in audit["regimes"].words
+    assert "has no score" in audit["regimes"].words
 
 
 def test_constant_columns_and_few_rows_are_survived():
@@ -177,7 +177,7 @@ def test_large_tables_are_judged_on_a_sample():
     mixture = fitted(X, y, truth.coef, n_components=2)
     audit = theory.audit(mixture, X, y)
     assert (audit.n_rows, audit.sample_rows) == (30_000, 20_000)
-    assert "judged on 20000 of the rows" in str(audit)
+    assert "judged on 20,000 of the rows" in str(audit)
     assert audit["rows"].value == pytest.approx(30_000 * truth.clean_fraction_min / 3, rel=0.05)
 
 

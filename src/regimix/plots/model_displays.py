@@ -11,9 +11,17 @@ from numpy.typing import NDArray
 
 from regimix.data.validation import Table
 from regimix.errors import ParameterError
-from regimix.plots.display import Display, Frame, begin, draw_outliers, outline
+from regimix.plots.display import (
+    Display,
+    Frame,
+    begin,
+    contrast,
+    draw_outliers,
+    find_mixture,
+    last_step,
+    outline,
+)
 from regimix.plots.palette import EDGE, NEUTRAL, OUTLIERS, PALE, colour, marker
-from regimix.plots.rows import contrast, find_mixture, last_step
 from regimix.result.mixture import Mixture
 from regimix.search.settings import read_count
 from regimix.trimmed.ilts import TrimmedFit
@@ -58,33 +66,21 @@ class CoefficientsDisplay(Display):
     feature: by how much it moves the response of one regime more than that of another. Of a single
     regime, the largest effects come first.
 
-    Parameters
-    ----------
-    coef, lower, upper : ndarray of shape (m, d)
-        Coefficients and the ends of their intervals.
-    feature_names : sequence of str
-    deviation : ndarray of shape (d,), optional
-        Standard deviations of the features; default: all equal.
-    intercept : ndarray of shape (m, 3), optional
-        Intercepts and the ends of their intervals.
-    level : float, default=0.95
-        Confidence of the intervals; an option of `from_estimator` and `from_mixture`, too.
-    target_name : str
+    ``level``, the confidence of the intervals, is an option of `from_estimator` and `from_mixture`.
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes, Figure
     order_ : ndarray of int
         The features shown, from above.
     points_, intervals_ : list of artists, one for each regime
     """
 
-    coef: Floats
+    coef: Floats  #: (m, d)
     lower: Floats
     upper: Floats
     feature_names: Any
-    deviation: Floats | None = None
-    intercept: Floats | None = None
+    deviation: Floats | None = None  #: standard deviations of the features; default: all equal
+    intercept: Floats | None = None  #: (m, 3), intercepts and the ends of their intervals
     level: float = 0.95
     target_name: str = "y"
     making: ClassVar[tuple[str, ...]] = ("level",)
@@ -127,25 +123,34 @@ class CoefficientsDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Default: a new figure.
         max_features : int, default=15
-            Most features to show.
         standardise : bool, default=False
             Whether to show what one standard deviation of a feature does, so that features of
             different units can be compared, or the coefficients as they are.
         intercept : bool, default=False
             Whether to show the intercepts too, last.
-        legend : bool, default=True
+        ax, legend
+            As in `from_estimator`.
         """
         m, d = self.coef.shape
         self.order_ = self._ranked(max_features)
-        unit = self._unit(standardise)[self.order_]
+        if standardise and self.deviation is None:
+            raise ParameterError(
+                "standardise=True needs the standard deviations of the features, which are not "
+                "known here; pass X, or standardise=False."
+            )
+        if intercept and self.intercept is None:
+            raise ParameterError(
+                "intercept=True, but the regimes have no intercepts (fit_intercept=False); pass "
+                "intercept=False."
+            )
+        unit = np.ones(d) if self.deviation is None or not standardise else self.deviation
+        unit = unit[self.order_]
         shown = [part[:, self.order_] * unit for part in (self.coef, self.lower, self.upper)]
         names = [clean(str(self.feature_names[i])) for i in self.order_]
-        if intercept:
-            levels = self._intercepts()
-            shown = [np.column_stack([part, levels[:, i]]) for i, part in enumerate(shown)]
+        if intercept and self.intercept is not None:
+            levels = self.intercept.T
+            shown = [np.column_stack(pair) for pair in zip(shown, levels, strict=True)]
             names.append(INTERCEPT)
         each = max(FEATURE_HEIGHT, REGIME_HEIGHT * m)
         ax = begin(ax, (7.0, max(2.0, FRAME_HEIGHT + each * len(names))))
@@ -171,18 +176,9 @@ class CoefficientsDisplay(Display):
         interval = ax.hlines(at, lower, upper, color=colour(j), linewidth=1.6, zorder=2)
         outline(interval, j, 1.6)
         self.intervals_.append(interval)
-        edge = EDGE if colour(j) in PALE else "white"
-        point = ax.scatter(
-            coef,
-            at,
-            s=30 if m <= 4 else 18,
-            color=colour(j),
-            marker=marker(j),
-            edgecolors=edge,
-            linewidths=0.5,
-            label=f"regime {j}",
-            zorder=3,
-        )
+        style: dict[str, Any] = {"color": colour(j), "marker": marker(j), "s": 30 if m <= 4 else 18}
+        style["edgecolors"] = EDGE if colour(j) in PALE else "white"
+        point = ax.scatter(coef, at, linewidths=0.5, label=f"regime {j}", zorder=3, **style)
         self.points_.append(point)
 
     def _ranked(self, most: int) -> NDArray[np.intp]:
@@ -191,24 +187,6 @@ class CoefficientsDisplay(Display):
         if self.deviation is not None:
             size = size * self.deviation
         return np.argsort(-size, kind="stable")[: read_count("max_features", most)]
-
-    def _unit(self, standardise: bool) -> Floats:
-        if not standardise:
-            return np.ones(self.coef.shape[1])
-        if self.deviation is None:
-            raise ParameterError(
-                "standardise=True needs the standard deviations of the features, which are not "
-                "known here; pass X, or standardise=False."
-            )
-        return self.deviation
-
-    def _intercepts(self) -> Floats:
-        if self.intercept is None:
-            raise ParameterError(
-                "intercept=True, but the regimes have no intercepts (fit_intercept=False); pass "
-                "intercept=False."
-            )
-        return self.intercept
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -221,31 +199,19 @@ class SelectionDisplay(Display):
 
     The search decides by evidence, of which every regime costs 3 nats: the highest is chosen.
 
-    Parameters
-    ----------
-    n_components : ndarray of shape (k,), int
-        The numbers of regimes that were tried.
-    evidence, bic, icl : ndarray of shape (k,)
-        Of evidence more is better, of the others less; NaN where not known.
-    chosen : int
-        The number of regimes of the model.
-    asked : int, optional
-        The number that was asked for, if one was: it was not chosen then.
-
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes, Figure
     lines_ : dict of str to artist
         One for each criterion.
     chosen_ : artist
     """
 
-    n_components: NDArray[np.int64]
-    evidence: Floats
+    n_components: NDArray[np.int64]  #: the numbers of regimes that were tried
+    evidence: Floats  #: more is better; of the others, less; NaN where not known
     bic: Floats
     icl: Floats
-    chosen: int
-    asked: int | None = None
+    chosen: int  #: the number of regimes of the model
+    asked: int | None = None  #: the number that was asked for, if one was: it was not chosen then
 
     @classmethod
     def _of(cls, shown: Mixture) -> Self:
@@ -266,14 +232,7 @@ class SelectionDisplay(Display):
         )
 
     def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Self:
-        """Draw the three criteria.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Default: a new figure.
-        legend : bool, default=True
-        """
+        """Draw the three criteria; parameters as in `from_estimator`."""
         ax = begin(ax, (6.4, 4.0))
         self.chosen_ = ax.axvline(
             self.chosen, color=NEUTRAL, linewidth=9, alpha=0.2, label=self._origin()
@@ -318,31 +277,16 @@ class ConvergenceDisplay(Display):
     of the model so far; a dot is a move that was taken, a cross the score that a move would have
     led to which was left, and an arrow at the edge one that would have lost far more.
 
-    Parameters
-    ----------
-    traces : sequence of ndarray
-        One series of values for each fit, at the start and after each step.
-    tried : ndarray of shape (k,), optional
-        Of a search: the score that each move led or would have led to; minus infinity if it
-        proposed nothing.
-    accepted : ndarray of shape (k,), bool, optional
-        Whether it was taken.
-    moves : sequence of str, optional
-        What it was.
-    step, quantity : str
-        What the axes show.
-
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes, Figure
     lines_ : list of artists, one for each trace
     accepted_, rejected_ : list of artists
     """
 
-    traces: Sequence[Floats]
-    tried: Floats | None = None
-    accepted: NDArray[np.bool_] | None = None
-    moves: Sequence[str] = ()
+    traces: Sequence[Floats]  #: one for each fit: values at the start and after each step
+    tried: Floats | None = None  #: of a search: the score that each move led or would have led to
+    accepted: NDArray[np.bool_] | None = None  #: whether it was taken
+    moves: Sequence[str] = ()  #: what it was
     step: str = "round"
     quantity: str = SUM_OF_SQUARES
 
@@ -404,14 +348,7 @@ class ConvergenceDisplay(Display):
         return cls(traces=[fit.objective for fit in several]).plot(ax, **options)
 
     def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Self:
-        """Draw the traces.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Default: a new figure.
-        legend : bool, default=True
-        """
+        """Draw the traces; parameters as in `from_estimator`."""
         ax = begin(ax, (6.4, 4.0))
         self.accepted_: list[Any] = []
         self.rejected_: list[Any] = []
@@ -459,13 +396,7 @@ class ConvergenceDisplay(Display):
         frame.apply(ax)
         ax.set_ylim(top=ax.get_ylim()[1] + TOP * float(np.ptp(ax.get_ylim())))
         named = np.flatnonzero(taken)
+        style = {"xytext": (-3, 8), "textcoords": "offset points", "fontsize": "small"}
         for i in named.tolist() if named.size <= MOST_NAMES else []:
-            name = ax.annotate(
-                self.moves[i],
-                (moves[i], self.tried[i]),
-                xytext=(-3, 8),
-                textcoords="offset points",
-                fontsize="small",
-                color=NEUTRAL,
-            )
+            name = ax.annotate(self.moves[i], (moves[i], self.tried[i]), color=NEUTRAL, **style)
             name.set_bbox({"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 0.5})

@@ -10,9 +10,18 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from regimix.errors import ParameterError
-from regimix.plots.display import MOST_POINTS, ROOM, Frame, RowDisplay, begin, draw_line
+from regimix.plots.display import (
+    MOST_POINTS,
+    ROOM,
+    RowDisplay,
+    RowView,
+    begin,
+    contrast,
+    draw,
+    draw_line,
+    positive_scale,
+)
 from regimix.plots.palette import NEUTRAL, colour
-from regimix.plots.rows import RowView, contrast, draw, positive_scale
 from regimix.search.settings import read_count
 from regimix.words import clean, listing
 
@@ -46,26 +55,10 @@ class RegimesDisplay(RowDisplay):
     With several features a plain plot of y shows no lines, because the other features move y too.
     So what they move it by, according to the row's own regime (an outlier's nearest one), is taken
     away first: ``y`` is then as if the other features were at their median, and a row is as far
-    from its line as its residual says. The label of the axis tells.
+    from its line as its residual says. The label of the axis says so.
 
     Outliers are grey crosses; those far outside are arrows at the edge. Features of few values, as
     0/1 columns, are spread out a little so that rows do not hide each other.
-
-    Parameters
-    ----------
-    x, y : ndarray of shape (n,)
-        The feature, and the response (adjusted, if there are other features).
-    labels : ndarray of shape (n,), int
-        The regime of each row, -1 for outliers.
-    lines : ndarray of shape (m, 2, 2)
-        The two ends of the line of each regime, as (x, y).
-    scale : ndarray of shape (m,)
-        The noise of each regime.
-    feature_name, target_name : str
-    others : str, default=""
-        What was done about the other features, for the label of the axis.
-    n_rows : int, optional
-        Rows of the table that these were drawn from.
 
     Other Parameters
     ----------------
@@ -79,10 +72,7 @@ class RegimesDisplay(RowDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes, Figure
     points_, lines_, bands_ : list of artists, one for each regime
-    outliers_ : list of artists
-        Crosses, then arrows.
 
     Examples
     --------
@@ -95,13 +85,13 @@ class RegimesDisplay(RowDisplay):
     """
 
     x: Floats
-    y: Floats
+    y: Floats  #: adjusted, if there are other features
     labels: Labels
-    lines: Floats
-    scale: Floats
+    lines: Floats  #: (m, 2, 2), the two ends of the line of each regime, as (x, y)
+    scale: Floats  #: (m,), the noise of each regime
     feature_name: str = "x"
     target_name: str = "y"
-    others: str = ""
+    others: str = ""  #: what was done about the other features, for the label of the axis
     n_rows: int | None = None
     making: ClassVar[tuple[str, ...]] = ("feature", "adjust")
 
@@ -141,35 +131,17 @@ class RegimesDisplay(RowDisplay):
         room: float = ROOM,
         max_points: int = MOST_POINTS,
     ) -> Self:
-        """Draw the rows and the lines.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Default: a new figure.
-        bands : bool, default=True
-            Whether to shade two noise levels on each side of every line.
-        legend : bool, default=True
-        room : float, default=0.75
-            Outliers may stretch the plot by so many times the range of the other rows, on each
-            side; those further out are arrows at the edge.
-        max_points : int, default=5000
-            Of more rows, so many are drawn at random, the same ones every time.
-        """
+        """Draw the rows and the lines, with bands of two noise levels on each side of a line."""
         ax = begin(ax)
         rows = draw(self.x.size, max_points)
-        labels, y = self.labels[rows], self.y[rows]
         x = self._spread(ax)[rows]
         self._draw_lines(ax, bands)
-        inside, out = labels >= 0, labels < 0
         width = BAND * self.scale[:, None] if bands else 0.0
         ends_x, ends_y = self.lines[..., 0], self.lines[..., 1]
-        kept = _all(x[inside], ends_x), _all(y[inside], ends_y - width, ends_y + width)
-        frame = Frame(kept, (x[out], y[out]), room)
-        self._draw_rows(ax, x, y, labels, len(self.lines), frame)
+        beside = ends_x.ravel(), np.concatenate([ends_y - width, ends_y + width]).ravel()
+        self._draw_rows(ax, x, self.y[rows], self.labels[rows], len(self.lines), beside, room)
         if bands:
             ax.fill_between([], [], [], color=NEUTRAL, alpha=0.2, lw=0, label="±2 noise")
-        frame.apply(ax)
         others = f"\n({self.others})" if self.others else ""
         names = clean(self.feature_name), clean(self.target_name) + others
         return self._finish(ax, names, legend, self._rows_shown(x.size))
@@ -211,10 +183,6 @@ def _column(rows: RowView, feature: Any) -> int:
     )
 
 
-def _all(*arrays: Floats) -> Floats:
-    return np.concatenate([array.ravel() for array in arrays])
-
-
 def _ends(x: Floats, labels: NDArray[np.int64], regime: int) -> Floats:
     """Where the rows of a regime begin and end; a regime without rows reaches everywhere."""
     mine = x[labels == regime]
@@ -233,32 +201,17 @@ class ResidualsDisplay(RowDisplay):
     default residuals are in units of the noise of their regime. Outliers are grey crosses in the
     column of their nearest regime; those far outside are arrows at the edge.
 
-    Parameters
-    ----------
-    residuals, fitted : ndarray of shape (n,)
-        Residuals in the units of y, and what the nearest regime predicts.
-    labels, nearest : ndarray of shape (n,), int
-        The regime of each row, -1 for outliers; and the nearest one, outliers included.
-    scale : ndarray of shape (m,)
-        The noise of each regime.
-    target_name : str
-    n_rows : int, optional
-        Rows of the table that these were drawn from.
-
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes, Figure
     points_ : list of artists, one for each regime
     guides_ : list of artists, two for each regime
-    outliers_ : list of artists
-        Crosses, then arrows.
     """
 
-    residuals: Floats
-    fitted: Floats
+    residuals: Floats  #: in the units of y
+    fitted: Floats  #: what the nearest regime predicts
     labels: Labels
-    nearest: Labels
-    scale: Floats
+    nearest: Labels  #: the nearest regime of each row, outliers included
+    scale: Floats  #: (m,), the noise of each regime
     target_name: str = "y"
     n_rows: int | None = None
 
@@ -288,14 +241,12 @@ class ResidualsDisplay(RowDisplay):
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Default: a new figure.
         kind : {"regime", "fitted"}, default="regime"
             A column for each regime, or residuals over fitted values.
         standardise : bool, default=True
             Whether residuals are in units of the noise of their regime, or in those of y.
-        legend, room, max_points
-            As in `RegimesDisplay.plot`.
+        ax, legend, room, max_points
+            As in `from_estimator`.
         """
         if kind not in KINDS:
             raise ParameterError(f"kind must be one of {KINDS}; got {kind!r}.")
@@ -307,12 +258,9 @@ class ResidualsDisplay(RowDisplay):
         x = _columns(y, labels, nearest) if kind == "regime" else self.fitted[rows]
         guides = GUIDE * self.scale / unit
         self._draw_guides(ax, kind, guides)
-        inside, out = labels >= 0, labels < 0
-        kept = x[inside], np.concatenate([y[inside], guides, -guides])
-        frame = Frame(kept, (x[out], y[out]), room)
-        self._draw_rows(ax, x, y, labels, self.scale.size, frame)
+        beside = x[:0], np.append(guides, -guides)
+        self._draw_rows(ax, x, y, labels, self.scale.size, beside, room)
         ax.plot([], [], color=NEUTRAL, linewidth=1.2, linestyle="--", label="±2 noise")
-        frame.apply(ax)
         if kind == "regime":
             ax.set_xticks(np.arange(self.scale.size))
             ax.set_xlim(-0.6, self.scale.size - 0.4)
@@ -331,9 +279,8 @@ class ResidualsDisplay(RowDisplay):
                 mine = self.fitted[self.labels == j]
                 ends = [mine.min(), mine.max()] if mine.size else []
             for level in (-guide, guide):
-                at = [level] * len(ends)
-                line = draw_line(ax, j, ends, at, linewidth=1.2, linestyle="--")
-                self.guides_.append(line)
+                at, style = [level] * len(ends), {"linewidth": 1.2, "linestyle": "--"}
+                self.guides_.append(draw_line(ax, j, ends, at, **style))
 
 
 def _columns(y: Floats, labels: Labels, nearest: Labels) -> Floats:
@@ -363,29 +310,16 @@ class QQDisplay(RowDisplay):
 
     Where regimes cross, some rows go to the other one; that bends a curve a little.
 
-    Parameters
-    ----------
-    quantiles, residuals : ndarray of shape (n,)
-        Normal quantiles, and residuals in units of the noise.
-    labels, nearest : ndarray of shape (n,), int
-        The regime of each row, -1 for outliers; and the nearest one, outliers included.
-    n_components : int
-    n_rows : int, optional
-        Rows of the table that these were drawn from.
-
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes, Figure
     points_ : list of artists, one for each regime
     diagonal_ : artist
-    outliers_ : list of artists
-        Crosses, then arrows for those far outside.
     """
 
-    quantiles: Floats
-    residuals: Floats
+    quantiles: Floats  #: of the normal law
+    residuals: Floats  #: in units of the noise
     labels: Labels
-    nearest: Labels
+    nearest: Labels  #: the nearest regime of each row, outliers included
     n_components: int
     n_rows: int | None = None
 
@@ -414,29 +348,16 @@ class QQDisplay(RowDisplay):
         room: float = ROOM,
         max_points: int = MOST_POINTS,
     ) -> Self:
-        """Draw residuals over quantiles.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Default: a new figure.
-        legend, room
-            As in `RegimesDisplay.plot`.
-        max_points : int, default=5000
-            Of more rows, about so many are drawn: all in the tails, fewer where they are dense.
-        """
+        """Draw residuals over quantiles: all rows in the tails, fewer where they are dense."""
         ax = begin(ax, (6.4, 4.8))
         rows = self._thinned(max_points)
         labels, x, y = self.labels[rows], self.quantiles[rows], self.residuals[rows]
-        inside, out = labels >= 0, labels < 0
         # The diagonal is in view, however little the residuals vary.
-        kept = x[inside], np.append(x[inside], y[inside])
-        frame = Frame(kept, (x[out], y[out]), room)
-        self._draw_rows(ax, x, y, labels, self.n_components, frame)
+        beside = x[:0], x[labels >= 0]
+        self._draw_rows(ax, x, y, labels, self.n_components, beside, room)
         self.diagonal_ = ax.axline(
             (0, 0), slope=1, color=NEUTRAL, linewidth=1, zorder=1, label="normal"
         )
-        frame.apply(ax)
         names = "normal quantile", "residual / noise of the regime"
         return self._finish(ax, names, legend, self._rows_shown(x.size))
 

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,18 +24,18 @@ from regimix.words import END, NAME, fixed, measured, number, percent, scientifi
 __all__ = [
     "MOST_FOREST",
     "Html",
-    "Panel",
     "Scale",
     "axes",
+    "chart",
     "convergence",
     "forest",
     "frame",
+    "line",
     "marks",
     "panels",
     "path",
     "prose",
     "shape",
-    "shares",
     "swatch",
     "tag",
     "tick_labels",
@@ -155,6 +155,11 @@ def swatch(index: int) -> Html:
     return tag("svg", marks([0.0], [0.0], index, 5.0), class_="swatch", **box)
 
 
+def line(x1: object, y1: object, x2: object, y2: object, kind: str | None, *inside: Html) -> Html:
+    """Draw a line between two places: pixels, or shares of the width."""
+    return tag("line", *inside, class_=kind, x1=x1, y1=y1, x2=x2, y2=y2)
+
+
 # --- axes -----------------------------------------------------------------------------------------
 
 
@@ -231,14 +236,20 @@ def axes(
     drawn = [tag("text", names[1], class_="name", x=2.0, y=14.0)]
     for value, label in zip(rows, tick_labels(rows), strict=True):
         place = up(value)
-        drawn.append(tag("line", x1=left, x2=right, y1=place, y2=place))
+        drawn.append(line(left, place, right, place, None))
         drawn.append(tag("text", label, x=left - 8, y=place + 4, text_anchor="end"))
     for value, label in zip(columns, tick_labels(columns), strict=True):
         place = across(value)
-        drawn.append(tag("line", x1=place, x2=place, y1=bottom, y2=bottom + 5))
+        drawn.append(line(place, bottom, place, bottom + 5, None))
         drawn.append(tag("text", label, x=place, y=bottom + 19, text_anchor="middle"))
     drawn.append(tag("text", names[0], class_="name", x=right, y=bottom + 39, text_anchor="end"))
     return across, up, tag("g", *drawn, class_="grid")
+
+
+def chart(title: str, size: tuple[float, float], *parts: Html) -> Html:
+    """Put the parts of a picture of fixed shape together."""
+    box = f"0 0 {size[0]:g} {size[1]:g}"
+    return tag("svg", tag("title", title), *parts, class_="chart", viewbox=box, role="img")
 
 
 # --- pictures of any width ------------------------------------------------------------------------
@@ -251,18 +262,6 @@ def _at(share: float) -> str:
 def _fluid(title: str, height: float, *parts: Html) -> Html:
     label = {"class_": "chart fluid", "role": "img", "width": "100%"}
     return tag("svg", tag("title", title), *parts, height=float(height), **label)
-
-
-def shares(weights: Sequence[float], outliers: float) -> Html:
-    """Draw the shares of the regimes as one bar."""
-    left, drawn = 0.0, []
-    for index, share in [*enumerate(weights), (-1, outliers)]:
-        kind = f"r{index % 8}" if index >= 0 else "out"
-        place = {"x": f"{100 * left:.3f}%", "width": f"{100 * share:.3f}%"}
-        drawn.append(tag("rect", class_=kind, height="100%", **place))
-        left += share
-    label = "Shares of the model: the regimes and, last, the outliers"
-    return tag("svg", tag("title", label), *drawn, class_="shares", role="img")
 
 
 def forest(terms: Terms) -> Html:
@@ -279,7 +278,7 @@ def forest(terms: Terms) -> Html:
         top = row * step
         drawn.append(tag("text", terms.name(feature), class_="name", x=0, y=top + 18.0))
         if row:
-            rule = tag("line", x1="0", x2="100%", y1=top + 0.5, y2=top + 0.5)
+            rule = line("0", top + 0.5, "100%", top + 0.5, None)
             drawn.append(tag("g", rule, class_="grid"))
         for j in range(m):
             values = terms.effects[j, feature], low[j, feature], high[j, feature]
@@ -292,12 +291,11 @@ def _whisker(scale: Scale, y: float, values: tuple[float, float, float], index: 
     effect, low, high = (float(value) for value in values)
     shown = measured(effect, (high - low) / 4, low, high)
     words = f"Regime {index}: {shown[0]} ({shown[2]} to {shown[3]})"
-    ends = {"x1": _at(scale(low)), "x2": _at(scale(high)), "y1": y, "y2": y}
-    line = tag("line", class_=f"line r{index % 8}", **ends)
+    whisker = line(_at(scale(low)), y, _at(scale(high)), y, f"line r{index % 8}")
     # Marks are drawn in pixels, at a share of the width.
     dot = marks([0.0], [0.0], index, 4.0)
     spot = tag("svg", dot, x=_at(scale(effect)), y=y, overflow="visible")
-    return tag("g", tag("title", words), line, spot)
+    return tag("g", tag("title", words), whisker, spot)
 
 
 def _columns(scale: Scale, bottom: float) -> Html:
@@ -307,7 +305,7 @@ def _columns(scale: Scale, bottom: float) -> Html:
     for value, label in zip(values, tick_labels(values), strict=True):
         place = scale(value)
         kind = "zero" if abs(value) < 1e-12 * (scale.high - scale.low) else None
-        drawn.append(tag("line", class_=kind, x1=_at(place), x2=_at(place), y1=0, y2=bottom))
+        drawn.append(line(_at(place), 0, _at(place), bottom, kind))
         anchor = "start" if place < 0.03 else "end" if place > 0.97 else "middle"
         drawn.append(tag("text", label, x=_at(place), y=bottom + 18.0, text_anchor=anchor))
     return tag("g", *drawn, class_="grid")
@@ -324,12 +322,12 @@ def convergence(attempts: Sequence[Attempt]) -> Html:
     zero, drawn = up(0.0), []
     for value in _round_gains(low, high, up):
         place, kind = up(_signed_log(value)), "zero" if not value else None
-        drawn.append(tag("line", class_=kind, x1="0", x2="100%", y1=place, y2=place))
+        drawn.append(line("0", place, "100%", place, kind))
         drawn.append(tag("text", number(value), x=0, y=place - 4))
     for i, attempt in enumerate(shown):
         x = _at(0.09 + 0.88 * (i + 0.5) / len(shown))
         place, kind = up(_signed_log(attempt.gain)), "taken" if attempt.accepted else "left"
-        stem = tag("line", class_=f"stem {kind}", x1=x, x2=x, y1=zero, y2=place)
+        stem = line(x, zero, x, place, f"stem {kind}")
         ball = tag("circle", class_=kind, cx=x, cy=place, r=5 if attempt.accepted else 3)
         words = f"{i + 1}. {attempt.move} ({attempt.source}): {number(attempt.gain)}, {kind}"
         drawn.append(tag("g", tag("title", words), stem, ball))
@@ -355,53 +353,33 @@ def _round_gains(low: float, high: float, up: Scale) -> list[float]:
     return chosen
 
 
-def path(
-    counts: Sequence[int], scores: Floats, marked: tuple[int, str], title: str, better: str
-) -> Html:
-    """Draw a score along the number of regimes, that of the model marked with a word."""
+def path(counts: Sequence[int], scores: Floats) -> list[dict[str, Any]]:
+    """Place a score along the number of regimes, where it is known."""
     known = [(k, s) for k, s in zip(counts, scores.tolist(), strict=True) if math.isfinite(s)]
-    if not known:
-        return Html("")
-    low, high = min(s for _, s in known), max(s for _, s in known)
+    low, high = (f((s for _, s in known), default=0.0) for f in (min, max))
     up = Scale(low, high if high > low else low + 1, 150.0, 34.0)
-    places = [_at(0.08 + 0.84 * (i + 0.5) / len(known)) for i in range(len(known))]
-    drawn = [tag("text", f"{title}, {better} is better", class_="name", x=0, y=14)]
-    drawn.append(tag("line", x1="0", x2="100%", y1=166, y2=166))
-    for (x1, x2), ((_, s1), (_, s2)) in zip(pairwise(places), pairwise(known), strict=True):
-        drawn.append(tag("line", class_="trace", x1=x1, x2=x2, y1=up(s1), y2=up(s2)))
-    for x, (k, s) in zip(places, known, strict=True):
-        here = k == marked[0]
-        words = tag("title", f"{k}: {number(s)}{f' ({marked[1]})' * here}")
-        kind, radius, name = ("taken", 6, "name") if here else ("left", 4, None)
-        drawn.append(tag("circle", words, class_=kind, cx=x, cy=up(s), r=radius))
-        drawn.append(tag("text", k, class_=name, x=x, y=184, text_anchor="middle"))
-    return _fluid(f"{title} by number of regimes", 192, tag("g", *drawn, class_="grid"))
+    return [
+        {"count": k, "score": s, "x": _at(0.08 + 0.84 * (i + 0.5) / len(known)), "y": up(s)}
+        for i, (k, s) in enumerate(known)
+    ]
 
 
 # --- residuals ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Panel:
-    """Residuals of one regime against the prediction and against the normal law, and in words."""
-
-    name: str
-    words: str
-    residuals: Html
-    quantiles: Html
-
-
-def panels(rows: Rows, terms: Terms) -> list[Panel]:
-    """Draw the residuals of every regime that has some rows."""
+def panels(rows: Rows, terms: Terms) -> list[dict[str, Any]]:
+    """Draw the residuals of every regime that has some rows, and say how heavy their tails are."""
     drawn = []
     for j in range(terms.mixture.n_components):
         own = np.flatnonzero(rows.labels == j)
         own = own[np.isfinite(rows.far.distance[own])]
         if own.size >= FEWEST_ROWS and terms.mixture.scale[j] > 0:
-            shown, name, distance = sample(own, MOST_POINTS), f"Regime {j}", rows.far.distance[own]
-            against = _against(rows.far.predicted[shown], rows.far.distance[shown], j, terms.target)
-            quantiles = _quantiles(np.sort(distance), j)
-            drawn.append(Panel(name, _tails(distance), against, quantiles))
+            shown, distance = sample(own, MOST_POINTS), rows.far.distance
+            against = _against(rows.far.predicted[shown], distance[shown], j, terms.target)
+            quantiles = _quantiles(np.sort(distance[own]), j)
+            drawn.append(
+                {"index": j, "words": _tails(distance[own]), "charts": [against, quantiles]}
+            )
     return drawn
 
 
@@ -425,9 +403,9 @@ def _against(x: Floats, y: Floats, index: int, target: str) -> Html:
     across, up, grid = axes(
         (float(x.min()) - pad, float(x.max()) + pad), (-limit, limit), names, PANEL
     )
-    zero = {"x1": across.start, "x2": across.end, "y1": up(0.0), "y2": up(0.0)}
+    zero = line(across(across.low), up(0.0), across(across.high), up(0.0), "zero")
     title = f"Regime {index}: residuals against the predicted {target}"
-    return _framed(title, grid, zero, marks(across.many(x), up.many(y), index, 2.2))
+    return chart(title, PANEL, grid, zero, marks(across.many(x), up.many(y), index, 2.2))
 
 
 def _quantiles(ordered: Floats, index: int) -> Html:
@@ -441,12 +419,7 @@ def _quantiles(ordered: Floats, index: int) -> Html:
     limit = 1.06 * max(3.0, float(np.abs(np.r_[normal, observed]).max()))
     names = ("normal quantile", "residual / noise")
     across, up, grid = axes((-limit, limit), (-limit, limit), names, PANEL)
-    diagonal = {"x1": across(-limit), "x2": across(limit), "y1": up(-limit), "y2": up(limit)}
+    diagonal = line(across(-limit), up(-limit), across(limit), up(limit), "zero")
     title = f"Regime {index}: quantiles of the residuals against the normal law"
-    return _framed(title, grid, diagonal, marks(across.many(normal), up.many(observed), index, 2.2))
-
-
-def _framed(title: str, grid: Html, guide: dict[str, float], dots: Html) -> Html:
-    size = f"0 0 {PANEL[0]:g} {PANEL[1]:g}"
-    inside = tag("title", title), grid, tag("line", class_="zero", **guide), dots
-    return tag("svg", *inside, class_="chart", viewbox=size, role="img")
+    dots = marks(across.many(normal), up.many(observed), index, 2.2)
+    return chart(title, PANEL, grid, diagonal, dots)

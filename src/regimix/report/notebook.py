@@ -7,12 +7,12 @@ from importlib.resources import files
 from regimix.report.charts import Html, prose, swatch, tag
 from regimix.report.rows import Terms, read_rows
 from regimix.report.scatter import Cloud
-from regimix.report.sentences import Sentences, sentences
+from regimix.result.answer import Answer, answer
 from regimix.result.mixture import Mixture
+from regimix.words import clean
 
-__all__ = ["mixture_html"]
+__all__ = ["equations", "mixture_html"]
 
-LEVEL = 0.95
 # A notebook keeps every output: its pictures are small.
 MOST_POINTS = 600
 SIZE = (560.0, 320.0)
@@ -20,39 +20,33 @@ EQUATION = 72
 
 
 def mixture_html(mixture: Mixture) -> str:
-    """Show a mixture in a notebook; jinja2 is not needed.
-
-    Parameters
-    ----------
-    mixture : Mixture
-
-    Returns
-    -------
-    str
-        HTML that stands alone, with its style and without a script.
-    """
+    """Return HTML for a notebook, with its style and without a script; jinja2 is not needed."""
     rows = read_rows(mixture, None, None, None)
-    terms = Terms.of(mixture, None if rows is None else rows.X, LEVEL)
-    answer = sentences(mixture, rows, terms, EQUATION)
+    found = answer(mixture)
     parts = [
         tag("style", Html(files("regimix.report").joinpath("notebook.css").read_text("utf-8"))),
-        tag("div", prose(answer.title), class_="regimix-title"),
-        tag("p", prose(answer.lead)),
-        *(tag("p", notice) for notice in answer.notices),
-        _table(answer),
+        tag("div", found.title, class_="regimix-title"),
+        tag("p", prose(found.lead)),
+        *(tag("p", notice) for notice in found.notices),
+        _table(mixture, found),
     ]
     if rows is not None:
-        cloud = Cloud.of(rows, terms, MOST_POINTS)
+        cloud = Cloud.of(rows, Terms.of(mixture, rows.X, 0.95), MOST_POINTS)
         parts += [cloud.draw(*SIZE), tag("p", _below(cloud), class_="regimix-soft")]
     return tag("div", *parts, class_="regimix")
 
 
-def _table(said: Sentences) -> Html:
+def equations(mixture: Mixture, width: int) -> list[str]:
+    """Write the equation of each regime with about so many characters, fit for a page."""
+    return [clean(mixture.equation(j, width), 2 * width) for j in range(mixture.n_components)]
+
+
+def _table(mixture: Mixture, found: Answer) -> Html:
     head = [tag("th", name, scope="col") for name in ("", "share of the model", "noise")]
     head.append(tag("th", "equation", scope="col", class_="words"))
-    last = [*(regime.equation for regime in said.regimes), "outliers"]
+    last = [*equations(mixture, EQUATION), "outliers"]
     body = []
-    for line, words in zip(said.answer.lines, last, strict=False):
+    for line, words in zip(found.lines, last, strict=False):
         name = tag("th", swatch(line.index), str(line.index), scope="row")
         cells = tag("td", line.share), tag("td", line.noise), tag("td", words, class_="words")
         body.append(tag("tr", name, *cells))
@@ -62,4 +56,4 @@ def _table(said: Sentences) -> Html:
 def _below(cloud: Cloud) -> str:
     others = "Other features are held at their means, by each row's own regime. "
     said = others if cloud.terms.order.size > 1 else ""
-    return f"{said}{cloud.sampled} report(path) writes the whole story.".replace("  ", " ").strip()
+    return f"{said}{cloud.sampled} report(path) writes the whole page.".replace("  ", " ").strip()

@@ -5,37 +5,92 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import hashlib
+import html
 import json
 import os
 import platform
+from dataclasses import replace
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
+
 from regimix.atomic import write_bytes
-from regimix.errors import MissingExtraError
-from regimix.report import charts, tables
+from regimix.errors import MissingExtraError, RegimixError
+from regimix.report import charts
 from regimix.report.charts import Html
-from regimix.report.rows import Rows, Terms, read_rows
+from regimix.report.notebook import equations
+from regimix.report.rows import Rows, Terms, outlier_words, read_rows
 from regimix.report.scatter import Cloud
-from regimix.report.sentences import sentences
-from regimix.result.answer import Answer
+from regimix.result.answer import Answer, answer, closest, ranked, rows_labelled
 from regimix.result.inference import read_level
 from regimix.result.mixture import Mixture
 from regimix.search.settings import Settings
-from regimix.words import bare, clean, count, fixed, named, number
+from regimix.theory.audit import Finding, Verdict, audit
+from regimix.words import (
+    aligned,
+    clean,
+    count,
+    fixed,
+    interval,
+    listing,
+    measured,
+    named,
+    number,
+    percent,
+    probability,
+    several,
+)
 
-__all__ = ["render", "snippet", "write"]
+__all__ = ["assumptions", "headline", "render", "selection", "snippet", "write"]
 
-LONGEST_TITLE = 200
+# Characters of a title, and of an equation.
+LONGEST_TITLE, EQUATION = 200, 96
+# Attempts of the search that are listed.
+MOST_ATTEMPTS = 100
 # Keys of no more characters than this stay on one line.
 LONG_KEY = 32
-# Settings that the estimator knows by the same name. The seed has another name; n_jobs changes
-# nothing.
+# Settings that are parameters of the estimator under the same name. The seed has another name;
+# n_jobs changes nothing.
 SAME_NAME = ("n_components", "outliers", "noise", "search", "max_starts", "time_limit")
-# Those that only Algorithm 2 as a function knows; the shares have another name, too.
+# Parameters of the function for Algorithm 2 only; the shares have another name, too.
 OF_THE_NET = ("subspace", "solver", "max_iter", "tol", "granularity", "tolerance")
 MOST_NAMES, MOST_CHARACTERS = 12, 400
+MOST_OUTLIERS = 2000
+# What their cells may weigh: long keys leave room for fewer.
+MOST_BYTES = 300_000
+# An export has this many digits more than the page.
+EXPORTED = 2
+# Features beside each outlier: those that matter most.
+MOST_BESIDE = 4
+LONGEST_KEY, LONGEST_HEADER = 64, 24
+# What the findings of an audit mean to someone who has not read the paper.
+NAMES = {
+    "regimes": "There is something to find",
+    "separation": "Regimes differ enough",
+    "noise": "Noise is small beside the distance between regimes",
+    "corruption": "Outliers are fewer than the rows of the smallest regime",
+    "rows": "Every regime has enough rows",
+    "feature tails": "No row dominates by extreme features",
+    "same features": "Features spread alike in every regime",
+    "subspace gap": "A few directions of the features stand out",
+    "subspace": "Those directions hold every regime",
+    "contraction, seen": "Rounds of the fit shrink the error",
+    "contraction, proven": "Convergence is proven even in the worst case",
+}
+# Colour alone would not do.
+SIGNS = {"holds": "✓", "unclear": "?", "violated": "✗"}
+# Regimes closer than this, in units of their uncertainty, may be one and the same.
+DISTINCT, DOUBTFUL = 5.0, 3.0
+# More terms than this are folded away.
+LONG_TABLE = 40
+EVIDENCE = (
+    "how much likelier the data are with the regimes than with constants, in nats, after a price "
+    "for every coefficient and of 3 nats for every regime"
+)
+# Digits of the columns of the outliers.
+DIGITS = (4, 1, 4, 4, 3, 3) + MOST_BESIDE * (4,)
 
 
 def render(
@@ -105,45 +160,78 @@ def _environment() -> Any:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
     )
-    environment.filters.update(prose=charts.prose, bare=bare)
+    environment.filters.update(
+        prose=charts.prose,
+        number=number,
+        whole=lambda value: fixed(value, 0),
+        count=count,
+        clean=clean,
+        name=lambda text: charts.prose(named(text)),
+        sha=_hash,
+        compared=compared,
+    )
     return environment
+
+
+def headline(mixture: Mixture, rows: Rows | None, level: float) -> dict[str, Any]:
+    """Put into words what was found, and what it means for the rows that are shown."""
+    out = rows_labelled(mixture, -1)
+    if rows is not None and rows.fitted and rows.n == mixture.n_rows:
+        # The mixture may not have counted them.
+        out = int(np.count_nonzero(rows.labels < 0))
+    source = "" if rows is None or rows.fitted else "the fit"
+    found = answer(mixture, source, level=level, outliers=out)
+    notices, sure = list(found.notices), found.sure
+    if rows is not None and not rows.fitted:
+        notices.insert(0, rows.notice(mixture.n_rows))
+    if rows is not None and mixture.n_components > 1 and not mixture.found_nothing:
+        sure = f"{sure} {rows.doubtful()}".strip()
+    share = mixture.outlier_share if out is None else out / mixture.n_rows
+    return {
+        "answer": found,
+        "equations": equations(mixture, EQUATION),
+        "which": outlier_words(rows, mixture.n_rows, share),
+        "sure": sure,
+        "notices": notices,
+    }
 
 
 def _context(
     mixture: Mixture, rows: Rows | None, terms: Terms, title: str | None, date: str
 ) -> dict[str, Any]:
-    answer = sentences(mixture, rows, terms)
-    css, js = _asset("page.css"), _asset("page.js")
+    words = headline(mixture, rows, terms.level)
+    found: Answer = words["answer"]
     cloud = None if rows is None else Cloud.of(rows, terms)
-    listed = None if rows is None else tables.outlier_list(rows, terms)
+    listed = None if rows is None else outlier_list(rows, terms)
     data = {
         "scatter": None if cloud is None else cloud.data(),
-        "outliers": listed.data if listed is not None and listed.rows else None,
+        "outliers": listed["data"] if listed is not None and listed["rows"] else None,
     }
-    spectrum = mixture.spectrum
-    return {
-        "title": answer.title if title is None else clean(title, LONGEST_TITLE),
-        "answer": answer,
+    # One feature of one regime needs no picture of effects.
+    compares = terms.effects.size > 1
+    return words | {
+        "title": found.title if title is None else clean(title, LONGEST_TITLE),
         "date": date,
-        "target": terms.target,
-        "policy": _policy(css, js),
-        "css": css,
-        "js": js,
+        "mixture": mixture,
+        "terms": terms,
+        "rows": rows,
+        "css": _asset("page.css"),
+        "js": _asset("page.js"),
         "data": embedded(data),
         "swatch": charts.swatch,
-        "shares": charts.shares(mixture.weights.tolist(), mixture.outlier_share),
-        "scatter": None if cloud is None else _scatter(cloud),
-        "regimes": tables.regimes(answer.answer),
-        "forest": _forest(terms),
-        "coefficients": tables.coefficients(mixture, terms),
+        "cloud": cloud,
+        "forest": charts.forest(terms) if compares else "",
+        "most_forest": charts.MOST_FOREST,
+        "coefficients": coefficients(mixture, terms),
         "outliers": listed,
         "longest_key": LONG_KEY,
         "residuals": [] if rows is None else charts.panels(rows, terms),
-        "selection": tables.selection(mixture),
-        "tried": tables.tried(mixture, answer.answer),
-        "findings": tables.assumptions(mixture, rows),
-        "spectrum": "" if spectrum is None else spectrum.describe(),
-        "facts": _facts(mixture, answer.answer, date),
+        "selection": selection(mixture),
+        "most_attempts": MOST_ATTEMPTS,
+        "tried": charts.convergence(mixture.attempts),
+        "findings": assumptions(mixture, rows),
+        "signs": SIGNS,
+        "python": platform.python_version(),
         "version": version("regimix"),
     }
 
@@ -160,56 +248,226 @@ def _asset(name: str) -> Html:
     return Html(files("regimix.report").joinpath(name).read_text(encoding="utf-8"))
 
 
-def _policy(css: str, js: str) -> str:
-    """Allow this style, this script and nothing else: whatever a name contains, nothing runs."""
-    return (
-        f"default-src 'none'; style-src {_hash(css)}; script-src {_hash(js)}; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
 def _hash(text: str) -> str:
+    """Name a style or a script in the policy of the page, which allows no others."""
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 
-# --- sections -------------------------------------------------------------------------------------
+# --- tables --------------------------------------------------------------------------------------
 
 
-def _scatter(cloud: Cloud) -> dict[str, Any]:
-    """Draw the rows, and say how to read them."""
-    said = ["Each mark is a row, each line a regime."]
-    if cloud.terms.order.size > 1:
-        said.append(
-            "Rows are shown as if their other features were at their means, by the equation of "
-            "their own regime: so the distance from its line is its residual."
-        )
-    if cloud.hides_some:
-        said.append("Arrows at the edge stand for outliers beyond it.")
-    hidden = cloud.terms.mixture.coef.shape[1] - cloud.terms.order.size
-    if hidden:
-        said.append(f"{count(hidden, 'feature')} of smaller effect cannot be chosen here.")
+def coefficients(mixture: Mixture, terms: Terms) -> dict[str, Any]:
+    """List every term of every regime, the largest first, with what is known of its precision."""
+    columns, groups = ["Coefficient"], list[dict[str, Any]]()
+    if terms.table is not None:
+        columns += ["Std. error", f"{terms.percent} interval", "t", "p"]
+    shown, last = set(terms.order.tolist()), [mixture.coef.shape[1]] * mixture.fit_intercept
+    for j in range(mixture.n_components):
+        places = [*last, *(i for i in ranked(mixture, j) if i in shown)]
+        groups.append({"index": j, "lines": [_line(mixture, terms, j, i) for i in places]})
+    lines = [line for group in groups for line in group["lines"]]
+    unsure = any(not line["sure"] for line in lines)
+    long = len(lines) > LONG_TABLE
+    return {"columns": columns, "groups": groups, "unsure": unsure, "long": long}
+
+
+def _line(mixture: Mixture, terms: Terms, index: int, place: int) -> dict[str, Any]:
+    """Write one term; the intercept comes last in the arrays."""
+    constant = place == mixture.coef.shape[1]
+    value = float(mixture.intercept[index] if constant else mixture.coef[index, place])
+    cells, sure = [number(value)], True
+    if terms.table is not None:
+        _, error, t, p, low, high = terms.table[index, place].tolist()
+        known = interval(low, high, error), number(t, 3), probability(p)
+        cells, sure = [*measured(value, error), *known], not low <= 0 <= high
+    name = "intercept" if constant else terms.name(place)
+    return {"name": name, "constant": constant, "cells": cells, "sure": sure}
+
+
+def outlier_list(rows: Rows, terms: Terms) -> dict[str, Any]:
+    """List the outliers, the farthest first, as many as the page holds.
+
+    Cells as they are read (the first is the key), and the same as numbers, for sorting and export.
+    """
+    places = rows.outliers[:MOST_OUTLIERS]
+    beside = [int(i) for i in terms.order[:MOST_BESIDE]]
+    numbers = [
+        rows.y[places],
+        rows.far.nearest[places],
+        rows.far.predicted[places],
+        rows.far.residual[places],
+        np.abs(rows.far.distance[places]),
+        rows.outlying[places],
+        *(np.asarray(rows.X[places, i], dtype=np.float64) for i in beside),
+    ]
+    keys = [clean(rows.keys[i], LONGEST_KEY) for i in places]
+    columns = [
+        "Row",
+        clean(terms.target, LONGEST_HEADER),
+        "Regime",
+        "Predicted",
+        "Residual",
+        "Residual / noise",
+        "P(outlier)",
+    ]
+    columns += [clean(terms.name(i), LONGEST_HEADER) for i in beside]
+    written = [
+        aligned(column.tolist(), digits) for column, digits in zip(numbers, DIGITS, strict=False)
+    ]
+    written[1] = [str(regime) for regime in numbers[1].tolist()]
+    written[5] = [probability(p) for p in numbers[5].tolist()]
+    cells = [list(row) for row in zip(keys, *written, strict=True)]
+    shown = _that_fit(cells)
+    data = {
+        "columns": columns,
+        "numbered": rows.numbered,
+        "numbers": [
+            [_rounded(value, digits + EXPORTED) for value in column[:shown].tolist()]
+            for column, digits in zip(numbers, DIGITS, strict=False)
+        ],
+    }
+    return {"columns": columns, "rows": cells[:shown], "data": data}
+
+
+def _that_fit(cells: list[list[str]]) -> int:
+    """Count the first rows that weigh no more than the page allows."""
+    tags = len("<td></td>")
+    weights = [tags * len(row) + len(html.escape("".join(row)).encode()) for row in cells]
+    return int(np.searchsorted(np.cumsum(weights), MOST_BYTES, side="right"))
+
+
+def _rounded(value: float, digits: int) -> float | int | None:
+    """Round to what an export needs, and write whole numbers as such: they are shorter."""
+    if not np.isfinite(value):
+        return None
+    rounded = float(f"{value:.{digits}g}")
+    return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e15 else rounded
+
+
+def selection(mixture: Mixture) -> dict[str, Any]:
+    """Compare numbers of regimes, if the search did, or say why not."""
+    asked, path = mixture.settings.n_components, mixture.selection
+    if path is None or len(path.n_components) == 0:
+        words = "What other numbers of regimes would be worth was not recorded with this model."
+        if asked is not None:
+            words = f"{_asked_for(asked)}; no others were compared."
+        return {"charts": [], "words": words}
+    counts, here = [int(k) for k in path.n_components], int(path.chosen)
+    mark = "chosen" if asked is None else "asked for" if asked == here else "found"
+    scores = {"Evidence": path.evidence, "BIC": path.bic, "ICL": path.icl}
+    drawn = {name: charts.path(counts, values) for name, values in scores.items()}
+    words = (
+        f"The model with {several(here, 'regime')} was chosen, by evidence: {EVIDENCE}. BIC and "
+        "ICL are there to compare."
+    )
     return {
-        "svg": cloud.draw(),
-        "features": [cloud.terms.name(int(i)) for i in cloud.terms.order],
-        "has_outliers": cloud.inside < cloud.points.size,
-        "caption": " ".join([*said, cloud.sampled]).strip(),
+        "charts": {name: points for name, points in drawn.items() if points},
+        "words": words if asked is None else _favoured(asked, here, counts, path.evidence),
+        "mark": mark,
+        "here": here,
+        "rows": np.column_stack([counts, *scores.values()]).tolist(),
     }
 
 
-def _forest(terms: Terms) -> dict[str, Any] | None:
-    """Draw the effects; one feature of one regime needs no picture."""
-    if terms.effects.shape[1] < 2 and terms.mixture.n_components < 2:
-        return None
-    unit = "one standard deviation" if terms.ranked else "one unit"
-    said = (
-        f"Change of {named(terms.target)} for {unit} of a feature, the others held, in each regime"
+def _favoured(asked: int, found: int, counts: list[int], evidence: Any) -> str:
+    """Say that the number was given, and what the evidence says of it."""
+    end = "the number was not chosen." if asked == found else f"the rows support {found}."
+    said = f"{_asked_for(asked)}; {end}"
+    known = [k for k, value in zip(counts, evidence, strict=True) if np.isfinite(value)]
+    if len(known) < 2:
+        return f"{said} No other numbers were compared."
+    best = counts[int(np.nanargmax(np.where(np.isfinite(evidence), evidence, np.nan)))]
+    favours = f"{several(best, 'regime')}{' too' if best == found else ''}"
+    looked = listing([str(k) for k in known])
+    return (
+        f"{said} Of the numbers that were looked at on the way ({looked}), the evidence favours "
+        f"{favours}. Evidence is {EVIDENCE}. BIC and ICL are there to compare."
     )
-    said += "." if terms.bounds is None else f", with {terms.percent} intervals."
-    left = terms.effects.shape[1] - charts.MOST_FOREST
-    if left > 0:
-        said += f" {count(left, 'feature')} of smaller effect are left out."
-    return {"svg": charts.forest(terms), "caption": said}
+
+
+def _asked_for(number: int) -> str:
+    verb = "was" if number == 1 else "were"
+    return f"{several(number, 'regime').capitalize()} {verb} asked for"
+
+
+# --- assumptions ----------------------------------------------------------------------------------
+
+
+def assumptions(mixture: Mixture, rows: Rows | None) -> list[Finding]:
+    """Audit the mixture on the rows; without rows, judge what the mixture alone shows."""
+    if rows is not None:
+        try:
+            # The audit itself takes an excerpt for the rows that it stands for.
+            shown = () if rows.of > rows.n else (rows.X, rows.y)
+            return [_plain(finding) for finding in audit(mixture, *shown).findings]
+        except RegimixError:
+            pass  # Too few rows for the question: the mixture itself can still be asked.
+    return [_corruption(mixture), *_separation(mixture), *_gap(mixture)]
+
+
+def _plain(finding: Finding) -> Finding:
+    """Name what was asked in the words of the page."""
+    name = NAMES.get(finding.name, finding.name[:1].upper() + finding.name[1:])
+    # A bound that is seldom below one: what it leaves open is no fault of the data.
+    open_ = finding.name == "contraction, proven" and finding.verdict == "violated"
+    return replace(finding, name=name, verdict="unclear" if open_ else finding.verdict)
+
+
+def compared(finding: Finding) -> str:
+    """Say what was measured and what would do; nothing where there is no such number."""
+    if not np.isfinite([finding.value, finding.threshold]).all():
+        return ""
+    bound = "at least" if finding.at_least else "at most"
+    limit = f"{bound} {number(finding.threshold, 3)}"
+    return f"Measured {number(finding.value, 3)}; {limit} would do."
+
+
+def _corruption(mixture: Mixture) -> Finding:
+    ratio = mixture.outlier_share / max(float(mixture.weights.min()), 1e-300)
+    words = (
+        f"There are {number(ratio, 2)} times as many outliers ({percent(mixture.outlier_share)} of "
+        f"the model) as rows of the smallest regime ({percent(float(mixture.weights.min()))}). "
+        "Outliers on one line could pass for a regime only if they were as many."
+    )
+    verdict: Verdict = "holds" if ratio < 0.5 else "unclear" if ratio < 1 else "violated"
+    return _known("Outliers are fewer than the rows of any regime", verdict, words)
+
+
+def _separation(mixture: Mixture) -> list[Finding]:
+    pair = closest(mixture)
+    if pair is None:
+        return []
+    least = pair[2]
+    words = (
+        f"The two closest differ by {number(least, 2)} times the uncertainty of their coefficients."
+    )
+    verdict: Verdict = (
+        "holds" if least > DISTINCT else "unclear" if least > DOUBTFUL else "violated"
+    )
+    return [_known("Regimes are distinct", verdict, words)]
+
+
+def _gap(mixture: Mixture) -> list[Finding]:
+    spectrum = mixture.spectrum
+    if spectrum is None:
+        return []
+    d, kept = spectrum.basis.shape
+    if kept >= d:
+        words = "All directions of the features were searched: nothing was projected away."
+        return [_known("No direction was missed", "holds", words)]
+    clear = "a clear gap." if spectrum.has_gap else "no clear gap, so the cut is arbitrary."
+    words = (
+        f"{kept} of {d} directions were searched first; the last of them matters "
+        f"{number(spectrum.gap, 3)} times as much as the first that was left out: {clear}"
+    )
+    verdict: Verdict = "holds" if spectrum.has_gap else "unclear"
+    return [_known("The regimes span few directions", verdict, words)]
+
+
+def _known(name: str, verdict: Verdict, words: str) -> Finding:
+    """Find something without rows, and so without a threshold to show."""
+    return Finding(name, verdict, np.nan, np.nan, words)
 
 
 # --- how to get it again --------------------------------------------------------------------------
@@ -258,19 +516,3 @@ def _columns(mixture: Mixture) -> list[str]:
     if unnamed or len(names) > MOST_NAMES or len(listed) > MOST_CHARACTERS:
         return []
     return [f"X, y = table[{listed}], table[{mixture.target_name!r}]"]
-
-
-def _facts(mixture: Mixture, found: Answer, date: str) -> list[tuple[str, str]]:
-    """List what else belongs to the record."""
-    seconds = [f"{stage} {number(took, 2)}" for stage, took in mixture.timings.items()]
-    listed = [
-        ("Written", date),
-        ("With", f"regimix {version('regimix')}, Python {platform.python_version()}"),
-        ("Rows", fixed(mixture.n_rows, 0)),
-        ("Features", fixed(mixture.coef.shape[1], 0)),
-        ("Seed", str(mixture.seed)),
-        ("Ended", found.ended),
-        ("Components from", ", ".join(dict.fromkeys(map(clean, mixture.origin)))),
-        ("Seconds", ", ".join(map(clean, seconds))),
-    ]
-    return [(name, value) for name, value in listed if value]

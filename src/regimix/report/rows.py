@@ -1,4 +1,4 @@
-"""What a report shows: its rows, what each one is; and the terms of the equations, ranked."""
+"""What a report shows: its rows, in numbers and sentences; and the terms of the equations."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from regimix.errors import DataError
 from regimix.result.answer import Distances, distances
 from regimix.result.mixture import Mixture
 from regimix.result.rowlaw import MOMENT_ROWS
-from regimix.words import clean
+from regimix.result.summary import coefficient_table
+from regimix.words import clean, count, fixed, listing, number, percent
 
-__all__ = ["MOST_FEATURES", "SURE", "Rows", "Terms", "read_rows", "sample"]
+__all__ = ["MOST_FEATURES", "Rows", "Terms", "outlier_words", "read_rows", "sample"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 # A page has room for so many features; the others contribute less.
 MOST_FEATURES = 40
+# Outliers that a sentence names.
+MOST_NAMED = 8
 # A row is doubtful if its likeliest regime is less likely than this.
 SURE = 0.8
 # Rows of the fit have the mean that it remembers, up to rounding (of single precision, perhaps).
@@ -60,40 +63,95 @@ class Rows:
         """Positions of the outliers, the farthest first."""
         return self.far.farthest(np.flatnonzero(self.labels < 0))
 
-    @property
-    def doubtful(self) -> Ints:
-        """Positions of rows that more than one regime fits, the least sure first."""
-        found = np.flatnonzero(self.sure < SURE)
-        return found[np.argsort(self.sure[found], kind="stable")]
+    def notice(self, n_rows: int) -> str:
+        """Say that these are not the rows of the fit, which had so many."""
+        those = "those" if self.n == n_rows else f"the {fixed(n_rows, 0)}"
+        return (
+            f"This page shows {count(self.n, 'row')}, not {those} that the model was fitted to: "
+            "regimes, shares and errors are those of the fit; outliers, pictures and checks of "
+            "what was assumed are those of the rows shown."
+        )
+
+    def doubtful(self) -> str:
+        """Say how many rows could belong elsewhere."""
+        doubtful = int(np.count_nonzero(self.sure < SURE))
+        if not doubtful:
+            shown = "" if self.fitted else " shown"
+            return f"Every row{shown} has one regime that is far likelier than the others."
+        of = "" if self.fitted else f" of the {fixed(self.n, 0)} shown"
+        return (
+            f"{count(doubtful, 'row')}{of} ({percent(doubtful / self.n)}) could belong to more "
+            f"than one regime, or to none: the likeliest is less than {SURE:.0%} likely."
+        )
+
+
+def outlier_words(rows: Rows | None, n_rows: int, share: float) -> str:
+    """Say which rows fit no regime; without rows, how large a share of those of the fit."""
+    known = f"{count(round(share * n_rows), 'row')} ({percent(share)}) fit no regime"
+    none = "None: every row lies within reach of a regime."
+    if rows is None:
+        return f"{known}." if share else none
+    outliers, shown = rows.outliers, count(rows.n, "row")
+    if not outliers.size and rows.of > rows.n and share:
+        return f"{known}; none of them is in the excerpt of {fixed(rows.n, 0)} that is shown here."
+    if not outliers.size:
+        each = f"None of the {shown} shown: each lies within reach of a regime."
+        return none if rows.fitted else each
+    part = percent(outliers.size / rows.n)
+    said = f"{count(int(outliers.size), 'row')} ({part})"
+    if not rows.fitted and rows.n == 1:
+        said = "The one row shown"
+    elif not rows.fitted:
+        said = f"Of the {shown} shown, {fixed(outliers.size, 0)} ({part})"
+    elif rows.of > rows.n:
+        said += f" of the {fixed(rows.n, 0)} kept as an excerpt"
+    keys = listing([clean(rows.keys[i], 24) for i in outliers], MOST_NAMED)
+    if outliers.size == 1:
+        return f"{said} fits no regime: {keys}."
+    worst = float(np.abs(rows.far.distance[outliers[0]]))
+    by = f", farthest first (the first by {number(worst, 2)} times the noise)"
+    return f"{said} fit no regime: {keys}{by if np.isfinite(worst) else ''}."
 
 
 def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -> Rows | None:
-    """Put rows beside the mixture; without X, those that the mixture remembers, if any."""
+    """Put rows beside the mixture; without X and y, those that it remembers, if any."""
+    excerpt = mixture.excerpt
     if X is None and y is None:
-        excerpt = mixture.excerpt
         if excerpt is None:
             return None
-        names = None if keys is None else _keys(keys, mixture.n_rows, "rows of the fit")
-        chosen = excerpt.numbers if names is None else [names[i] for i in excerpt.numbers]
-        of = len(excerpt.y) if excerpt.complete else mixture.n_rows
-        kept = excerpt.X, excerpt.y, excerpt.labels
-        return _beside(mixture, *kept, chosen, of, shares=shares, fitted=True)
-    if X is None or y is None:
+        values, target, labels, fitted = excerpt.X, excerpt.y, excerpt.labels, True
+        of = target.size if excerpt.complete else mixture.n_rows
+        names: Any = excerpt.numbers
+        if keys is not None:
+            given = _keys(keys, mixture.n_rows, "rows of the fit")
+            names = [given[i] for i in excerpt.numbers]
+    elif X is None or y is None:
         raise DataError(
             f"a report on rows needs X and y; got only {'X' if y is None else 'y'}. Pass both, or "
             "neither: then the rows that the mixture remembers are shown."
         )
-    values = Table.read(X, fewest_rows=1).values
-    target = read_target(y, values.shape[0])
-    keys = _index(X) if keys is None else keys
-    named = np.arange(target.size) if keys is None else _keys(keys, target.size, "rows of X")
-    fitted = _are_fitted(mixture, values, target, shares)
-    # Trimming decides by rank among the rows of the fit, so its labels are not quite those that
-    # rows would get as new ones.
-    known = fitted and mixture.labels.size == target.size
-    labels = mixture.labels if known else mixture.assign(X, y, shares)
-    return _beside(
-        mixture, values, target, labels, named, target.size, shares=shares, fitted=fitted
+    else:
+        values = Table.read(X, fewest_rows=1).values
+        target = read_target(y, values.shape[0])
+        keys, of = _index(X) if keys is None else keys, target.size
+        names = np.arange(of) if keys is None else _keys(keys, of, "rows of X")
+        fitted = _are_fitted(mixture, values, target, shares)
+        # Trimming decides by rank among the rows of the fit, so its labels are not quite those
+        # that rows would get as new ones.
+        known = fitted and mixture.labels.size == of
+        labels = mixture.labels if known else mixture.assign(X, y, shares)
+    belongs = mixture.responsibilities(values, target, shares)
+    return Rows(
+        X=values,
+        y=target,
+        labels=np.asarray(labels, dtype=np.int64),
+        keys=names,
+        numbered=isinstance(names, np.ndarray),
+        far=distances(mixture, values, target, labels),
+        outlying=belongs[:, -1],
+        sure=belongs.max(axis=1),
+        of=of,
+        fitted=fitted,
     )
 
 
@@ -149,32 +207,6 @@ def _keys(keys: Any, n: int, what: str) -> Sequence[Any]:
     return names
 
 
-def _beside(
-    mixture: Mixture,
-    X: NDArray[Any],
-    y: Floats,
-    labels: Ints,
-    keys: Any,
-    of: int,
-    *,
-    shares: Any,
-    fitted: bool,
-) -> Rows:
-    belongs = mixture.responsibilities(X, y, shares)
-    return Rows(
-        X=X,
-        y=y,
-        labels=np.asarray(labels, dtype=np.int64),
-        keys=keys,
-        numbered=isinstance(keys, np.ndarray),
-        far=distances(mixture, X, y, labels),
-        outlying=belongs[:, -1],
-        sure=belongs.max(axis=1),
-        of=of,
-        fitted=fitted,
-    )
-
-
 def sample(positions: Ints, most: int) -> Ints:
     """Draw at most so many, uniformly and always the same, in their order."""
     if positions.size <= most:
@@ -218,38 +250,21 @@ class Terms:
         largest = np.abs(self.effects).max(axis=0)
         return np.argsort(-largest, kind="stable")[:MOST_FEATURES].astype(np.int64)
 
-    def order_in(self, regime: int) -> list[int]:
-        """Features that a regime uses, by their effect in it."""
-        size = np.abs(self.effects[regime])
-        return [int(i) for i in np.argsort(-size, kind="stable") if self.mixture.coef[regime, i]]
-
     @cached_property
-    def bounds(self) -> Floats | None:
-        """Intervals of the coefficients, the intercept last, (m, d + 1, 2); None if not known."""
-        return None if self.mixture.inference is None else self.mixture.conf_int(self.level)
+    def table(self) -> Floats | None:
+        """Every term with its error, t, p and interval, the intercept last; None if not known."""
+        known = self.mixture.inference is not None
+        return coefficient_table(self.mixture, self.level) if known else None
 
     @cached_property
     def effect_bounds(self) -> tuple[Floats, Floats]:
         """Ends of the intervals of the effects, (m, d) each; the effects where none is known."""
-        if self.bounds is None:
+        if self.table is None:
             return self.effects, self.effects
-        ends = self.bounds[:, : self.effects.shape[1]] * self.deviation[:, None]
+        ends = self.table[:, : self.effects.shape[1], 4:] * self.deviation[:, None]
         known = np.isfinite(ends).all(axis=2, keepdims=True)
         ends = np.where(known, ends, self.effects[..., None])
         return ends[..., 0], ends[..., 1]
-
-    def error(self, index: int, place: int) -> float:
-        """Return the standard error of a coefficient, the intercept last; NaN if not known."""
-        inference = self.mixture.inference
-        if inference is None:
-            return np.nan
-        errors = inference.standard_error[index]
-        return float(errors[place] if place < errors.size else inference.intercept_error[index])
-
-    @cached_property
-    def tests(self) -> tuple[Floats, Floats]:
-        """Values of t and p of the coefficients, the intercept last, (m, d + 1) each."""
-        return self.mixture.t_values(), self.mixture.p_values()
 
     def name(self, feature: int) -> str:
         """Name a feature on the page."""

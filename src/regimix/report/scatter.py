@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.report.charts import Html, Scale, axes, frame, marks, shape, tag
+from regimix.report.charts import Html, Scale, axes, chart, frame, line, marks, shape, tag
 from regimix.report.rows import Rows, Terms, sample
 from regimix.words import clean, count, fixed
 
@@ -17,6 +18,7 @@ __all__ = ["Cloud", "compact"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Span = tuple[float, float]
 
 MOST_POINTS, MOST_OUTLIERS, FEWEST_OUTLIERS = 3000, 2000, 200
 # All numbers of the plot together: they are most of the page, which must stay below a megabyte.
@@ -37,6 +39,25 @@ def compact(values: Floats, span: float) -> list[float | int | None]:
         None if not np.isfinite(value) else int(value) if value == int(value) else value
         for value in rounded.tolist()
     ]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """The rows and the lines over one feature, and the frames that hold them."""
+
+    name: str
+    x: Floats
+    adjusted: Floats  # responses as if the other features were at their means, by each own regime
+    lines: Floats  # (m, 2), intercept and slope, the other features at their means
+    reach: Floats  # (m, 2), from where to where the line of each regime is drawn
+    frame: Span
+    adjusted_frame: Span
+    y_frame: Span
+
+    def hides_some(self, y: Floats) -> bool:
+        """Whether an outlier lies beyond a frame."""
+        axes_ = (self.x, self.frame), (self.adjusted, self.adjusted_frame), (y, self.y_frame)
+        return any(bool(((v < low) | (v > high)).any()) for v, (low, high) in axes_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,75 +101,56 @@ class Cloud:
     @property
     def hides_some(self) -> bool:
         """Whether an outlier lies beyond the frame of some view."""
-        return any(
-            bool(((values < low) | (values > high)).any())
-            for feature in self.terms.order
-            for values, (low, high) in self._axes(int(feature))
+        return any(view.hides_some(self.rows.y[self.points]) for view in self.views)
+
+    @cached_property
+    def views(self) -> list[View]:
+        """A view over each feature, that of the largest effect first."""
+        return [self._view(int(feature)) for feature in self.terms.order]
+
+    def _view(self, feature: int) -> View:
+        mixture, mean, nearest = self.terms.mixture, self.terms.mean, self.rows.far.nearest
+        x = np.asarray(self.rows.X[self.points, feature], dtype=np.float64)
+        slope = mixture.coef[:, feature]
+        base = mixture.intercept + mixture.coef @ mean - slope * mean[feature]
+        labels = self.rows.labels[self.points]
+        own = [x[labels == j] for j in range(mixture.n_components)]
+        # Few rows make no line. Lines that reach beyond rows of their own must be in the frame.
+        alone = np.array([not values.size or np.ptp(values) == 0 for values in own])
+        reach = np.array([_range(v) for v in own])
+        reach[alone] = self._common_reach(x, feature)
+        heights = base[:, None] + slope[:, None] * reach
+        mine = nearest[self.points]
+        adjusted = base[mine] + slope[mine] * x + self.rows.far.residual[self.points]
+
+        def framed(values: Floats, ends: Floats) -> Span:
+            return frame(np.append(values[: self.inside], ends[alone]), values[self.inside :])
+
+        return View(
+            name=self.terms.name(feature),
+            x=x,
+            adjusted=adjusted,
+            lines=np.column_stack([base, slope]),
+            reach=reach,
+            frame=framed(x, reach),
+            adjusted_frame=framed(adjusted, heights),
+            y_frame=framed(self.rows.y[self.points], heights),
         )
 
-    def _axes(self, feature: int) -> list[tuple[Floats, tuple[float, float]]]:
-        """Values and frame of each axis: the feature, the adjusted response, the response."""
-        columns = (self._x(feature), self.adjusted(feature), self.rows.y[self.points])
-        across, up = self._borrowed(feature)
-        return [
-            (v, frame(np.append(v[: self.inside], lines), v[self.inside :]))
-            for v, lines in zip(columns, (across, up, up), strict=True)
-        ]
-
-    def _borrowed(self, feature: int) -> tuple[Floats, Floats]:
-        """Find the ends of the lines that reach beyond rows of their own; the frame holds them."""
-        regimes = range(self.terms.mixture.n_components)
-        borrowed = [j for j in regimes if self._own_reach(j, feature) is None]
-        ends = np.array([self.reach(j, feature) for j in borrowed]).reshape(-1, 2)
-        lines = np.array([self.line(j, feature) for j in borrowed]).reshape(-1, 2)
-        return ends.ravel(), (lines[:, :1] + lines[:, 1:] * ends).ravel()
-
-    def _x(self, feature: int) -> Floats:
-        return np.asarray(self.rows.X[self.points, feature], dtype=np.float64)
-
-    def line(self, index: int, feature: int) -> tuple[float, float]:
-        """Intercept and slope of a regime's line, the other features at their means."""
-        mixture = self.terms.mixture
-        slope = float(mixture.coef[index, feature])
-        middle = float(mixture.intercept[index] + mixture.coef[index] @ self.terms.mean)
-        return middle - slope * float(self.terms.mean[feature]), slope
-
-    def adjusted(self, feature: int) -> Floats:
-        """Responses as if the other features were at their means, by the row's own regime."""
-        lines = np.array([self.line(j, feature) for j in range(self.terms.mixture.n_components)])
-        base, slope = lines[self.rows.far.nearest[self.points]].T
-        values = base + slope * self._x(feature) + self.rows.far.residual[self.points]
-        return np.asarray(values)
-
-    def reach(self, index: int, feature: int) -> tuple[float, float]:
-        """From where to where a regime's line is drawn: where its rows are, if they tell."""
-        own = self._own_reach(index, feature)
-        if own is not None:
-            return own
-        # Few rows make no line: all of them together might, or a deviation around the mean.
-        values = self._x(feature)[: self.inside or None]
-        low, high = float(values.min()), float(values.max())
+    def _common_reach(self, x: Floats, feature: int) -> Span:
+        """Find where all rows of the regimes are, or a deviation around the mean."""
+        low, high = _range(x[: self.inside or None])
         if low == high:
             middle, step = float(self.terms.mean[feature]), float(self.terms.deviation[feature])
             low, high = min(low, middle - step), max(high, middle + step)
         return (low, high) if low < high else frame(np.array([low]), np.array([]))
 
-    def _own_reach(self, index: int, feature: int) -> tuple[float, float] | None:
-        """Where the rows of a regime are, along a feature; None if that is just one place."""
-        values = self._x(feature)[: self.inside]
-        values = values[self.rows.labels[self.points[: self.inside]] == index]
-        if not values.size or values.min() == values.max():
-            return None
-        return float(values.min()), float(values.max())
-
     def data(self) -> dict[str, Any]:
         """Gather what the page needs to draw any view."""
         rows, points = self.rows, self.points
         # One frame for the plain response, whatever feature it is drawn against.
-        y = rows.y[points]
-        frames = np.array([self._axes(int(i))[2][1] for i in self.terms.order])
-        y_frame = float(frames[:, 0].min()), float(frames[:, 1].max())
-        span = y_frame[1] - y_frame[0]
+        low, high = min(v.y_frame[0] for v in self.views), max(v.y_frame[1] for v in self.views)
+        span = high - low
         residual = rows.far.residual[points]
         indices = range(self.terms.mixture.n_components)
         return {
@@ -159,40 +161,31 @@ class Cloud:
             "scales": [float(scale) for scale in self.terms.mixture.scale],
             "nearest": rows.far.nearest[points].tolist(),
             "keys": _keys([rows.keys[i] for i in points], numbered=rows.numbered),
-            "y": compact(y, span),
+            "y": compact(rows.y[points], span),
             "residual": compact(residual, span / 10),
-            "frame": y_frame,
-            "features": [self._feature(int(i)) for i in self.terms.order],
-        }
-
-    def _feature(self, feature: int) -> dict[str, Any]:
-        (x, x_frame), (_, adjusted_frame), _ = self._axes(feature)
-        indices = range(self.terms.mixture.n_components)
-        return {
-            "name": self.terms.name(feature),
-            "x": compact(x, x_frame[1] - x_frame[0]),
-            "frame": x_frame,
-            "adjusted": adjusted_frame,
-            "lines": [self.line(j, feature) for j in indices],
-            "reach": [self.reach(j, feature) for j in indices],
+            "frame": (low, high),
+            "features": [
+                {
+                    "name": view.name,
+                    "x": compact(view.x, view.frame[1] - view.frame[0]),
+                    "frame": view.frame,
+                    "adjusted": view.adjusted_frame,
+                    "lines": view.lines.tolist(),
+                    "reach": view.reach.tolist(),
+                }
+                for view in self.views
+            ],
         }
 
     def draw(self, width: float = WIDTH, height: float = HEIGHT) -> Html:
         """Draw the first view: against the feature that matters most."""
-        feature = int(self.terms.order[0])
-        (x, x_frame), (y, y_frame), _ = self._axes(feature)
-        names = self.terms.name(feature), self.terms.target
-        across, up, grid = axes(x_frame, y_frame, names, (width, height))
-        return tag(
-            "svg",
-            tag("title", f"{names[1]} against {names[0]}, with each regime's line"),
-            grid,
-            tag("g", *self._marks(x, y, across, up), class_="points"),
-            tag("g", *self._lines(feature, across, up), class_="lines"),
-            class_="chart",
-            viewbox=f"0 0 {width:g} {height:g}",
-            role="img",
-        )
+        view = self.views[0]
+        names = view.name, self.terms.target
+        across, up, grid = axes(view.frame, view.adjusted_frame, names, (width, height))
+        title = f"{names[1]} against {names[0]}, with each regime's line"
+        points = tag("g", *self._marks(view.x, view.adjusted, across, up), class_="points")
+        lines = tag("g", *self._lines(view, across, up), class_="lines")
+        return chart(title, (width, height), grid, points, lines)
 
     def _marks(self, x: Floats, y: Floats, across: Scale, up: Scale) -> list[Html]:
         labels = self.rows.labels[self.points]
@@ -207,22 +200,22 @@ class Cloud:
             drawn.append(_arrows(x[beyond], y[beyond], across, up))
         return drawn
 
-    def _is_broad(self, index: int, up: Scale) -> bool:
-        """Whether a line runs through a cloud: it then needs a halo to be seen."""
-        pixels = (up.start - up.end) / (up.high - up.low)
-        return float(self.terms.mixture.scale[index]) * pixels > BROAD * self.radius
-
-    def _lines(self, feature: int, across: Scale, up: Scale) -> list[Html]:
+    def _lines(self, view: View, across: Scale, up: Scale) -> list[Html]:
         drawn = []
-        for j in range(self.terms.mixture.n_components):
-            reach, (base, slope) = self.reach(j, feature), self.line(j, feature)
-            (x1, x2), (y1, y2) = across.many(reach), up.many([base + slope * v for v in reach])
-            ends = {"x1": float(x1), "y1": float(y1), "x2": float(x2), "y2": float(y2)}
-            title = tag("title", f"Regime {j}")
-            if self._is_broad(j, up):
-                drawn.append(tag("line", class_="halo", **ends))
-            drawn.append(tag("line", title, class_=f"line r{j % 8}", **ends))
+        # Lines that run through a cloud need a halo to be seen.
+        pixels = (up.start - up.end) / (up.high - up.low)
+        for j, noise in enumerate(self.terms.mixture.scale.tolist()):
+            base, slope = view.lines[j]
+            (x1, x2), (y1, y2) = across.many(view.reach[j]), up.many(base + slope * view.reach[j])
+            ends = float(x1), float(y1), float(x2), float(y2)
+            if noise * pixels > BROAD * self.radius:
+                drawn.append(line(*ends, "halo"))
+            drawn.append(line(*ends, f"line r{j % 8}", tag("title", f"Regime {j}")))
         return drawn
+
+
+def _range(values: Floats) -> Span:
+    return (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
 
 
 def _keys(keys: list[Any], *, numbered: bool) -> list[int] | list[str]:

@@ -1,18 +1,35 @@
 """The answer: what a fit found, in the words and numbers that every display of it shares.
 
-The terminal, ``print``, ``summary()``, the notebook and the report lay out what is here.
+The terminal, ``print``, ``summary()``, the notebook and the report lay out what is here. Names in
+its sentences are marked by ``words.named``: a page makes them italic, ``words.bare`` plain.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regimix.errors import StopReason
-from regimix.words import clean, count, fixed, number, percent, probability, short
+from regimix.model.em import REGIME_GAIN
+from regimix.result.inference import conf_int, errors
+from regimix.words import (
+    clean,
+    count,
+    fixed,
+    interval,
+    listing,
+    measured,
+    named,
+    number,
+    percent,
+    probability,
+    several,
+    short,
+    spelled,
+)
 
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
@@ -23,9 +40,11 @@ __all__ = [
     "Distances",
     "RegimeLine",
     "answer",
+    "closest",
     "describe",
     "distances",
     "equation",
+    "ranked",
     "rows_labelled",
 ]
 
@@ -34,6 +53,10 @@ Labels = NDArray[np.int64]
 
 # Columns of a terminal; longer names are cut in the middle; the shortest term is " + 1 x".
 WIDTH, LONGEST_NAME, SHORTEST_TERM = 80, 24, 6
+# Features that a sentence names; of more, it counts the others.
+MOST_NAMED = 3
+# How much likelier the data are, as a logarithm: exp(3) = 20 to one, exp(10) = 22,000 to one.
+THIN, FAIR, STRONG = 3.0, 10.0, 50.0
 # Where rows were not counted, a smaller share of outliers is not shown: it would be "<0.1%".
 SMALLEST_SHARE = 0.0005
 ENDS: dict[str, str] = {
@@ -51,7 +74,7 @@ EARLY: dict[str, str] = {
 
 @dataclass(frozen=True)
 class RegimeLine:
-    """The numbers of a regime, or of the outliers (index -1), as text; empty if not known."""
+    """A regime, or the outliers (index -1), in numbers and words; empty if not known."""
 
     index: int
     share: str
@@ -59,31 +82,58 @@ class RegimeLine:
     noise: str = ""
     r_squared: str = ""
     evidence: str = ""
+    sentence: str = ""  # what moves the response, and how its rows scatter
 
 
 @dataclass(frozen=True)
 class Answer:
     """What was found."""
 
-    headline: str  # how many regimes in how many rows, without a full stop
+    mixture: Mixture = field(repr=False)
+    title: str  # how many regimes in how many rows, without a full stop
+    headline: str  # the same above a table of regimes
+    lead: str  # which part of the rows they explain, in sentences
     regimes: tuple[RegimeLine, ...]
     outliers: RegimeLine | None  # None if there are none
     ended: str  # why the search ended
     details: str  # evidence, time and seed
     favours: str  # says so if the evidence favours another number of regimes than that asked for
-    notices: tuple[str, ...]  # what must be known before anything is believed
+    notices: tuple[str, ...]  # what to know before reading the rest
 
     @property
     def lines(self) -> list[RegimeLine]:
         """The regimes and, if there are any, the outliers."""
         return [*self.regimes, *([] if self.outliers is None else [self.outliers])]
 
+    @property
+    def sure(self) -> str:
+        """How strong the evidence is, and how different the closest regimes are."""
+        mixture = self.mixture
+        if mixture.found_nothing:
+            return "The data do not support any relation; more rows or other columns might."
+        said = "" if mixture.settings.search == "net" else _evidence(mixture)
+        return f"{said} {_distinct(mixture)}".strip()
 
-def answer(mixture: Mixture, source: str = "") -> Answer:
-    """Put into words and numbers what was found, perhaps with the name of the table."""
+
+def answer(
+    mixture: Mixture, source: str = "", *, level: float = 0.95, outliers: int | None = None
+) -> Answer:
+    """Put into words and numbers what was found.
+
+    Rows are called those of the source, if one is named; outliers may be counted by the caller,
+    where the mixture did not count them; the level is that of intervals.
+    """
+    rows = f"{count(mixture.n_rows, 'row')}{f' of {source}' if source else ''}"
+    title = f"{count(mixture.n_components, 'linear regime')} in {rows}"
+    if mixture.found_nothing:
+        title = f"No linear regime in {rows}"
+    out = rows_labelled(mixture, -1) if outliers is None else outliers
     return Answer(
-        headline=_headline(mixture, f" of {source}" if source else ""),
-        regimes=_regimes(mixture),
+        mixture=mixture,
+        title=title,
+        headline=title + "; the best line through most of them:" * mixture.found_nothing,
+        lead=_lead(mixture, rows, out),
+        regimes=_regimes(mixture, level),
         outliers=_outliers(mixture),
         ended=_ended(mixture),
         details=_details(mixture),
@@ -92,14 +142,64 @@ def answer(mixture: Mixture, source: str = "") -> Answer:
     )
 
 
-def _headline(mixture: Mixture, source: str) -> str:
-    rows = f"{count(mixture.n_rows, 'row')}{source}"
+# --- how much of the rows is explained -----------------------------------------------------------
+
+
+def _lead(mixture: Mixture, rows: str, outliers: int | None) -> str:
+    """Say which part of the rows the regimes explain; outliers are counted, or None."""
+    target, d = named(clean(mixture.target_name)), mixture.coef.shape[1]
+    by = named(clean(mixture.feature_names[0])) if d == 1 else several(d, "feature")
     if mixture.found_nothing:
-        return f"No linear regime in {rows}; the best line through most of them:"
-    return f"{count(mixture.n_components, 'linear regime')} in {rows}"
+        return f"{_nothing(mixture, target, by, rows)}: a description, not a finding."
+    explained, rest = _explained(mixture, rows, outliers)
+    if mixture.n_components == 1:
+        return f"One equation in {by} accounts for {target} in {explained}. {rest}"
+    each = f"{spelled(mixture.n_components).capitalize()} different equations in {by}"
+    return f"{each} account for {target} in {explained}, each in its own. {rest}"
 
 
-def _regimes(mixture: Mixture) -> tuple[RegimeLine, ...]:
+def _explained(mixture: Mixture, rows: str, outliers: int | None) -> tuple[str, str]:
+    """Say how many rows have a regime, and how many have none."""
+    share = mixture.outlier_share if outliers is None else outliers / mixture.n_rows
+    if not share:
+        return f"all {rows}", "No row is an outlier."
+    # Rows without labels cannot be counted: what is known are the shares of the model.
+    explained, rest = f"an estimated {percent(1 - share)} of the {rows}", percent(share)
+    if outliers is not None:
+        explained = f"{fixed(mixture.n_rows - outliers, 0)} of the {rows} ({percent(1 - share)})"
+        rest = f"{fixed(outliers, 0)} ({percent(share)})"
+    if outliers == 1:
+        fits = "does not fit it" if mixture.n_components == 1 else "fits none of them"
+        return explained, f"The other {rest} {fits} and is set aside as an outlier."
+    fits = "do not fit it" if mixture.n_components == 1 else "fit none of them"
+    return explained, f"The other {rest} {fits} and are set aside as outliers."
+
+
+def _nothing(mixture: Mixture, target: str, by: str, rows: str) -> str:
+    """Say that constants do as well, and what is shown all the same."""
+    evidence, asked = mixture.evidence, mixture.settings.n_components
+    if mixture.settings.search == "net":
+        said = f"Algorithm 2 accepted no linear relation of {target} to {by} in the {rows}"
+    elif evidence < 0:
+        said = (
+            f"Constants explain {target} in the {rows} better than linear relations to {by} do, by "
+            f"{number(-evidence)} nats"
+        )
+    else:
+        said = (
+            f"Constants explain {target} in the {rows} nearly as well as linear relations to {by} "
+            f"do, which gain {number(evidence)} nats where {REGIME_GAIN:g} are needed"
+        )
+    if asked is None or mixture.settings.search == "net":
+        return f"{said}. What follows is a robust line through the rows"
+    which = "the line" if asked == 1 else f"the best {spelled(asked)} lines"
+    return f"{said}. What follows is {which} all the same, as asked for"
+
+
+# --- each regime ----------------------------------------------------------------------------------
+
+
+def _regimes(mixture: Mixture, level: float) -> tuple[RegimeLine, ...]:
     inference, worth = mixture.inference, mixture.component_evidence
     return tuple(
         RegimeLine(
@@ -109,6 +209,7 @@ def _regimes(mixture: Mixture) -> tuple[RegimeLine, ...]:
             noise=number(float(mixture.scale[j])),
             r_squared="" if inference is None else probability(float(inference.r_squared[j])),
             evidence="" if worth is None else number(float(worth[j])),
+            sentence=f"{_effects(mixture, j, level)} {_spread(mixture, j)}",
         )
         for j in range(mixture.n_components)
     )
@@ -132,6 +233,96 @@ def rows_labelled(mixture: Mixture, label: int) -> int | None:
     if mixture.labels.size:
         return int(np.count_nonzero(mixture.labels == label))
     return None if mixture.label_counts is None else mixture.label_counts[label]
+
+
+def _effects(mixture: Mixture, j: int, level: float) -> str:
+    """Say what moves the response in a regime."""
+    order, target = ranked(mixture, j), named(clean(mixture.target_name))
+    names = [named(clean(mixture.feature_names[i])) for i in order[:MOST_NAMED]]
+    if not order:
+        return f"Whatever the features, {target} is about {number(float(mixture.intercept[j]))}."
+    known = mixture.inference is not None
+    error = errors(mixture)[j] if known else np.full(mixture.coef.shape[1], np.nan)
+    slopes = [measured(float(mixture.coef[j, i]), float(error[i]))[0] for i in order[:MOST_NAMED]]
+    signed = [slope if slope.startswith("-") else f"+{slope}" for slope in slopes]
+    if len(order) > 1:
+        moving = [f"{name} ({slope})" for name, slope in zip(names, signed, strict=True)]
+        left = len(order) - len(moving)
+        more = [f"{fixed(left, 0)} other feature{'s' * (left > 1)}"] if left else []
+        return f"Per unit, {target} moves most with {listing([*moving, *more])}."
+    verb = "falls" if slopes[0].startswith("-") else "rises"
+    moves = f"With each unit of {names[0]}, {target} {verb} by {slopes[0].removeprefix('-')}"
+    low, high = conf_int(mixture, level)[j, order[0]] if known else (np.nan, np.nan)
+    if not np.isfinite([low, high]).all():
+        return f"{moves}."
+    ends = f"{100 * level:g}% interval {interval(low, high, float(error[order[0]]))}"
+    if low <= 0 <= high:
+        return f"It hardly depends on {names[0]}: {signed[0]} a unit ({ends})."
+    return f"{moves} ({ends})."
+
+
+def _spread(mixture: Mixture, j: int) -> str:
+    noise = float(mixture.scale[j])
+    if not noise:
+        return "Its rows lie exactly on it."
+    spread = f"Its rows scatter around it by {number(noise)}, one standard deviation"
+    if mixture.inference is None or not np.isfinite(mixture.inference.r_squared[j]):
+        return f"{spread}."
+    explained = percent(max(0.0, float(mixture.inference.r_squared[j])))
+    return f"{spread}; it explains {explained} of their variation."
+
+
+# --- how sure it is -------------------------------------------------------------------------------
+
+
+def _evidence(mixture: Mixture) -> str:
+    whole, each = mixture.evidence, mixture.component_evidence
+    said = (
+        f"The evidence is {_grade(whole)}: {number(whole)} nats over constants for the "
+        "model as a whole (10 nats are already 22,000 to one)."
+    )
+    if each is None or mixture.n_components == 1:
+        return said
+    least = float(np.min(each))
+    lost = f"{number(least)} would be lost" if least > 0 else "nothing would be lost"
+    # What is left without a regime is scored as it is: the others do not take over its rows.
+    if least > whole:
+        lost += ", which is more than the whole, since the others alone are worse than no model"
+    return (
+        f"{said} For regime {int(np.argmin(each))}, the least certain, it is {_grade(least)}: "
+        f"without it, and with the others unchanged, {lost}."
+    )
+
+
+def _grade(evidence: float) -> str:
+    grades = ((THIN, "thin"), (FAIR, "fair"), (STRONG, "strong"))
+    return next((grade for limit, grade in grades if evidence < limit), "overwhelming")
+
+
+def closest(mixture: Mixture) -> tuple[int, int, float] | None:
+    """Find the two regimes that are hardest to tell apart, and their distance; None if unknown."""
+    if mixture.n_components < 2 or mixture.inference is None:
+        return None
+    apart = np.array(mixture.separation(), dtype=np.float64)
+    np.fill_diagonal(apart, np.inf)
+    if not np.isfinite(apart).any():
+        return None
+    i, j = sorted(int(k) for k in np.unravel_index(np.nanargmin(apart), apart.shape))
+    return i, j, float(apart[i, j])
+
+
+def _distinct(mixture: Mixture) -> str:
+    """Say how different the two most similar regimes are."""
+    pair = closest(mixture)
+    if pair is None:
+        return ""
+    which = "The two equations"
+    if mixture.n_components > 2:
+        which = f"The most similar equations, of regimes {pair[0]} and {pair[1]},"
+    return f"{which} differ by {number(pair[2], 2)} times what chance explains."
+
+
+# --- how the search ended -------------------------------------------------------------------------
 
 
 def _ended(mixture: Mixture) -> str:
@@ -229,11 +420,16 @@ def describe(mixture: Mixture, width: int) -> str:
     return "\n".join([*lines, "", found.ended, found.details])
 
 
-def equation(mixture: Mixture, component: int, width: int | None = None) -> str:
-    """Write a component as an equation; see ``Mixture.equation``."""
+def ranked(mixture: Mixture, component: int) -> list[int]:
+    """List the features that a regime uses by their effect: coefficient times deviation."""
     coef = mixture.coef[component]
     sizes = np.abs(coef if mixture.rows is None else coef * mixture.rows.deviation)
-    order = [int(i) for i in np.argsort(-sizes, kind="stable") if coef[i] != 0]
+    return [int(i) for i in np.argsort(-sizes, kind="stable") if coef[i] != 0]
+
+
+def equation(mixture: Mixture, component: int, width: int | None = None) -> str:
+    """Write a component as an equation; see ``Mixture.equation``."""
+    coef, order = mixture.coef[component], ranked(mixture, component)
     terms = [_term(float(coef[i]), short(mixture.feature_names[i], LONGEST_NAME)) for i in order]
     if mixture.fit_intercept or not terms:
         terms.insert(0, _term(float(mixture.intercept[component]), ""))

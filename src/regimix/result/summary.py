@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.errors import MissingExtraError
-from regimix.result.answer import WIDTH, answer
+from regimix.result.answer import WIDTH, RegimeLine, answer
 from regimix.result.inference import conf_int, errors, estimates, p_values, read_level, t_values
 from regimix.words import (
     UNKNOWN,
@@ -27,7 +27,7 @@ from regimix.words import (
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
 
-__all__ = ["Summary", "summary_columns", "summary_frame"]
+__all__ = ["Summary", "coefficient_table", "summary_columns", "summary_frame"]
 
 Floats = NDArray[np.float64]
 
@@ -72,10 +72,10 @@ class Summary:
         return summary_frame(self.mixture, self.level)
 
     def __str__(self) -> str:
-        table = _table(self.mixture, self.level)
         lines = _header(self.mixture)
-        for j, values in enumerate(table):
-            lines += _block(self.mixture, j, values, self.level)
+        found = answer(self.mixture).regimes
+        for regime, values in zip(found, coefficient_table(self.mixture, self.level), strict=True):
+            lines += _block(self.mixture, regime, values, self.level)
         granted = BY_LABEL if self.mixture.fitted_by_label else BY_RESPONSIBILITY
         return "\n".join([*lines, "=" * WIDTH, *granted])
 
@@ -83,8 +83,8 @@ class Summary:
         return str(self)
 
 
-def _table(mixture: Mixture, level: float) -> Floats:
-    """Return everything about every coefficient, (m, d + 1, 6): the intercept is last."""
+def coefficient_table(mixture: Mixture, level: float) -> Floats:
+    """Return each coefficient with its error, t, p and interval, (m, d + 1, 6), intercepts last."""
     bounds = conf_int(mixture, level)
     parts = (estimates(mixture), errors(mixture), t_values(mixture), p_values(mixture))
     return np.stack([*parts, bounds[..., 0], bounds[..., 1]], axis=-1)
@@ -103,7 +103,7 @@ def _terms(mixture: Mixture) -> tuple[list[int], list[str]]:
 
 def summary_columns(mixture: Mixture, level: float) -> dict[str, Any]:
     """Return one array a column: one row for each component and term, the intercept first."""
-    table, (order, names) = _table(mixture, level), _terms(mixture)
+    table, (order, names) = coefficient_table(mixture, level), _terms(mixture)
     m = len(table)
     columns: dict[str, Any] = {
         "component": np.repeat(np.arange(m), len(order)),
@@ -136,25 +136,22 @@ def _header(mixture: Mixture) -> list[str]:
     inference = mixture.inference
     overall = np.nan if inference is None else inference.r_squared_overall
     evidence = UNKNOWN if mixture.settings.search == "net" else number(mixture.evidence)
-    pairs = [
-        (
-            ("Response", short(mixture.target_name, LONGEST_TARGET)),
-            ("Regimes", str(mixture.n_components)),
-        ),
-        (
-            ("Rows", fixed(mixture.mass, 0)),
-            ("Outliers", f"{fixed(outliers, 0)} ({percent(mixture.outlier_share)})"),
-        ),
-        (
-            ("Features", str(len(mixture.feature_names))),
-            ("R², each by its regime", probability(overall)),
-        ),
-        (("Evidence", evidence), ("Seed", str(mixture.seed))),
-    ]
+    left = {
+        "Response": short(mixture.target_name, LONGEST_TARGET),
+        "Rows": fixed(mixture.mass, 0),
+        "Features": str(len(mixture.feature_names)),
+        "Evidence": evidence,
+    }
+    right = {
+        "Regimes": str(mixture.n_components),
+        "Outliers": f"{fixed(outliers, 0)} ({percent(mixture.outlier_share)})",
+        "R², each by its regime": probability(overall),
+        "Seed": str(mixture.seed),
+    }
     half = WIDTH // 2 - 2
     lines = [
         "    ".join(f"{name + ':':<{half - len(value)}}{value}" for name, value in pair)
-        for pair in pairs
+        for pair in zip(left.items(), right.items(), strict=True)
     ]
     return ["Mixture of linear regimes".center(WIDTH).rstrip(), "=" * WIDTH, *lines]
 
@@ -162,7 +159,7 @@ def _header(mixture: Mixture) -> list[str]:
 def _sizes(mixture: Mixture) -> Floats:
     """Count the rows of each label, outliers last, (m + 1,): repetitions count, absent rows do not.
 
-    A mixture from a file does not know the weights of its rows; it knows the shares of their
+    A model file does not hold the weights of its rows, but it holds the shares of their
     labels.
     """
     m, labels = mixture.n_components, mixture.labels
@@ -173,33 +170,30 @@ def _sizes(mixture: Mixture) -> Floats:
     return np.bincount(np.where(labels < 0, m, labels), minlength=m + 1).astype(np.float64)
 
 
-def _block(mixture: Mixture, j: int, values: Floats, level: float) -> list[str]:
+def _block(mixture: Mixture, regime: RegimeLine, values: Floats, level: float) -> list[str]:
     """Print one regime: what is known of it, and its coefficients."""
     order, names = _terms(mixture)
     shown = _largest(values[order], has_intercept=mixture.fit_intercept)
-    lines = [
-        "=" * WIDTH,
-        _title(mixture, j),
-        "-" * WIDTH,
-        _row("", ("coef", "std err", "t", "P>|t|", *_bounds(level))),
-        "-" * WIDTH,
-    ]
+    bounds = f"[{0.5 - level / 2:.4g}", f"{0.5 + level / 2:.4g}]"
+    head = _row("", ("coef", "std err", "t", "P>|t|", *bounds))
+    lines = ["=" * WIDTH, _title(mixture, regime), "-" * WIDTH, head, "-" * WIDTH]
     lines += [_row(short(names[i], LONGEST_TERM), _cells(values[order[i]])) for i in shown]
     if len(shown) < len(order):
         left = np.delete(values[order][:, 2], shown)
         largest = np.max(np.abs(left), initial=0.0, where=np.isfinite(left))
         most = number(float(largest), 3)
         lines.append(f"... {len(left)} more terms, |t| up to {most}; summary_frame() has all")
-    note = mixture.inference.notes[j] if mixture.inference and mixture.inference.notes else ""
+    notes = mixture.inference.notes if mixture.inference else ()
+    note = notes[regime.index] if notes else ""
     return [*lines, f"Note: {note}."] if note else lines
 
 
-def _title(mixture: Mixture, j: int) -> str:
-    regime, rows = answer(mixture).regimes[j], round(float(_sizes(mixture)[j]))
+def _title(mixture: Mixture, regime: RegimeLine) -> str:
+    rows = round(float(_sizes(mixture)[regime.index]))
     parts = [f"share {regime.share}", count(rows, "row"), f"noise {regime.noise}"]
     if regime.r_squared:
         parts.append(f"R² {regime.r_squared}")
-    return f"{f'Regime {j}':<{NAME_WIDTH}}{', '.join(parts):>{WIDTH - NAME_WIDTH}}"
+    return f"{f'Regime {regime.index}':<{NAME_WIDTH}}{', '.join(parts):>{WIDTH - NAME_WIDTH}}"
 
 
 def _largest(values: Floats, *, has_intercept: bool) -> list[int]:
@@ -210,10 +204,6 @@ def _largest(values: Floats, *, has_intercept: bool) -> list[int]:
     if has_intercept:
         sizes[0] = np.inf
     return [int(i) for i in np.argsort(-sizes, kind="stable")[:MOST_TERMS]]
-
-
-def _bounds(level: float) -> tuple[str, str]:
-    return f"[{0.5 - level / 2:.4g}", f"{0.5 + level / 2:.4g}]"
 
 
 def _cells(values: Floats) -> tuple[str, ...]:

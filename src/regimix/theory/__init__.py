@@ -7,8 +7,7 @@ directions, rounds beside Theorem 4, gradient flow, fits of unknown constants) i
 ``lab/`` of the repository.
 """
 
-from regimix.theory.assumptions import Finding
-from regimix.theory.audit import Audit, RegimeAudit, audit
+from regimix.theory.audit import Audit, Finding, RegimeAudit, audit
 from regimix.theory.bounds import (
     affine_shape,
     basin_granularity,

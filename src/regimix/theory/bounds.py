@@ -1,7 +1,9 @@
 """The paper's bounds as functions, with the constants that it does not give as arguments.
 
 Gaussian features: Lemmas 5, 6, 16, Theorem 7 and Corollary 8. The global algorithm: Theorem 11.
-``regularity_limit`` is what ψ± of Lemma 5 tend to, with no constant at all.
+``regularity_limit`` is what ψ± of Lemma 5 tend to, with no constant at all. Everywhere ``share`` is
+c_k = k/n, ``keep`` is τ, ``coef`` holds the components as rows (m, d), and ``covariance_bound`` is
+σ ≥ 1 of Lemma 16 and Corollary 8, where covariances lie between I and σI (one elsewhere).
 """
 
 from __future__ import annotations
@@ -14,8 +16,7 @@ from scipy.special import ndtri
 
 from regimix.errors import ParameterError
 from regimix.synth import nearest_distances
-from regimix.theory.checks import count, fraction, matrix, positive
-from regimix.theory.definitions import separation
+from regimix.theory.definitions import count, fraction, matrix, positive, separation
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -46,15 +47,6 @@ def regularity_limit(share: float) -> tuple[float, float]:
 
     For small shares they behave like 2 log(1/share) and π share²/6. The second is why Lemma 5,
     which states C_2·share, cannot hold with one C_2 for all shares.
-
-    Parameters
-    ----------
-    share : float
-        c_k = k/n, above 0 and at most 1.
-
-    Returns
-    -------
-    plus, minus : float
     """
     c = fraction("share", share)
     if c == 1:
@@ -74,21 +66,8 @@ def regularity_shape(
 ) -> tuple[float, float]:
     """Compute the bounds of Lemma 5 (``lem:support-1``) and Lemma 16 (``lem:support-1-extend``).
 
-    ψ+(k)/k ≤ σ(1 + 3e√(6 log(2/c_k)) + C_1/c_k) and ψ−(k)/k ≥ C_2 c_k.
-
-    Parameters
-    ----------
-    share : float
-        c_k = k/n.
-    c_plus, c_minus : float
-        C_1 and C_2.
-    covariance_bound : float
-        σ of Lemma 16, one in Lemma 5. (Lemma 16 leaves its c_{c_k,1} open; that of Lemma 5 is
-        taken.)
-
-    Returns
-    -------
-    plus, minus : float
+    ψ+(k)/k ≤ σ(1 + 3e√(6 log(2/c_k)) + C_1/c_k) and ψ−(k)/k ≥ C_2 c_k, with C_1 and C_2 as
+    ``c_plus`` and ``c_minus``. (Lemma 16 leaves its c_{c_k,1} open; that of Lemma 5 is taken.)
     """
     c = fraction("share", share)
     sigma = positive("covariance_bound", covariance_bound, lowest=1.0)
@@ -99,14 +78,7 @@ def regularity_shape(
 def regularity_rows(n_features: int, share: float, *, covariance_bound: float = 1.0) -> float:
     """Compute the rows that Lemma 5 (16) asks for, without its constant: d log(σ/c_k)/c_k.
 
-    Parameters
-    ----------
-    n_features : int
-        d.
-    share : float
-        c_k = k/n; at one the lemma as printed asks for no row.
-    covariance_bound : float
-        σ.
+    At a share of one the lemma as printed asks for no row.
     """
     c = fraction("share", share)
     sigma = positive("covariance_bound", covariance_bound, lowest=1.0)
@@ -118,13 +90,6 @@ def required_rows(n_features: int, smallest_share: float) -> float:
 
     d·max(1, log log d)/τ*_min. The paper prints d log log d/τ*_min, which is not positive below
     d = 3 and smaller than d below 16; a component needs at least d rows.
-
-    Parameters
-    ----------
-    n_features : int
-        d.
-    smallest_share : float
-        τ*_min.
     """
     d = count("n_features", n_features, 1)
     slow = math.log(math.log(d)) if d > 1 else 0.0
@@ -132,17 +97,7 @@ def required_rows(n_features: int, smallest_share: float) -> float:
 
 
 def affine_shape(delta: float, n: int, constant: float = 1.0) -> float:
-    """Compute the bound of Lemma 6 (``lem:help``) on V(Δ): c·max(Δn, log n).
-
-    Parameters
-    ----------
-    delta : float
-        Δ, from 0 (exclusive) to 1.
-    n : int
-        All rows.
-    constant : float
-        c.
-    """
+    """Compute the bound of Lemma 6 (``lem:help``) on V(Δ) among n rows: c·max(Δn, log n)."""
     rows = count("n", n, 1)
     return constant * max(positive("delta", delta) * rows, math.log(rows))
 
@@ -152,18 +107,7 @@ def contraction_shape(
 ) -> float:
     """Compute κ_t of Theorem 7 (``thm:local``): c_0/(τn)·(max(Δn, log n) + γ*τ*_min n).
 
-    Parameters
-    ----------
-    delta : float
-        Δ = 2‖θ_t − θ_j‖ / (Q_j ‖θ_j‖).
-    n : int
-        All rows.
-    keep : float
-        τ.
-    n_corrupted : int
-        γ*τ*_min n.
-    constant : float
-        c_0.
+    Δ = 2‖θ_t − θ_j‖ / (Q_j ‖θ_j‖), and γ*τ*_min n is ``n_corrupted``.
     """
     foreign = affine_shape(delta, n)
     return constant * (foreign + n_corrupted) / (fraction("keep", keep) * n)
@@ -179,20 +123,8 @@ def local_radius(
 ) -> float:
     """Compute the radius of the local region of Theorem 7 (``thm:local``), Corollary 8 (``cor:1``).
 
-    c_j·min‖θ_j − θ_l‖, and c_j·(τ/σ)·min‖θ_j − θ_l‖ where covariances lie between I and σI.
-
-    Parameters
-    ----------
-    coef : array-like of shape (m, d)
-        The components.
-    component : int
-        j.
-    constant : float
-        c_j, which the paper does not give; one half is where Theorem 4 ends.
-    keep : float
-        τ of the corollary; the theorem has it in its constant.
-    covariance_bound : float
-        σ.
+    c_j·min‖θ_j − θ_l‖ for component j, and c_j·(τ/σ)·min‖θ_j − θ_l‖ in the corollary (the theorem
+    has τ in its constant). The paper does not give c_j; one half is where Theorem 4 ends.
     """
     rows = matrix("coef", coef)
     nearest = float(nearest_distances(rows)[count("component", component, 0, len(rows) - 1)])
@@ -203,12 +135,8 @@ def local_radius(
 def net_size_bound(dimensions: int, radius: float, granularity: float) -> float:
     """Bound the points of an ε-net by (3R/ε)^m̃, as the proof of Theorem 11 (``thm:global``) does.
 
-    Parameters
-    ----------
-    dimensions : int
-        m̃, of the subspace.
-    radius, granularity : float
-        R, the largest norm of a component, and ε; one point does where ε ≥ R.
+    m̃ is the dimension of the subspace, R the largest norm of a component; one point does where
+    ε ≥ R.
     """
     size = count("dimensions", dimensions, 1)
     share = positive("granularity", granularity) / positive("radius", radius)
@@ -220,16 +148,8 @@ def basin_granularity(coef: ArrayLike, *, keep: float, constant: float = 1.0) ->
 
     Half of ``constant``·τ·min‖θ_j − θ_l‖. The other half is left for the subspace, which must then
     miss no component by more (the theorem states ε = c·min τ_j/2 for that, a number without the
-    distances; see the findings in the documentation).
-
-    Parameters
-    ----------
-    coef : array-like of shape (m, d)
-        The components.
-    keep : float
-        τ.
-    constant : float
-        c_2·c_{cτ,2}/c_{cτ,1} of the proof, which is not known; fit it to observed basins.
+    distances; see the findings in the documentation). The constant is c_2·c_{cτ,2}/c_{cτ,1} of the
+    proof, which is not known; fit it to observed basins.
     """
     nearest = float(nearest_distances(matrix("coef", coef)).min())
     return positive("constant", constant) * fraction("keep", keep) * nearest / 2
@@ -241,14 +161,8 @@ def start_count(
     """Bound the starts that Theorem 11 (``thm:global``) tries: (6 / (c τ Q))^m̃.
 
     The net of ``basin_granularity`` over the ball that holds all components, by ``net_size_bound``:
-    its (1/(τQ))^O(m) with the constants spelt out.
-
-    Parameters
-    ----------
-    coef, keep, constant
-        As for ``basin_granularity``.
-    dimensions : int, optional
-        m̃ of the subspace; default: the number of components, or of features if that is less.
+    its (1/(τQ))^O(m) with the constants spelt out. By default m̃ is the number of components, or of
+    features if that is less.
     """
     rows = matrix("coef", coef)
     size = min(rows.shape) if dimensions is None else count("dimensions", dimensions, 1)
@@ -261,12 +175,7 @@ def start_count(
 def starts_for_confidence(success: float, confidence: float = 0.99) -> float:
     """Compute how many random starts reach a component at least once, with given confidence.
 
-    Parameters
-    ----------
-    success : float
-        Chance that one start reaches the component; 0 needs infinitely many.
-    confidence : float
-        Below one.
+    ``success`` is the chance that one start reaches it; 0 needs infinitely many.
     """
     if not (0 <= success <= 1 and 0 < confidence < 1):
         raise ParameterError(

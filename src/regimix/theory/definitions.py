@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,41 +18,38 @@ from scipy.linalg import orth
 
 from regimix import synth
 from regimix.errors import DataError, ParameterError
-from regimix.theory.checks import ROUNDING, count, fraction, matrix, vector
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 __all__ = [
     "affine_error_at",
+    "count",
+    "fraction",
     "largest_count",
     "local_separation",
+    "matrix",
     "own_slack",
+    "positive",
     "row_groups",
     "separation",
     "subspace_distance",
+    "vector",
 ]
 
 Floats = NDArray[np.float64]
 
 # Directions with less than this share of the largest singular value are not spanned.
 RANK_TOLERANCE = 1e-10
+# From the floor and ceiling of products such as 0.29 * 100 that mean a whole number.
+ROUNDING = 1e-9
 
 
 def separation(coef: ArrayLike) -> float:
     """Compute Q, the largest that Definition 1 (i) (``def:separation``) allows.
 
-    The smallest distance between two components over the largest norm of one.
-
-    Parameters
-    ----------
-    coef : array-like of shape (m, d)
-        The components, one per row.
-
-    Returns
-    -------
-    float
-        At most 2; infinite for one component, zero where two coincide.
+    The smallest distance between two components (rows of ``coef``) over the largest norm of one: at
+    most 2, infinite for one component, zero where two coincide.
     """
     return synth.separation_of(matrix("coef", coef))
 
@@ -59,17 +57,8 @@ def separation(coef: ArrayLike) -> float:
 def local_separation(coef: ArrayLike) -> Floats:
     """Compute Q_j of each component (Definition 1 (ii), ``def:separation``).
 
-    The distance to the nearest other component over the component's own norm; Q ≤ Q_j.
-
-    Parameters
-    ----------
-    coef : array-like of shape (m, d)
-        The components, one per row.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Infinite for one component, and for a component of norm zero apart from all others.
+    The distance to the nearest other component (row of ``coef``) over the component's own norm;
+    Q ≤ Q_j. Infinite for one component, and for a component of norm zero apart from all others.
     """
     return synth.local_separation_of(matrix("coef", coef))
 
@@ -77,14 +66,7 @@ def local_separation(coef: ArrayLike) -> Floats:
 def own_slack(n_own: int, n_rows: int, keep: float) -> int:
     """Compute ⌈(τ*_(j) − τ)n⌉, the own rows that are left out even if no foreign row is kept.
 
-    Parameters
-    ----------
-    n_own : int
-        Clean rows of the component, τ*_(j)n.
-    n_rows : int
-        All rows.
-    keep : float
-        τ, at most the clean share of the component.
+    ``n_own`` are the clean rows of the component, τ*_(j)n; ``keep`` is τ, at most their share.
     """
     kept = math.floor(fraction("keep", keep) * n_rows * (1 + ROUNDING))
     if kept > n_own:
@@ -105,28 +87,21 @@ def affine_error_at(
 ) -> int:
     """Compute V of Definition 3 (``def:affine``) for given directions v₁ and v₂, exactly.
 
-    Definition 3 states one v₂ for all other rows; the proof of Theorem 4 needs one for each other
-    component, θ_l − θ_t. Pass ``others`` as one matrix for the first reading, as a sequence of
-    matrices for the second; for two components they agree.
+    The largest V such that the (V + slack)-th largest own value is at least the V-th smallest other
+    one; 0 if there is none. Definition 3 states one v₂ for all other rows; the proof of Theorem 4
+    needs one for each other component, θ_l − θ_t. Pass ``others`` as one matrix for the first
+    reading, as a sequence of matrices for the second; for two components they agree.
 
     Parameters
     ----------
     own : array-like of shape (n_j, d)
         X_(j), the clean rows of component j.
     others : array-like of shape (n_o, d), or a sequence of such
-        X_(−j): the clean rows of all other components in one matrix, or one matrix for each.
-    own_direction : array-like of shape (d,)
-        v₁ with its length, for example θ_j − θ_t.
-    other_directions : array-like of shape (d,), or (len(others), d) for a sequence
-        v₂ with its length.
+        X_(−j), the clean rows of the other components.
+    own_direction, other_directions : array-like of shape (d,); (len(others), d) for a sequence
+        v₁, for example θ_j − θ_t, and v₂, with their lengths.
     slack : int
         ⌈(τ*_(j) − τ_j)n⌉, see ``own_slack``.
-
-    Returns
-    -------
-    int
-        The largest V such that the (V + slack)-th largest own value is at least the V-th smallest
-        other one; 0 if there is none.
     """
     rows, groups = row_groups(own, others)
     d = rows.shape[1]
@@ -161,20 +136,9 @@ def largest_count(own: Floats, others: Floats, slack: int) -> int:
 def subspace_distance(basis: ArrayLike, coef: ArrayLike) -> float:
     """Compute the smallest ε for which a subspace is ε-close (Definition 9, ``def:subspace``).
 
-    ‖(I − ÛÛᵀ)U_m‖, the sine of the largest angle between the span of the components and the
-    subspace.
-
-    Parameters
-    ----------
-    basis : array-like of shape (d, r)
-        Columns that span the subspace Û; need not be orthonormal.
-    coef : array-like of shape (m, d)
-        The components, one per row; they span U_m.
-
-    Returns
-    -------
-    float
-        Between 0 (all components lie in the subspace) and 1.
+    ‖(I − ÛÛᵀ)U_m‖, the sine of the largest angle between the span of the components (rows of
+    ``coef``) and the subspace Û, spanned by the columns of ``basis``: from 0, where all components
+    lie in it, to 1.
     """
     columns = matrix("basis", basis)
     found = orth(columns, RANK_TOLERANCE)
@@ -183,3 +147,65 @@ def subspace_distance(basis: ArrayLike, coef: ArrayLike) -> float:
         return 0.0
     outside = wanted - found @ (found.T @ wanted)
     return min(1.0, float(np.linalg.norm(outside, 2)))
+
+
+# --- checks of what the functions of this folder are given ----------------------------------------
+
+
+def matrix(name: str, value: ArrayLike, columns: int | None = None) -> Floats:
+    """Check a finite matrix, with so many columns if that is known."""
+    rows = _numbers(name, value, "a matrix of numbers")
+    if rows.ndim != 2 or rows.shape[1] < 1:
+        raise DataError(f"{name} must be a matrix of at least one column; got shape {rows.shape}.")
+    if columns is not None and rows.shape[1] != columns:
+        raise DataError(
+            f"{name} has {rows.shape[1]} column(s) where {columns} are needed; pass the same "
+            "features everywhere."
+        )
+    if not np.isfinite(rows).all():
+        raise DataError(f"{name} has NaN or infinite entries; leave those rows out.")
+    return rows
+
+
+def vector(name: str, value: ArrayLike, size: int) -> Floats:
+    """Check a finite vector of given size."""
+    values = _numbers(name, value, f"{size} numbers")
+    if values.shape != (size,) or not np.isfinite(values).all():
+        raise DataError(f"{name} must be {size} finite numbers; got shape {values.shape}.")
+    return values
+
+
+def _numbers(name: str, value: ArrayLike, wanted: str) -> Floats:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{name} must be {wanted}; got {value!r}.") from None
+
+
+def count(name: str, value: Any, lowest: int, highest: int | None = None) -> int:
+    """Check a whole number within bounds."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < lowest or (highest is not None and value > highest):
+        upto = "" if highest is None else f" to {highest}"
+        raise ParameterError(f"{name} must be a whole number from {lowest}{upto}; got {value!r}.")
+    return int(value)
+
+
+def fraction(name: str, value: Any) -> float:
+    """Check a number above 0 and at most 1."""
+    number = positive(name, value)
+    if number > 1:
+        raise ParameterError(f"{name} must be above 0 and at most 1; got {value!r}.")
+    return number
+
+
+def positive(name: str, value: Any, *, lowest: float = 0.0) -> float:
+    """Check a finite number above zero and at least ``lowest``."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not (0 < number < np.inf and number >= lowest):
+        least = f"at least {lowest:g}" if lowest else "positive"
+        raise ParameterError(f"{name} must be a finite number, {least}; got {value!r}.")
+    return number

@@ -124,16 +124,9 @@ def cover(dimensions: int, most: int) -> Cells:
 def maximise(evaluate: Evaluate, dimensions: int, *, tolerance: float, most: int) -> Extreme:
     """Maximise a function of directions that does not depend on their sign.
 
-    Parameters
-    ----------
-    evaluate : callable
-        From directions (c, d) and chords (c,) to values there, and to ceilings for all directions
-        within the chord of each.
-    dimensions : int
-    tolerance : float
-        Stop when the ceiling exceeds the best value by this or less.
-    most : int
-        Evaluate about so many directions, no more.
+    ``evaluate`` maps directions (c, d) and chords (c,) to values there, and to ceilings for all
+    directions within the chord of each. Stop when the ceiling exceeds the best value by the
+    tolerance or less, or when about ``most`` directions have been evaluated.
     """
     best = Extreme(-np.inf, np.inf, np.eye(dimensions)[0])
     cells, done = cover(dimensions, min(most, 64 * dimensions)), -np.inf

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from regimix.errors import ParameterError
-from regimix.theory.checks import count, matrix
+from regimix.theory.definitions import count, matrix
 from regimix.theory.directions import (
     MOST_CELL_FEATURES,
     MOST_MOMENT_FEATURES,
@@ -48,6 +48,7 @@ from regimix.theory.directions import (
     FourthMoments,
     maximise,
 )
+from regimix.words import number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -82,13 +83,7 @@ WRONG = 1e-7
 
 @dataclass(frozen=True)
 class Interval:
-    """Certified bounds: the quantity is at least ``lower`` and at most ``upper``.
-
-    Attributes
-    ----------
-    lower, upper : float
-        Equal where the quantity is known exactly.
-    """
+    """Certified bounds: at least ``lower``, at most ``upper``; equal where the value is known."""
 
     lower: float
     upper: float
@@ -102,23 +97,13 @@ class Interval:
         return self.lower <= value <= self.upper
 
     def __str__(self) -> str:
-        low, high = f"{self.lower:.4g}", f"{self.upper:.4g}"
+        low, high = number(self.lower), number(self.upper)
         return low if low == high else f"{low} to {high}"
 
 
 @dataclass(frozen=True)
 class FeatureRegularity:
-    """ψ+(k) and ψ−(k) of Definition 2 for one k.
-
-    Attributes
-    ----------
-    k : int
-        Rows of the subsets.
-    plus : Interval
-        ψ+(k), the largest eigenvalue of X_SᵀX_S over subsets S of k rows.
-    minus : Interval
-        ψ−(k), the smallest eigenvalue of X_SᵀX_S over subsets S of k rows.
-    """
+    """ψ+(k) and ψ−(k) of Definition 2: extreme eigenvalues of X_SᵀX_S over subsets S of k rows."""
 
     k: int
     plus: Interval
@@ -128,21 +113,7 @@ class FeatureRegularity:
 def exact_feature_regularity(X: ArrayLike, k: int) -> FeatureRegularity:
     """Compute ψ+(k) and ψ−(k) (Definition 2, ``def:feature``) by looking at every subset.
 
-    Parameters
-    ----------
-    X : array-like of shape (n, d)
-    k : int
-        Rows of a subset, from 0 to n.
-
-    Returns
-    -------
-    FeatureRegularity
-        Intervals of one point each.
-
-    Raises
-    ------
-    ParameterError
-        Where there are too many subsets; ``feature_regularity`` gives bounds then.
+    Too many subsets are refused; ``feature_regularity`` gives bounds then.
     """
     rows = matrix("X", X)
     n, k = len(rows), count("k", k, 0, len(rows))
@@ -177,19 +148,8 @@ def feature_regularity(
     for k = n and for tables with few subsets; within a few per cent up to three or four features;
     for many features ``minus.lower`` is often zero.
 
-    Parameters
-    ----------
-    X : array-like of shape (n, d)
-    k : int
-        Rows of a subset, from 0 to n.
-    most_directions : int
-        Directions to evaluate for a certificate by cells, up to six features.
-    random_state : int
-        Seed of the starts of the alternating optimisation.
-
-    Returns
-    -------
-    FeatureRegularity
+    Up to six features a certificate by cells evaluates ``most_directions`` directions;
+    ``random_state`` is the seed of the starts of the alternating optimisation.
     """
     return Regularity(X, most_directions=most_directions, random_state=random_state)(k)
 
@@ -324,9 +284,7 @@ class Regularity:
         if len(self.X) > MOST_PAIR_ROWS:
             return np.inf
         off = self._pair_products
-        others = (
-            np.partition(off, len(off) - k, axis=1)[:, len(off) - k + 1 :] if k > 1 else off[:, :0]
-        )
+        others = np.sort(off, axis=1)[:, len(off) - k + 1 :]
         return float((self._lengths + others.sum(axis=1)).max())
 
     @cached_property
@@ -351,7 +309,6 @@ class Regularity:
 def _extreme_sums(X: Floats, directions: Floats, k: int, *, largest: bool) -> Floats:
     """Sum the k largest (or smallest) squares along each direction, (c,)."""
     squares = (directions @ X.T) ** 2
-    n = squares.shape[1]
     if largest:
-        return np.asarray(np.partition(squares, n - k, axis=1)[:, n - k :].sum(axis=1))
+        return np.asarray(np.partition(squares, -k, axis=1)[:, -k:].sum(axis=1))
     return np.asarray(np.partition(squares, k - 1, axis=1)[:, :k].sum(axis=1))
