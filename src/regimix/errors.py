@@ -18,6 +18,7 @@
     ├── ConvergenceWarning   a limit ended the work before it settled
     ├── RankWarning          the kept rows do not determine every coefficient
     ├── EvidenceWarning      the data do not support what was asked for
+    ├── RivalWarning         one relation explains the rows as well as the regimes do
     └── UnrepeatedWarning    no second search came to the same answer
 
 A message says what is wrong, what was received, what is allowed and what to do. Where it names
@@ -48,6 +49,7 @@ __all__ = [
     "RankWarning",
     "RegimixError",
     "RegimixWarning",
+    "RivalWarning",
     "Setting",
     "StopReason",
     "StoppedError",
@@ -185,6 +187,10 @@ class RankWarning(RegimixWarning):
 
 class EvidenceWarning(RegimixWarning):
     """The data do not support what was asked for; the nearest supported answer is returned."""
+
+
+class RivalWarning(RegimixWarning):
+    """One relation explains the rows as well as the regimes do, or better."""
 
 
 class UnrepeatedWarning(RegimixWarning):

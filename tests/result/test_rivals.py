@@ -83,9 +83,32 @@ def test_the_likeliest_comes_first_and_the_straight_line_is_none():
 def test_ingredients():
     assert Rival().ingredients == ()
     assert Rival(power=0.0, skewed=True).ingredients == ("power", "skewed")
-    assert Rival(lead=0.0).explains_better
-    assert not Rival(lead=-0.1).explains_better
-    assert not Rival().explains_better
+
+
+def test_the_phrase_names_response_features_and_ingredients():
+    names = ["carat", "depth", "table"]
+    assert (
+        Rival(power=0.0).describe("price", names[:1]) == "one relation between log price and carat"
+    )
+    assert Rival(terms="spline").describe("price", names[:2]) == (
+        "one curved relation between price and carat and depth"
+    )
+    assert Rival(spread="fitted", noise="student3", skewed=True).describe("price", names) == (
+        "one relation between price and three features, with a spread that depends on the expected "
+        "response, heavy-tailed noise and skewed noise"
+    )
+    assert Rival(noise="counts").describe("n", names[:1]) == (
+        "one relation between the logarithm of the expected n and carat, with the noise of counts"
+    )
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_the_first_sentence_says_so():
+    X, y = table("exponential", 150, np.random.default_rng(3))
+    shown = str(rivals_of(X, y)).splitlines()
+    assert shown[0].startswith("One relation between log y and x0 explains these rows better than")
+    straight = str(rivals_of(X, np.log(y))).splitlines()
+    assert straight[0] == "1 linear regime in 150 rows"
 
 
 @pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")

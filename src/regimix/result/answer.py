@@ -7,6 +7,7 @@ its sentences are marked by ``words.named``: a page makes them italic, ``words.b
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from regimix.errors import StopReason
 from regimix.model.em import REGIME_GAIN
 from regimix.result.inference import conf_int, errors
 from regimix.words import (
+    bare,
     clean,
     count,
     fixed,
@@ -90,8 +92,9 @@ class Answer:
     """What was found."""
 
     mixture: Mixture = field(repr=False)
-    title: str  # how many regimes in how many rows, without a full stop
-    headline: str  # the same above a table of regimes
+    title: str  # how many regimes in how many rows, or that one relation is better; no full stop
+    headline: str  # how many regimes, above a table of them
+    rival: str  # the sentence that one relation explains the rows as well, if one does
     lead: str  # which part of the rows they explain, in sentences
     regimes: tuple[RegimeLine, ...]
     outliers: RegimeLine | None  # None if there are none
@@ -128,9 +131,11 @@ def answer(
     if mixture.found_nothing:
         title = f"No linear regime in {rows}"
     out = rows_labelled(mixture, -1) if outliers is None else outliers
+    rival = _rival(mixture)
     return Answer(
         mixture=mixture,
-        title=title,
+        title=bare(rival) if rival and mixture.n_components > 1 else title,
+        rival=f"{rival}." if rival else "",
         headline=title + "; the best line through most of them:" * mixture.found_nothing,
         lead=_lead(mixture, rows, out),
         regimes=_regimes(mixture, level),
@@ -140,6 +145,23 @@ def answer(
         favours=_favours(mixture),
         notices=_notices(mixture),
     )
+
+
+def _rival(mixture: Mixture) -> str:
+    """Say that one relation explains the rows as well as the regimes do; no full stop."""
+    rival = mixture.rival
+    if rival is None:
+        return ""
+    target = named(clean(mixture.target_name))
+    features = [named(clean(name)) for name in mixture.feature_names]
+    said = rival.describe(target, features)
+    m = mixture.n_components
+    lines = "one straight line does" if m == 1 else f"{spelled(m)} straight lines do"
+    if mixture.found_nothing:
+        lines = "a straight line or constants do"
+    how = "better than" if rival.lead >= REGIME_GAIN else "as well as"
+    comma = "," if ", with" in said else ""
+    return f"O{said[1:]}{comma} explains these rows {how} {lines}"
 
 
 # --- how much of the rows is explained -----------------------------------------------------------
@@ -356,6 +378,14 @@ def _favours(mixture: Mixture) -> str:
 
 def _notices(mixture: Mixture) -> tuple[str, ...]:
     said = []
+    rival = mixture.rival
+    if rival is not None and mixture.n_components > 1:
+        said.append(
+            f"That relation is {number(rival.lead)} nats likelier than the regimes below; they may "
+            "be nothing but its pieces."
+        )
+    elif rival is not None:
+        said.append(f"{bare(_rival(mixture))}, by {number(rival.lead)} nats.")
     if mixture.stopped in EARLY:
         said.append(
             f"The search ended early: {EARLY[mixture.stopped]}. There may be more to find; this is "
@@ -412,11 +442,16 @@ def describe(mixture: Mixture, width: int) -> str:
     """Say what was found; see ``Mixture.describe``."""
     found = answer(mixture)
     noisy = max(5, *(len(regime.noise) for regime in found.regimes))
-    lines = [found.headline, "", f"{'':>2}  {'share':>6}  {'noise':>{noisy}}  equation"]
+    rival = wrap(bare(found.rival), width)
+    # What makes all regimes doubtful comes first.
+    lines = [*rival, ""] if rival and mixture.n_components > 1 else []
+    lines += [found.headline, "", f"{'':>2}  {'share':>6}  {'noise':>{noisy}}  equation"]
     for line in found.lines:
         start = f"{line.index:>2}  {line.share:>6}  {line.noise:>{noisy}}  "
         last = "outliers" if line.index < 0 else equation(mixture, line.index, width - len(start))
         lines.append(start + last)
+    if rival and mixture.n_components == 1:
+        lines += ["", *rival]
     return "\n".join([*lines, "", found.ended, found.details])
 
 

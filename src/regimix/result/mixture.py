@@ -424,7 +424,9 @@ class Mixture(Regimes):
     def rival(self) -> Rival | None:
         """The likeliest single relation, if it explains the rows as well as the regimes do."""
         best = self.rivals[0] if self.rivals else None
-        return best if best is not None and best.explains_better else None
+        # Where constants are better than lines, it must be better than constants.
+        ahead = max(-self.evidence, 0.0) if self.found_nothing else 0.0
+        return best if best is not None and best.lead >= ahead else None
 
     @property
     def n_searches(self) -> int:

@@ -7,7 +7,7 @@ and the same score judges all, in nats.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -20,6 +20,7 @@ from regimix.model.em import MANY_ROWS, REGIME_GAIN
 from regimix.model.laws import resolution
 from regimix.model.relation import COUNTS, Fit, Relation, fit_relation, line_of
 from regimix.model.rows import Rows, Units, whitened_rows
+from regimix.words import listing, several
 
 __all__ = ["Contest", "Rival", "find_rivals"]
 
@@ -71,12 +72,36 @@ class Rival:
         """What it has beyond a straight line with normal noise."""
         return tuple(name for name in INGREDIENTS if getattr(self, name) != getattr(PLAIN, name))
 
-    @property
-    def explains_better(self) -> bool:
-        """Whether it explains the rows as well as the regimes do, or better."""
-        return self.lead >= 0.0
+    def describe(self, target: str = "y", features: Sequence[str] = ("x",)) -> str:
+        """Say which relation it is, in a phrase that begins with "one"."""
+        response = RESPONSES[self.power].format(target)
+        if self.noise == COUNTS:
+            response = f"the logarithm of the expected {target}"
+        by = listing(features) if len(features) <= MOST_NAMED else several(len(features), "feature")
+        kind = "relation" if self.terms == "linear" else "curved relation"
+        parts = [SPREADS[self.spread], NOISES[self.noise], "skewed noise" if self.skewed else ""]
+        more = listing([part for part in parts if part])
+        return f"one {kind} between {response} and {by}" + (f", with {more}" if more else "")
 
 
+RESPONSES = {1.0: "{}", 0.0: "log {}", 0.5: "√{}", -0.5: "1/√{}", -1.0: "1/{}"}
+BY_EXPECTED = "a spread that depends on the expected response"
+SPREADS = {
+    "nothing": "",
+    "fitted": BY_EXPECTED,
+    "log fitted": BY_EXPECTED,
+    "features": "a spread that depends on the features",
+}
+HEAVY = "heavy-tailed noise"
+NOISES = {
+    "normal": "",
+    "student6": HEAVY,
+    "student3": HEAVY,
+    "laplace": HEAVY,
+    COUNTS: "the noise of counts",
+}
+# Features that are named; of more, their number.
+MOST_NAMED = 2
 INGREDIENTS = ("power", "terms", "spread", "noise", "skewed")
 PLAIN = Rival()
 
