@@ -8,8 +8,8 @@ import pytest
 
 from regimix import MixedLinearRegression, scan_parquet, tables
 from regimix.errors import DataError, MissingExtraError
+from regimix.paths import canonical, is_within, reach
 from regimix.tables import parquet, write_parts
-from regimix.tables.paths import canonical, is_within, reach
 from regimix.tables.write import are_label_columns
 from tests.tables.parquets import contents, mixed_frame, write_files
 

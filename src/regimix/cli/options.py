@@ -13,33 +13,6 @@ from typer.core import TyperCommand, TyperGroup
 from regimix.cli.console import CommandError
 from regimix.errors import Message, Setting
 
-__all__ = [
-    "Data",
-    "Encoding",
-    "Json",
-    "Key",
-    "Missing",
-    "Model",
-    "PlainCommand",
-    "PlainGroup",
-    "Query",
-    "Quiet",
-    "Rows",
-    "Seed",
-    "count_or_auto",
-    "each",
-    "in_options",
-    "names",
-    "of_command",
-    "of_output",
-    "of_place",
-    "of_search",
-    "of_table",
-    "real",
-    "share_or_auto",
-    "whole",
-]
-
 # Parameters of the library, and what the command line calls them; those not listed have no option.
 OPTIONS = {
     "checkpoint": "--checkpoint",
@@ -225,6 +198,40 @@ Encoding = Annotated[
     ),
 ]
 Rows = Annotated[int | None, of_table("N", "Take a random sample of N rows.", parser=whole(1))]
+Engine = Annotated[
+    str,
+    of_place(
+        ("auto", "memory", "parts", "dask"),
+        "Read the table into memory; read it part by part (Parquet); or let the workers of a "
+        "cluster read it. auto: part by part if it is too large for memory.",
+        "--engine",
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    of_place(
+        "ADDRESS",
+        "The scheduler of a Dask cluster, such as tcp://host:8786.",
+        show_default="a cluster on this machine, for the time of the command",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    of_place(
+        "N",
+        "Processes of a cluster on this machine.",
+        parser=whole(1),
+        show_default="one a processor",
+    ),
+]
+Memory = Annotated[
+    str | None,
+    of_place(
+        "SIZE",
+        "Most memory for rows that are read part by part, such as 2GB.",
+        show_default="512MB",
+    ),
+]
 Missing = Annotated[
     str,
     of_table(

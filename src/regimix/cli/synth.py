@@ -10,7 +10,7 @@ import typer
 
 from regimix.cli.console import Voice
 from regimix.cli.options import Quiet, Seed, each, of_command, real, whole
-from regimix.cli.outputs import TABLE, TRUTH, check_outputs
+from regimix.cli.place import TABLE, TRUTH, check_outputs
 from regimix.words import count, fixed
 
 if TYPE_CHECKING:

@@ -18,12 +18,12 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 import polars as pl
 
-from regimix.errors import DataError, Message, MissingExtraError, Setting
+from regimix.errors import DataError, Message, Setting, need
+from regimix.paths import DATABASES
 from regimix.tables.files import Loaded
 
-__all__ = ["is_address", "load_query"]
+__all__ = ["load_query"]
 
-ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.IGNORECASE | re.DOTALL)
 # What may follow the path of an SQLite file; it is opened for reading whatever is asked.
 SQLITE_OPTIONS = {"immutable", "mode", "nolock"}
 OPTIONS = re.compile(r"[a-z_]+=[^&=]*(&[a-z_]+=[^&=]*)*")
@@ -43,22 +43,16 @@ class _Result:
     failure: str = ""
 
 
-def is_address(source: object) -> bool:
-    """Whether a source is the address of something that is not a file."""
-    return isinstance(source, str) and ADDRESS.match(source) is not None
-
-
 def load_query(address: str, query: str | None, password_variable: str | None = None) -> Loaded:
     """Run a query and return its rows."""
-    match = ADDRESS.match(address)
-    assert match is not None
-    scheme, rest = match[1].lower(), match[2]
-    if scheme not in ("sqlite", "postgresql", "postgres"):
+    scheme, _, rest = address.partition("://")
+    scheme = scheme.lower()
+    if scheme not in DATABASES:
         raise DataError(
             f"addresses that begin with {scheme}:// are not read; allowed are sqlite:///path and "
             "postgresql://user@host/database. Download other tables to a file first."
         )
-    if not (query or "").strip():
+    if query is None or not query.strip():
         raise DataError(
             Message(
                 "a database needs a query that says which rows to read: pass, for example, ",
@@ -66,7 +60,6 @@ def load_query(address: str, query: str | None, password_variable: str | None = 
                 ".",
             )
         )
-    assert query is not None
     if scheme == "sqlite":
         source, result = _ask_sqlite(rest, query)
     else:
@@ -138,12 +131,9 @@ def _ask_sqlite(rest: str, query: str) -> tuple[str, _Result]:
 
 
 def _ask_postgresql(rest: str, query: str, variable: str | None) -> tuple[str, _Result]:
-    try:
-        import psycopg
-    except ImportError as error:
-        raise MissingExtraError(
-            "PostgreSQL databases need psycopg, which is not installed: pip install 'regimix[sql]'"
-        ) from error
+    need("psycopg", "sql", "PostgreSQL databases need")
+    import psycopg
+
     address, secrets = _without_secrets(rest)
     source = f"the database {address}"
     if variable is not None:

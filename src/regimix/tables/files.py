@@ -19,7 +19,7 @@ from pathlib import Path
 import polars as pl
 
 from regimix.errors import DataError, Message, ParameterError, Setting
-from regimix.tables.paths import FORMATS, find_paths, format_of_name
+from regimix.paths import FORMATS, find_paths, format_of_name
 
 __all__ = ["Loaded", "load_file"]
 

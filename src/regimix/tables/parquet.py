@@ -26,7 +26,7 @@ from regimix.engines.parquet import (
 )
 from regimix.engines.parts import PartTable
 from regimix.errors import DataError, DataKindError, Message, ParameterError, Setting
-from regimix.tables.paths import (
+from regimix.paths import (
     cannot_reach,
     canonical,
     find_paths,
@@ -91,6 +91,12 @@ class ParquetTable(PartTable):
             f"ParquetTable({self.source!r}: {self.n_read} rows, {len(self.names)} features "
             f"({features}), target {self.target_name!r}, {parts}{where})"
         )
+
+    def notes_and_dropped(self, n_dropped: int) -> tuple[str, ...]:
+        """Return the notes, and how many rows were dropped, if any."""
+        what = "rows have a missing or infinite value and are dropped."
+        dropped = (f"{n_dropped} of {self.n_read} {what}",) if n_dropped else ()
+        return (*self.notes, *dropped)
 
     @property
     def part_readers(self) -> tuple[ParquetReader, ...]:

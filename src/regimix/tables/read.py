@@ -145,7 +145,8 @@ def _load(
 ) -> Loaded:
     """Read a source of any kind into a frame."""
     need_polars()
-    from regimix.tables.databases import is_address, load_query
+    from regimix.paths import is_address
+    from regimix.tables.databases import load_query
     from regimix.tables.files import load_file
 
     if is_address(source):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -15,10 +14,10 @@ from regimix.errors import (
     DataError,
     DataKindError,
     Message,
-    MissingExtraError,
     ParameterError,
     Setting,
     UnknownColumnError,
+    need,
 )
 
 if TYPE_CHECKING:
@@ -347,9 +346,4 @@ class DataSet:
 
 def need_polars() -> None:
     """Refuse to go on without polars, of the extra "cli"."""
-    try:
-        import_module("polars")
-    except ImportError as error:
-        raise MissingExtraError(
-            "tables need polars, which is not installed: pip install 'regimix[cli]'"
-        ) from error
+    need("polars", "cli", "tables need")

@@ -6,6 +6,7 @@ import gzip
 import io
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from regimix.atomic import write_bytes
 from regimix.errors import DataError, ParameterError
-from regimix.tables.paths import format_of_name
+from regimix.paths import format_of_name
 from regimix.tables.recipe import DataSet, need_polars
 
 if TYPE_CHECKING:
@@ -22,10 +23,42 @@ if TYPE_CHECKING:
 
     from regimix.result.mixture import Mixture
 
-__all__ = ["are_label_columns", "gate_shares", "label_columns", "write_labels", "write_table"]
+__all__ = [
+    "WrittenFile",
+    "are_label_columns",
+    "count_outliers",
+    "gate_shares",
+    "label_columns",
+    "write_labels",
+    "write_table",
+]
 
 # A spreadsheet takes a cell that begins so for a formula, and runs it.
 FORMULA = r"^[=+\-@\t\r\n]"
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """A file that was written.
+
+    Attributes
+    ----------
+    path : str
+    n_rows : int
+        Rows of the file, as many as were read.
+    n_dropped : int
+        Rows in which a needed value is missing: all is blank but their key.
+    n_outliers : int
+        Rows that follow no regime.
+    n_unknown : int
+        Rows that were predicted but not assigned, because their target is missing.
+    """
+
+    path: str
+    n_rows: int
+    n_dropped: int = 0
+    n_outliers: int = 0
+    n_unknown: int = 0
 
 
 def write_table(path: str | Path, columns: Mapping[str, Any]) -> None:
@@ -56,9 +89,20 @@ def write_table(path: str | Path, columns: Mapping[str, Any]) -> None:
     write_bytes(path, gzip.compress(data, mtime=0) if compressed else data)
 
 
-def write_labels(path: str | Path, data: DataSet, mixture: Mixture, **options: Any) -> None:
+def write_labels(path: str | Path, data: DataSet, mixture: Mixture, **options: Any) -> WrittenFile:
     """Write each row's key, regime and prediction to a table; options as of ``label_columns``."""
-    write_table(path, label_columns(data, mixture, **options))
+    columns = label_columns(data, mixture, **options)
+    write_table(path, columns)
+    outliers, unknown = count_outliers(list(columns.values()), data.y)
+    return WrittenFile(str(path), data.n_rows, 0, outliers, unknown)
+
+
+def count_outliers(columns: Sequence[Any], y: Any) -> tuple[int, int]:
+    """Count the rows that follow no regime, and those without a target, in columns of labels."""
+    if y is None:
+        return 0, 0
+    regimes = columns[2]  # after key and target
+    return int(np.ma.filled(regimes < 0, False).sum()), int(np.count_nonzero(~np.isfinite(y)))
 
 
 def label_columns(

@@ -25,8 +25,7 @@ from regimix.atomic import open_atomically, remove_leftovers
 from regimix.engines.parquet import ParquetReader, Span, need_pyarrow, open_parquet
 from regimix.engines.parts import PassStopped
 from regimix.errors import DataError
-from regimix.tables.parquet import READERS, ParquetTable
-from regimix.tables.paths import (
+from regimix.paths import (
     cannot_reach,
     canonical,
     is_address,
@@ -34,43 +33,20 @@ from regimix.tables.paths import (
     is_within,
     reach,
 )
+from regimix.tables.parquet import READERS, ParquetTable
 from regimix.tables.recipe import DataSet
-from regimix.tables.write import are_label_columns, label_columns
+from regimix.tables.write import WrittenFile, are_label_columns, count_outliers, label_columns
 
 if TYPE_CHECKING:
     from regimix.engines.parts import Watch
     from regimix.result.mixture import Mixture
 
-__all__ = ["WrittenFile", "check_destination", "write_label_parts"]
+__all__ = ["check_destination", "write_label_parts"]
 
 # Rows of a row group that is written, and numbers of features that are looked at at a time; fixed,
 # so that the same rows make the same bytes.
 GROUP_ROWS = 100_000
 BATCH_NUMBERS = 250_000
-
-
-@dataclass(frozen=True)
-class WrittenFile:
-    """A file that was written.
-
-    Attributes
-    ----------
-    path : str
-    n_rows : int
-        Rows of the file, as many as were read.
-    n_dropped : int
-        Rows in which a needed value is missing: all is blank but their key.
-    n_outliers : int
-        Rows that follow no regime.
-    n_unknown : int
-        Rows that were predicted but not assigned, because their target is missing.
-    """
-
-    path: str
-    n_rows: int
-    n_dropped: int = 0
-    n_outliers: int = 0
-    n_unknown: int = 0
 
 
 def write_label_parts(
@@ -200,7 +176,8 @@ class _PartWriter:
         import pyarrow as pa
 
         batch_rows = min(self.group_rows, BATCH_NUMBERS // len(reader.features) + 1)
-        total = used = outliers = unknown = 0
+        total = used = 0
+        counts = np.zeros(2, dtype=np.int64)
         waiting: list[Any] = []
         for rows, kept, keys in reader.labelled(span, batch_rows):
             known = None if labels is None else np.asarray(labels[used : used + rows.n_rows])
@@ -211,10 +188,7 @@ class _PartWriter:
             if rows.n_rows:
                 named = list(self._named(reader, rows.X, rows.y, known, numbers[kept]).values())
                 columns = [pa.array(np.ma.getdata(v), mask=np.ma.getmaskarray(v)) for v in named]
-                if rows.y is not None:
-                    # The third column, after key and target, is the regime.
-                    outliers += int(np.ma.filled(named[2] < 0, False).sum())
-                    unknown += int(np.count_nonzero(~np.isfinite(rows.y)))
+                counts += count_outliers(named, rows.y)
             # A row that cannot be used has no index, and is blank.
             indices = pa.array(np.cumsum(kept) - 1, mask=~kept)
             columns = [pa.array(numbers) if keys is None else keys] + [
@@ -227,7 +201,7 @@ class _PartWriter:
                 waiting = []
         if waiting:
             writer.write_table(pa.concat_tables(waiting))
-        return [total, total - used, outliers, unknown]
+        return [total, total - used, *counts.tolist()]
 
     def _schema(self, reader: ParquetReader) -> Any:
         """Name the columns and their types, which no row changes."""

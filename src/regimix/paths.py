@@ -1,4 +1,4 @@
-"""Which files a table is made of: names, folders, patterns, and addresses that fsspec knows."""
+"""Which files a path, a folder, a pattern or an address stands for."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from typing import Any, TypeVar
 from regimix.errors import DataError, MissingExtraError
 
 __all__ = [
+    "DATABASES",
     "FORMATS",
     "cannot_reach",
     "canonical",
     "find_paths",
     "format_of_name",
     "is_address",
+    "is_remote",
     "is_table_file",
     "is_within",
     "ordered",
@@ -35,6 +37,8 @@ ENDINGS = {
     "jsonl": (".jsonl", ".ndjson"),
 }
 FORMATS = tuple(ENDINGS)
+ADDRESS = re.compile(r"[a-z][a-z0-9+.:-]*://", re.IGNORECASE)
+DATABASES = ("sqlite", "postgresql", "postgres")
 # What has to be installed for which addresses.
 PACKAGES = {
     "s3fs": ("s3", "s3a"),
@@ -110,9 +114,14 @@ def _did_you_mean(path: Path) -> str:
 # --- addresses ------------------------------------------------------------------------------------
 
 
-def is_address(place: str) -> bool:
+def is_address(place: object) -> bool:
     """Whether a place is named by an address, not by a path."""
-    return "://" in place
+    return isinstance(place, str) and ADDRESS.match(place) is not None
+
+
+def is_remote(place: str) -> bool:
+    """Whether a place is the address of files, which fsspec reaches, not of a database."""
+    return is_address(place) and place.partition("://")[0].lower() not in DATABASES
 
 
 def reach(address: str) -> tuple[Any, str]:
@@ -146,7 +155,7 @@ def canonical(place: str) -> str:
 
     What is on this machine has a path without links; anything else an address.
     """
-    if is_address(place):
+    if is_remote(place):
         system, inside = reach(place)
         scheme, _, inside = str(system.unstrip_protocol(inside)).partition("://")
         if scheme not in ("file", "local"):
