@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 from regimix.errors import DataError, MissingExtraError
+from regimix.words import choice
 
 __all__ = [
     "DATABASES",
@@ -25,8 +26,6 @@ __all__ = [
     "ordered",
     "reach",
 ]
-
-T = TypeVar("T")
 
 # The formats of tables, and the endings of their names.
 ENDINGS = {
@@ -47,6 +46,7 @@ PACKAGES = {
     "aiohttp requests": ("http", "https"),
     "paramiko": ("sftp", "ssh"),
 }
+T = TypeVar("T")
 
 
 def format_of_name(path: PurePath) -> str | None:
@@ -108,7 +108,7 @@ def _did_you_mean(path: Path) -> str:
         return f" There is no folder {str(path.parent)!r} either."
     names = [entry.name for entry in path.parent.iterdir()]
     close = difflib.get_close_matches(path.name, names, n=3)
-    return f" Did you mean {' or '.join(map(repr, close))}?" if close else " Check the path."
+    return f" Did you mean {choice([*map(repr, close)])}?" if close else " Check the path."
 
 
 # --- addresses ------------------------------------------------------------------------------------
@@ -125,11 +125,13 @@ def is_remote(place: str) -> bool:
 
 
 def reach(address: str) -> tuple[Any, str]:
-    """Return the file system of an address, and what the place is called there."""
+    """Return the file system of an address or a path, and what the place is called there."""
     try:
         from fsspec.core import url_to_fs
+        from fsspec.implementations.local import LocalFileSystem
 
-        system, place = url_to_fs(address)
+        # A path may hold signs that mean something in an address.
+        system, place = url_to_fs(address) if is_address(address) else (LocalFileSystem(), address)
     except ImportError as error:
         scheme = address.partition("://")[0].rpartition("::")[2].lower()
         package = next((name for name, schemes in PACKAGES.items() if scheme in schemes), None)

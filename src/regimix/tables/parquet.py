@@ -11,8 +11,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, permutations
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -36,6 +37,7 @@ from regimix.paths import (
     reach,
 )
 from regimix.tables.recipe import Column, Recipe, Roles, check_column, choose_recipe
+from regimix.words import count
 
 __all__ = ["ParquetTable", "read_size", "scan_like", "scan_parquet"]
 
@@ -84,7 +86,7 @@ class ParquetTable(PartTable):
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        parts = f"{len(self.readers)} part{'s' if len(self.readers) != 1 else ''}"
+        parts = count(len(self.readers), "part")
         where = " on a cluster" if self.on_cluster else ""
         features = ", ".join((*self.names[:FEW], *(("...",) if len(self.names) > FEW else ())))
         return (
@@ -156,11 +158,12 @@ def scan_parquet(
         pyarrow is not installed.
     """
     need_pyarrow()
-    roles = Roles.of(target, features, drop, weights, key)
+    roles = Roles(target, features, drop, weights, key)
     footers = read_footers(source)
     recipe, notes = _choose(footers, roles, str(source))
-    table = _table(footers, recipe, str(source), missing, memory, on_cluster=on_cluster)
-    return replace(table, notes=tuple(notes))
+    return _table(
+        footers, recipe, str(source), missing, memory, on_cluster=on_cluster, notes=tuple(notes)
+    )
 
 
 def scan_like(
@@ -215,6 +218,7 @@ def _table(
     *,
     on_cluster: bool,
     optional: bool = False,
+    notes: tuple[str, ...] = (),
 ) -> ParquetTable:
     """Cut the row groups of a table into parts."""
     if missing not in ("drop", "error"):
@@ -252,6 +256,7 @@ def _table(
         source=source,
         n_read=total,
         recipe=recipe,
+        notes=notes,
     )
 
 
@@ -259,22 +264,16 @@ def read_size(memory: float | str) -> int:
     """Read a number of bytes: 2_000_000_000, 2e9, "2GB", "500 MiB"."""
     number = r"[\d_.]+(?:e\+?\d{1,2})?"
     found = re.fullmatch(rf"\s*({number})\s*([kmgt]?)(i?)b?\s*", str(memory).lower())
-    try:
-        size = float(found[1]) if found is not None else 0.0
-    except ValueError:
-        size = 0.0
-    if found is None or not size > 0:
-        raise ParameterError(
-            Message(
-                Setting("memory"),
-                f" must be a number of bytes such as 2e9 or '2GB'; got {memory!r}.",
-            )
-        )
-    size *= (1024 if found[3] else 1000) ** UNITS[found[2]]
-    if size < LEAST_MEMORY:
-        least = f" must be at least {LEAST_MEMORY // 10**6}MB; got {memory!r}."
-        raise ParameterError(Message(Setting("memory"), least))
-    return int(size)
+    size = 0.0
+    if found is not None:
+        with suppress(ValueError):
+            size = float(found[1]) * (1024 if found[3] else 1000) ** UNITS[found[2]]
+    if size >= LEAST_MEMORY:
+        return int(size)
+    wrong = f" must be a number of bytes such as 2e9 or '2GB'; got {memory!r}."
+    if size > 0:
+        wrong = f" must be at least {LEAST_MEMORY // 10**6}MB; got {memory!r}."
+    raise ParameterError(Message(Setting("memory"), wrong))
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -282,30 +281,15 @@ def read_size(memory: float | str) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Footer:
-    """What the end of a Parquet file says about it.
-
-    Attributes
-    ----------
-    path, name : str
-        Where it is; what messages call it.
-    relative : str
-        Its name below the folder that all files have in common.
-    kinds : dict of str to pyarrow.DataType
-        The columns.
-    group_rows : tuple of int
-        Rows of each row group.
-    ends : dict of str to list
-        Smallest and largest values of its row groups, for columns of which all of them have
-        statistics; an empty list: there are no values.
-    mark : FileMark
-        What the file is recognised by.
-    """
+    """What the end of a Parquet file says about it."""
 
     path: str
-    name: str
-    relative: str
-    kinds: dict[str, Any]
+    name: str  # what messages call the file
+    relative: str  # its name below the folder that all files have in common
+    kinds: dict[str, Any]  # the pyarrow type of each column
     group_rows: tuple[int, ...]
+    # Smallest and largest value of columns of which all row groups have statistics; an empty list:
+    # there are no values.
     ends: dict[str, list[Any]]
     mark: FileMark = field(default_factory=FileMark)
 
@@ -315,15 +299,14 @@ def read_footers(source: str | Path) -> list[Footer]:
     paths, names = zip(*_files(str(source)), strict=True)
     with ThreadPoolExecutor(READERS) as readers:
         footers = list(readers.map(_read_footer, paths, names, _below_common_folder(names)))
-    first = footers[0]
-    for footer in footers[1:]:
-        for mine, other in ((first, footer), (footer, first)):
-            lacking = next((name for name in mine.kinds if name not in other.kinds), None)
-            if lacking is not None:
-                raise DataError(
-                    f"{other.name!r} has no column {lacking!r}, but {mine.name!r} has; all files "
-                    "of a table must have the same columns. Leave out files of another table."
-                )
+    pairs = [pair for other in footers[1:] for pair in permutations((footers[0], other))]
+    for mine, other in pairs:
+        lacking = next((name for name in mine.kinds if name not in other.kinds), None)
+        if lacking is not None:
+            raise DataError(
+                f"{other.name!r} has no column {lacking!r}, but {mine.name!r} has; all files of a "
+                "table must have the same columns. Leave out files of another table."
+            )
     return footers
 
 

@@ -69,7 +69,7 @@ def read(
     MissingExtraError
         polars or psycopg is not installed.
     """
-    roles = Roles.of(target, features, drop, weights, key)
+    roles = Roles(target, features, drop, weights, key)
     loaded = _load(source, query, password_variable, file_format, encoding)
     return _chosen(loaded, roles, missing=missing, rows=rows, seed=seed)
 
@@ -132,7 +132,7 @@ def from_frame(
 
     if not isinstance(frame, pl.DataFrame):
         frame = pl.from_pandas(frame) if hasattr(frame, "iloc") else pl.DataFrame(frame)
-    roles = Roles.of(target, features, drop, weights, key)
+    roles = Roles(target, features, drop, weights, key)
     return _chosen(Loaded(frame, "the frame"), roles, missing=missing, rows=rows, seed=seed)
 
 

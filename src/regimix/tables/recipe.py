@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -19,6 +19,7 @@ from regimix.errors import (
     UnknownColumnError,
     need,
 )
+from regimix.words import choice
 
 if TYPE_CHECKING:
     import polars as pl
@@ -114,12 +115,9 @@ class Recipe:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as dictionaries, lists and strings."""
-        columns = [
-            {"name": column.name, "kind": column.kind, "levels": list(column.levels)}
-            for column in self.columns
-        ]
-        others = {"weights": self.weights, "key": self.key}
-        return {"target": self.target, "columns": columns, **others}
+        plain = asdict(self)
+        plain["columns"] = [{**c, "levels": list(c["levels"])} for c in plain["columns"]]
+        return plain
 
     @classmethod
     def from_json(cls, plain: Any) -> Recipe:
@@ -156,34 +154,27 @@ class Roles:
     """Which columns a user wants for what; None: whatever is left and can be used."""
 
     target: str
-    features: tuple[str, ...] | None = None
-    drop: tuple[str, ...] = ()
+    features: Sequence[str] | None = None
+    drop: Sequence[str] = ()
     weights: str | None = None
     key: str | None = None
 
-    @classmethod
-    def of(
-        cls,
-        target: str,
-        features: Sequence[str] | None,
-        drop: Sequence[str],
-        weights: str | None,
-        key: str | None,
-    ) -> Roles:
-        """Take what a user asked for; a single text is no list of names."""
-        for name, value in (("features", features), ("drop", drop)):
+    def __post_init__(self) -> None:
+        for name, value in (("features", self.features), ("drop", self.drop)):
             if isinstance(value, str):
                 raise ParameterError(f"{name} must be a list of column names; got {value!r}.")
-        listed = None if features is None else tuple(features)
-        return cls(target, listed, tuple(drop), weights, key)
 
     def check(self, names: Collection[str], source: str) -> None:
         """Refuse names that are not there, and columns with two roles."""
-        for name, role in self._named():
+        named = [(self.target, "the target")]
+        named += [(name, "a feature") for name in self.features or ()]
+        named += [(name, "to drop") for name in self.drop]
+        named += [(self.weights, "the weights")] if self.weights is not None else []
+        named += [(self.key, "the key")] if self.key is not None else []
+        for name, role in named:
             check_column(names, name, source, role)
-        others = [name for name in (self.target, self.weights) if name is not None]
         for name in self.features or ():
-            if name in others:
+            if name in (self.target, self.weights):
                 raise DataError(
                     Message(
                         f"column {name!r} cannot be a feature: it is the target or the weights. "
@@ -215,13 +206,6 @@ class Roles:
         taken = {self.target, self.weights, self.key, *self.drop}
         return [name for name in names if name not in taken]
 
-    def _named(self) -> list[tuple[str, str]]:
-        pairs = [(self.target, "the target")]
-        pairs += [(name, "a feature") for name in self.features or ()]
-        pairs += [(name, "to drop") for name in self.drop]
-        pairs += [(name, "the weights") for name in (self.weights,) if name is not None]
-        return pairs + [(name, "the key") for name in (self.key,) if name is not None]
-
 
 def check_column(names: Collection[str], wanted: str, source: str, role: str) -> None:
     """Refuse the name of a column that is not there; say which ones are close."""
@@ -230,11 +214,10 @@ def check_column(names: Collection[str], wanted: str, source: str, role: str) ->
     lower = {name.lower(): name for name in names}
     found = difflib.get_close_matches(wanted.lower(), lower, n=3, cutoff=0.5)
     close = [lower[name] for name in found]
-    if close:
-        advice = f"Did you mean {' or '.join(map(repr, close))}?"
-    else:
-        shown = ", ".join(map(repr, list(names)[:8])) + (", ..." if len(names) > 8 else "")
-        advice = f"Its columns are {shown}."
+    shown = ", ".join(map(repr, list(names)[:8])) + (", ..." if len(names) > 8 else "")
+    advice = (
+        f"Did you mean {choice([*map(repr, close)])}?" if close else f"Its columns are {shown}."
+    )
     message = f"{source} has no column {wanted!r} ({role}). {advice}"
     raise UnknownColumnError(message, role, close)
 
@@ -248,12 +231,8 @@ def choose_recipe(
 ) -> tuple[Recipe, list[str]]:
     """Decide what each column of a table becomes; return it with notes on what is not plain.
 
-    Parameters
-    ----------
-    classify : callable
-        Returns what a column becomes, or None and why it cannot be a feature.
-    usable : str
-        What can be used, as a message lists it.
+    ``classify`` returns what a column becomes, or None and why it cannot be a feature; ``usable``
+    lists what can be used.
     """
     columns: list[Column] = []
     reasons: dict[str, str] = {}

@@ -100,6 +100,7 @@ def write_label_parts(
 def _here(
     write: _PartWriter, table: ParquetTable, labels: Any, watch: Watch | None
 ) -> list[WrittenFile]:
+    """Write all parts one after the other."""
     written: list[WrittenFile] = []
     first = 0
     for done, reader in enumerate(table.part_readers):
@@ -273,7 +274,7 @@ def check_destination(folder: str | Path, table: ParquetTable) -> str:
             f"the folder {str(folder)!r} is where the table itself is; choose another one."
         )
     wanted = set(outputs)
-    there = _names_in_address(str(folder)) if is_address(place) else _names_in(Path(place))
+    there = _names_in(str(folder) if is_address(place) else place)
     for name in there:
         if name not in wanted and is_table_file(PurePosixPath(name)):
             raise DataError(
@@ -319,29 +320,17 @@ def _holds_labels(path: str) -> bool:
         return False
 
 
-def _names_in(folder: Path) -> list[str]:
-    """Name the files below a folder of this machine."""
-    if folder.exists() and not folder.is_dir():
-        raise _no_folder(str(folder))
-    files = sorted(path for path in folder.rglob("*") if not path.is_dir())
-    return [path.relative_to(folder).as_posix() for path in files]
-
-
-def _names_in_address(address: str) -> list[str]:
-    """Name the files below an address."""
-    system, folder = reach(address)
+def _names_in(place: str) -> list[str]:
+    """Name the files below a folder, here or at an address."""
+    system, folder = reach(place)
     try:
         system.invalidate_cache()  # others may have written there
-        if system.isfile(folder):
-            raise _no_folder(address)
-        found = system.find(folder)
+        is_file = system.isfile(folder)
+        found = sorted(system.find(folder))
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise cannot_reach(address, error) from error
-    root = folder or "."
-    return [posixpath.relpath(name, root) for name in sorted(found)]
-
-
-def _no_folder(place: str) -> DataError:
-    return DataError(f"{place!r} is a file, and a folder is needed; choose another name.")
+        raise cannot_reach(place, error) from error
+    if is_file:
+        raise DataError(f"{place!r} is a file, and a folder is needed; choose another name.")
+    return [posixpath.relpath(name, folder or ".") for name in found]
