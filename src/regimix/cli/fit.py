@@ -376,7 +376,7 @@ def _fit_and_print(
 def _check_labels(wanted: Wanted, table: DataSet | ParquetTable) -> None:
     """Refuse a folder of labels before the fit, not after it."""
     from regimix.tables import ParquetTable
-    from regimix.tables.write_parts import check_destination
+    from regimix.tables.write import check_destination
 
     if wanted.labels is not None and isinstance(table, ParquetTable):
         check_destination(wanted.labels, table)

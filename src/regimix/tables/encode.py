@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from regimix.errors import DataError, DataKindError, ParameterError
 from regimix.tables.files import Loaded
-from regimix.tables.recipe import Column, DataSet, Recipe, Roles, check_column, choose_recipe
+from regimix.tables.recipe import (
+    Column,
+    DataSet,
+    Recipe,
+    Roles,
+    check_choice,
+    check_column,
+    choose_recipe,
+)
 
 __all__ = ["Terms", "choose", "to_dataset"]
 
@@ -57,7 +65,7 @@ def _check_number(series: pl.Series, role: str) -> None:
     if column is None or column.kind not in ("number", "flag"):
         first = series.drop_nulls()
         shown = f" (such as {str(first[0])[:40]!r})" if first.len() else ""
-        held = "text" if _is_text(series) else f"{_plain(series.dtype)} values"
+        held = "text" if _is_text(series) else f"{series.dtype.base_type()} values"
         reason = reason or f"holds {held}{shown}"
         raise DataKindError(
             f"column {series.name!r} cannot be {role}: it {reason}, and regimix explains numbers. "
@@ -77,9 +85,10 @@ def _classify(series: pl.Series, *, asked: bool) -> tuple[Column | None, str]:
     if kind.is_temporal():
         if asked:
             return Column(name, "date"), ""
-        return None, f"holds {_plain(kind)} values; to use it as days since 1970, name it a feature"
+        words = f"holds {kind.base_type()} values; to use it as days since 1970, name it a feature"
+        return None, words
     if not (kind.is_numeric() or kind == pl.Boolean):
-        return None, f"holds {_plain(kind)} values"
+        return None, f"holds {kind.base_type()} values"
     if not asked and series.min() == series.max():
         return None, "is the same in all rows"
     return Column(name, "flag" if kind == pl.Boolean else "number"), ""
@@ -101,11 +110,6 @@ def _classify_text(series: pl.Series, *, asked: bool) -> tuple[Column | None, st
         return None, "is text that differs in every row, as names and remarks do"
     ordered = counts.sort("count", series.name, descending=[True, False])
     return Column(series.name, "levels", tuple(ordered[series.name].to_list())), ""
-
-
-def _plain(kind: pl.DataType) -> str:
-    """Name a type without its details: "Datetime", "List"."""
-    return str(kind).partition("(")[0]
 
 
 # --- columns as numbers ---------------------------------------------------------------------------
@@ -183,16 +187,9 @@ class Terms:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, choices in (
-            ("missing", ("drop", "error")),
-            ("unknown", ("note", "error")),
-            ("target", ("required", "optional")),
-        ):
-            value = getattr(self, name)
-            if value not in choices:
-                raise ParameterError(
-                    f"{name} must be {' or '.join(map(repr, choices))}; got {value!r}."
-                )
+        check_choice("missing", self.missing, "drop", "error")
+        check_choice("unknown", self.unknown, "note", "error")
+        check_choice("target", self.target, "required", "optional")
         if self.rows is not None and not _is_whole(self.rows, 1):
             raise ParameterError(f"rows must be None or a whole number from 1; got {self.rows!r}.")
         if not _is_whole(self.seed, 0):
@@ -219,7 +216,11 @@ def to_dataset(loaded: Loaded, recipe: Recipe, terms: Terms, notes: list[str]) -
             f"The target {recipe.target!r} is missing in {absent} of {usable.size} rows: they are "
             "predicted without it."
         )
-    kept = _sampled(usable, terms, notes)
+    kept = usable
+    if terms.rows is not None and terms.rows < usable.size:
+        notes.append(f"A random sample of {terms.rows} of {usable.size} rows is used.")
+        drawn = np.random.default_rng(terms.seed).choice(usable, terms.rows, replace=False)
+        kept = np.sort(drawn)
     some = slice(None) if kept.size == frame.height else kept
     return DataSet(
         X=X[some],
@@ -343,15 +344,6 @@ class _Encoder:
             f"{dropped} of {total} rows have a missing or infinite value and are dropped "
             f"({where}){advice}."
         )
-
-
-def _sampled(kept: Rows, terms: Terms, notes: list[str]) -> Rows:
-    """Draw rows, each as likely as any other, and leave them in order."""
-    if terms.rows is None or terms.rows >= kept.size:
-        return kept
-    rng = np.random.default_rng(terms.seed)
-    notes.append(f"A random sample of {terms.rows} of {kept.size} rows is used.")
-    return np.sort(rng.choice(kept, terms.rows, replace=False))
 
 
 def _keys(frame: pl.DataFrame, name: str | None, kept: Rows, notes: list[str]) -> NDArray[Any]:

@@ -36,7 +36,14 @@ from regimix.paths import (
     ordered,
     reach,
 )
-from regimix.tables.recipe import Column, Recipe, Roles, check_column, choose_recipe
+from regimix.tables.recipe import (
+    Column,
+    Recipe,
+    Roles,
+    check_choice,
+    check_column,
+    choose_recipe,
+)
 from regimix.words import count
 
 __all__ = ["ParquetTable", "read_size", "scan_like", "scan_parquet"]
@@ -221,8 +228,7 @@ def _table(
     notes: tuple[str, ...] = (),
 ) -> ParquetTable:
     """Cut the row groups of a table into parts."""
-    if missing not in ("drop", "error"):
-        raise ParameterError(f"missing must be 'drop' or 'error'; got {missing!r}.")
+    check_choice("missing", missing, "drop", "error")
     names = recipe.feature_names
     target = recipe.target if recipe.target in footers[0].kinds else None
     width = 8 * (len(names) + (target is not None) + (recipe.weights is not None))

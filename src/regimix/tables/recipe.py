@@ -29,6 +29,7 @@ __all__ = [
     "DataSet",
     "Recipe",
     "Roles",
+    "check_choice",
     "check_column",
     "choose_recipe",
     "need_polars",
@@ -220,6 +221,12 @@ def check_column(names: Collection[str], wanted: str, source: str, role: str) ->
     )
     message = f"{source} has no column {wanted!r} ({role}). {advice}"
     raise UnknownColumnError(message, role, close)
+
+
+def check_choice(name: str, value: object, *choices: str) -> None:
+    """Refuse a value that is not among the choices."""
+    if value not in choices:
+        raise ParameterError(f"{name} must be {choice([*map(repr, choices)])}; got {value!r}.")
 
 
 def choose_recipe(
