@@ -197,6 +197,11 @@ class UnrepeatedWarning(RegimixWarning):
     """Independent searches ended with different answers; the best of them is returned."""
 
 
+def reason_of(error: BaseException) -> str:
+    """Return the first line of what an error says, to be part of a sentence."""
+    return (str(error).strip().partition("\n")[0] or type(error).__name__).rstrip(".")
+
+
 def need(package: str, extra: str, what: str) -> None:
     """Refuse to go on without a package of an extra."""
     if importlib.util.find_spec(package) is None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
-from regimix.errors import DataError, MissingExtraError
+from regimix.errors import DataError, MissingExtraError, reason_of
 from regimix.words import choice
 
 __all__ = [
@@ -148,8 +148,7 @@ def reach(address: str) -> tuple[Any, str]:
 
 def cannot_reach(address: str, error: BaseException) -> DataError:
     """Say that an address leads nowhere."""
-    reason = (str(error).strip().partition("\n")[0] or type(error).__name__).rstrip(".")
-    return DataError(f"{address!r} cannot be looked at: {reason}. Check the address.")
+    return DataError(f"{address!r} cannot be looked at: {reason_of(error)}. Check the address.")
 
 
 def canonical(place: str) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regimix.cli.console import CommandError
-from regimix.errors import ClusterError, DataError, ParameterError, need
+from regimix.errors import ClusterError, DataError, ParameterError, need, reason_of
 from regimix.paths import canonical, find_paths, is_address, is_remote, is_within
 from regimix.words import choice
 
@@ -73,20 +73,20 @@ class Place:
             Options that only tables in memory have, None if they were not given.
         """
         self._check()
-        engine = self.engine
         option, path = output
         only_memory = next((name for name, value in whole.items() if value is not None), None)
-        if engine == "auto":
-            engine = self._automatic(data, path, only_memory)
-        if engine == "memory":
-            if path is not None and is_folder(path):
-                raise CommandError(
-                    f"{option} {path} is a folder, which is for Parquet files that are read part "
-                    "by part; name a file, or use --engine parts."
-                )
-        else:
-            _check_parts(self._typed(engine), data, option, path, only_memory)
-        return replace(self, engine=engine)
+        place, typed = self, f"--engine {self.engine}"
+        if self.engine == "auto":
+            engine, typed = self._automatic(data, path, only_memory)
+            place = replace(self, engine=engine)
+        if not place.in_memory:
+            _check_parts(typed, data, option, path, only_memory)
+        elif path is not None and is_folder(path):
+            raise CommandError(
+                f"{option} {path} is a folder, which is for Parquet files that are read part by "
+                "part; name a file, or use --engine parts."
+            )
+        return place
 
     def _check(self) -> None:
         if self.memory is not None:
@@ -104,23 +104,19 @@ class Place:
                 "leave one of them out."
             )
 
-    def _automatic(self, data: str, path: str | None, only_memory: str | None) -> str:
-        if self.scheduler is not None or self.workers is not None:
-            return "dask"
+    def _automatic(self, data: str, path: str | None, only_memory: str | None) -> tuple[str, str]:
+        """Choose an engine; return also the option that stands for it."""
+        if self.scheduler is not None:
+            return "dask", f"--scheduler {self.scheduler}"
+        if self.workers is not None:
+            return "dask", f"--workers {self.workers}"
         if only_memory is not None or not is_parquet(data):
-            return "memory"
-        if is_remote(data) or (path is not None and is_folder(path)):
-            return "parts"
-        allowed = machine_memory() if self.memory is None else _read_size(self.memory)
-        return "parts" if UNPACKED * _size(data) > allowed else "memory"
-
-    def _typed(self, engine: str) -> str:
-        """Return the option that asked for an engine."""
-        if self.engine == "auto" and self.scheduler is not None:
-            return f"--scheduler {self.scheduler}"
-        if self.engine == "auto" and self.workers is not None:
-            return f"--workers {self.workers}"
-        return f"--engine {engine}"
+            return "memory", "--engine memory"
+        in_parts = is_remote(data) or (path is not None and is_folder(path))
+        if not in_parts:
+            allowed = machine_memory() if self.memory is None else _read_size(self.memory)
+            in_parts = UNPACKED * _size(data) > allowed
+        return ("parts", "--engine parts") if in_parts else ("memory", "--engine memory")
 
     def scanning(self) -> dict[str, Any]:
         """Return how a table in parts is to be opened."""
@@ -151,11 +147,11 @@ class Place:
             # The advice of a ClusterError is for scripts; what it came from is the reason here.
             why = error.__cause__ if isinstance(error, ClusterError) else None
             return ClusterError(
-                f"a cluster on this machine cannot be started: {_short(why or error)}. Free memory "
-                "or use fewer --workers, or read the table here with --engine parts."
+                f"a cluster on this machine cannot be started: {reason_of(why or error)}. Free "
+                "memory or use fewer --workers, or read the table here with --engine parts."
             )
         return ClusterError(
-            f"no scheduler answers at {self.scheduler}: {_short(error)}. Check the address, and "
+            f"no scheduler answers at {self.scheduler}: {reason_of(error)}. Check the address, and "
             "that the cluster is up."
         )
 
@@ -221,10 +217,6 @@ def _size(data: str) -> int:
         return sum(path.stat().st_size for path in find_paths(Path(data), "parquet"))
     except (OSError, DataError, ParameterError):
         return 0
-
-
-def _short(error: BaseException) -> str:
-    return (str(error).strip().partition("\n")[0] or type(error).__name__).rstrip(".")
 
 
 # --- files to write -------------------------------------------------------------------------------

@@ -40,14 +40,8 @@ MOST_OUTLIERS = 100
 class FittedRows:
     """The rows of a fit: how many there were, and those that can be shown one by one.
 
-    Attributes
-    ----------
-    n_used, n_dropped, notes, key_name
-        As a `DataSet` has them.
-    X, y, labels, keys : array
-        All rows of a table in memory; of a table in parts, the rows that the mixture holds.
-    among : str
-        Says so where these are only some of the rows.
+    The latter (X, y, labels, keys) are all rows of a table in memory, and of a table in parts those
+    that the mixture holds; ``among`` says so where they are only some.
     """
 
     n_used: int

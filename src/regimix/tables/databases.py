@@ -53,13 +53,8 @@ def load_query(address: str, query: str | None, password_variable: str | None = 
             "postgresql://user@host/database. Download other tables to a file first."
         )
     if query is None or not query.strip():
-        raise DataError(
-            Message(
-                "a database needs a query that says which rows to read: pass, for example, ",
-                Setting("query", "select * from measurements"),
-                ".",
-            )
-        )
+        words = "a database needs a query that says which rows to read: pass, for example, "
+        raise DataError(Message(words, Setting("query", "select * from measurements"), "."))
     if scheme == "sqlite":
         source, result = _ask_sqlite(rest, query)
     else:
@@ -76,14 +71,10 @@ def _frame(result: _Result) -> pl.DataFrame:
             f"the query returns more than one column named {twice[0]!r}; give each its own name "
             "with 'as'."
         )
+    # Databases mix types within a column, SQLite at will: what disagrees becomes text.
     columns = zip(*result.rows, strict=True) if result.rows else [()] * len(result.names)
-    return pl.DataFrame(
-        [
-            # Databases mix types within a column, SQLite at will: what disagrees becomes text.
-            pl.Series(name, values, strict=False)
-            for name, values in zip(result.names, columns, strict=True)
-        ]
-    )
+    named = zip(result.names, columns, strict=True)
+    return pl.DataFrame([pl.Series(name, values, strict=False) for name, values in named])
 
 
 def _fetch(cursor: Any) -> _Result:

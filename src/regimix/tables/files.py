@@ -18,7 +18,7 @@ from pathlib import Path
 
 import polars as pl
 
-from regimix.errors import DataError, Message, ParameterError, Setting
+from regimix.errors import DataError, Message, ParameterError, Setting, reason_of
 from regimix.paths import FORMATS, find_paths, format_of_name
 
 __all__ = ["Loaded", "load_file"]
@@ -132,10 +132,9 @@ def _refusing(source: str, kind: str) -> Iterator[None]:
     try:
         yield
     except damage as error:
-        reason = str(error).strip().partition("\n")[0].rstrip(".")
         raise DataError(
-            f"{source} cannot be read as {kind}: {reason}. Check that the file is whole and what "
-            "its name says."
+            f"{source} cannot be read as {kind}: {reason_of(error)}. Check that the file is whole "
+            "and what its name says."
         ) from error
 
 
@@ -257,14 +256,12 @@ def _recoded(name: str, data: bytes, encoding: str) -> bytes:
                 "Arrow; save it as one of these, and let its name end accordingly."
             ) from error
         line = data.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            Message(
-                f"{name} is not {encoding}: line {line} holds the byte {data[error.start]:#04x}. "
-                "Save it as UTF-8, or say how it was saved with ",
-                Setting("encoding"),
-                ": 'latin-1' (or 'cp1252') is common.",
-            )
-        ) from error
+        words = (
+            f"{name} is not {encoding}: line {line} holds the byte {data[error.start]:#04x}. Save "
+            "it as UTF-8, or say how it was saved with "
+        )
+        common = ": 'latin-1' (or 'cp1252') is common."
+        raise DataError(Message(words, Setting("encoding"), common)) from error
 
 
 def _refuse_archive(name: str, start: bytes) -> None:

@@ -152,14 +152,9 @@ def _load(
     if is_address(source):
         return load_query(str(source), query, password_variable)
     if query is not None:
-        raise ParameterError(
-            Message(
-                Setting("query"),
-                f" is for databases, and {str(source)!r} is a file; leave ",
-                Setting("query"),
-                " out, or pass an address such as sqlite:///path.",
-            )
-        )
+        name, words = Setting("query"), f" is for databases, and {str(source)!r} is a file; leave "
+        advice = " out, or pass an address such as sqlite:///path."
+        raise ParameterError(Message(name, words, name, advice))
     return load_file(source, file_format, encoding)
 
 

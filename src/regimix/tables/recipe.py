@@ -174,26 +174,14 @@ class Roles:
         named += [(self.key, "the key")] if self.key is not None else []
         for name, role in named:
             check_column(names, name, source, role)
+        features, drop = Setting("features"), Setting("drop")
         for name in self.features or ():
             if name in (self.target, self.weights):
-                raise DataError(
-                    Message(
-                        f"column {name!r} cannot be a feature: it is the target or the weights. "
-                        "Leave it out of ",
-                        Setting("features"),
-                        ".",
-                    )
-                )
+                words = f"column {name!r} cannot be a feature: it is the target or the weights."
+                raise DataError(Message(f"{words} Leave it out of ", features, "."))
             if name in self.drop:
-                raise DataError(
-                    Message(
-                        f"column {name!r} is in ",
-                        Setting("features"),
-                        " and in ",
-                        Setting("drop"),
-                        "; leave it in one.",
-                    )
-                )
+                words = f"column {name!r} is in "
+                raise DataError(Message(words, features, " and in ", drop, "; leave it in one."))
         if self.target in (self.weights, self.key, *self.drop):
             raise DataError(
                 f"column {self.target!r} is the target; it cannot be the weights, the key or "

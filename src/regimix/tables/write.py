@@ -24,7 +24,7 @@ import numpy as np
 from regimix.atomic import open_atomically, remove_leftovers, write_bytes
 from regimix.engines.parquet import ParquetReader, Span, need_pyarrow, open_parquet
 from regimix.engines.parts import PassStopped
-from regimix.errors import DataError, ParameterError
+from regimix.errors import DataError, ParameterError, reason_of
 from regimix.paths import (
     cannot_reach,
     canonical,
@@ -475,9 +475,9 @@ def _whole_file(path: str) -> Iterator[Any]:
         system, place = reach(path)
         system.pipe_file(place, stream.getvalue())
     except OSError as error:
-        reason = (error.strerror or str(error)).rstrip(".")
         raise DataError(
-            f"{path!r} cannot be written: {reason}. Make room for it, or choose another folder."
+            f"{path!r} cannot be written: {error.strerror or reason_of(error)}. Make room for it, "
+            "or choose another folder."
         ) from error
 
 
