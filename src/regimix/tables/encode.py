@@ -34,7 +34,8 @@ MOST_LEVELS = 12
 MOSTLY_NUMBERS = 0.9
 # Columns that a note about missing values names.
 MOST_NAMED = 4
-MICROSECONDS_A_DAY = 86_400e6
+# How polars counts: days, microseconds, nanoseconds.
+UNITS_A_DAY = {pl.Date: 1.0, pl.Datetime: 86_400e6, pl.Duration: 86_400e6, pl.Time: 86_400e9}
 FLAGS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
 
 
@@ -158,19 +159,15 @@ def _floats(series: pl.Series) -> Floats:
 
 def _days(series: pl.Series) -> Floats:
     """Days since 1970-01-01 of dates; days of durations and of times of day."""
-    kind = series.dtype
-    if kind == pl.Date:
-        return _floats(series.cast(pl.Int32))
-    if kind == pl.Duration:
-        return _floats(series.dt.total_microseconds()) / MICROSECONDS_A_DAY
-    if kind == pl.Time:
-        return _floats(series.cast(pl.Int64)) / (1000 * MICROSECONDS_A_DAY)
-    if kind == pl.Datetime:
-        return _floats(series.dt.epoch("us")) / MICROSECONDS_A_DAY
-    raise DataKindError(
-        f"column {series.name!r} holds {kind} values where dates are expected; write dates as "
-        "2024-12-31."
-    )
+    kind = series.dtype.base_type()
+    if kind not in UNITS_A_DAY:
+        raise DataKindError(
+            f"column {series.name!r} holds {series.dtype} values where dates are expected; write "
+            "dates as 2024-12-31."
+        )
+    if kind in (pl.Datetime, pl.Duration):
+        series = series.dt.cast_time_unit("us")
+    return _floats(series.to_physical()) / UNITS_A_DAY[kind]
 
 
 # --- rows that can be used ------------------------------------------------------------------------
