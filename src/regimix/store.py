@@ -539,21 +539,12 @@ class _Recipe:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where in a document a value stands, and what belongs to the whole of it.
+    """Where in a document a value stands, and what belongs to the whole of it."""
 
-    Attributes
-    ----------
-    path : str
-        As messages show it: "model.settings.seed".
-    arrays : dict of str to ndarray
-        The arrays of the document, by the path of their place without its first word.
-    sizes : dict of str to int
-        What arrays have in common: "m" is the number of components, "d" of features. The first
-        array that uses a size sets it.
-    """
-
-    path: str
-    arrays: Arrays = field(default_factory=dict)
+    path: str  # as messages show it: "model.settings.seed"
+    arrays: Arrays = field(default_factory=dict)  # by the path of their place, see ``name``
+    # What arrays have in common: "m" is the number of components, "d" of features. The first array
+    # that uses a size sets it.
     sizes: dict[str, int] = field(default_factory=dict)
 
     def at(self, name: str) -> _Place:
@@ -580,22 +571,12 @@ ROOT = _Place("its manifest")
 
 @dataclass(frozen=True)
 class _Limit:
-    """What the annotation of a field does not say.
+    """What the annotation of a field does not say: sizes, and limits of every number."""
 
-    Attributes
-    ----------
-    sizes : str
-        Names of the sizes of an array, "m d", or of a list, which may also be empty.
-    low, high : float
-        Limits of every number.
-    free : bool
-        Whether numbers may be anything, also not a number.
-    """
-
-    sizes: str = ""
+    sizes: str = ""  # of an array, by name: "m d"; or of a list, which may also be empty
     low: float = -LARGEST
     high: float = LARGEST
-    free: bool = False
+    free: bool = False  # numbers may be anything, also not a number
 
 
 FREE = _Limit(free=True)

@@ -13,29 +13,20 @@ from typer.core import TyperCommand, TyperGroup
 from regimix.cli.console import CommandError
 from regimix.errors import Message, Setting
 
-# Parameters of the library, and what the command line calls them; those not listed have no option.
-OPTIONS = {
-    "checkpoint": "--checkpoint",
-    "corruption": "--corruption",
-    "corruption_kind": "--corruption-kind",
-    "drop": "--drop",
-    "encoding": "--encoding",
-    "features": "--features",
+# Parameters of the library that have an option of the same name, and those of another name; the
+# others have none.
+SAME = (
+    *("checkpoint", "corruption", "corruption_kind", "drop", "encoding", "features", "intercepts"),
+    *("memory", "noise", "outliers", "query", "search", "separation", "time_limit"),
+)
+OPTIONS = {name: f"--{name.replace('_', '-')}" for name in SAME} | {
     "fit_intercept": "--no-intercept",
-    "intercepts": "--intercepts",
-    "memory": "--memory",
     "n_components": "--components",
     "n_features": "--features",
     "n_jobs": "--jobs",
     "n_samples": "--rows",
-    "noise": "--noise",
-    "outliers": "--outliers",
-    "query": "--query",
     "random_state": "--seed",
     "sample_weight": "--weights",
-    "search": "--search",
-    "separation": "--separation",
-    "time_limit": "--time-limit",
     "weights": "--shares",
 }
 

@@ -303,8 +303,11 @@ class Footer:
 def read_footers(source: str | Path) -> list[Footer]:
     """Find the files of a table in Parquet, and read their footers."""
     paths, names = zip(*_files(str(source)), strict=True)
+    plain = [name.replace("\\", "/") for name in names]
+    folder = posixpath.commonpath([posixpath.dirname(name) for name in plain])
+    below = [posixpath.relpath(name, folder) for name in plain]
     with ThreadPoolExecutor(READERS) as readers:
-        footers = list(readers.map(_read_footer, paths, names, _below_common_folder(names)))
+        footers = list(readers.map(_read_footer, paths, names, below))
     pairs = [pair for other in footers[1:] for pair in permutations((footers[0], other))]
     for mine, other in pairs:
         lacking = next((name for name in mine.kinds if name not in other.kinds), None)
@@ -335,13 +338,6 @@ def _files(source: str) -> list[tuple[str, str]]:
     if not addresses:
         raise DataError(f"there is no Parquet file at {source!r}; check the address.")
     return [(address, address) for address in ordered(addresses)]
-
-
-def _below_common_folder(names: Sequence[str]) -> list[str]:
-    """Call files by what distinguishes them."""
-    plain = [name.replace("\\", "/") for name in names]
-    folder = posixpath.commonpath([posixpath.dirname(name) for name in plain])
-    return [posixpath.relpath(name, folder) for name in plain]
 
 
 def _read_footer(path: str, name: str, relative: str) -> Footer:

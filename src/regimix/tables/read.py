@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from regimix.errors import Message, ParameterError, Setting
+from regimix.errors import Message, ParameterError, Setting, need
 from regimix.paths import is_address
-from regimix.tables.recipe import DataSet, Recipe, Roles, need_polars
+from regimix.tables.recipe import DataSet, Recipe, Roles
 
 if TYPE_CHECKING:
     import polars as pl
@@ -129,7 +129,7 @@ def _load(
     encoding: str,
 ) -> Loaded:
     """Read a source of any kind into a frame."""
-    need_polars()
+    need("polars", "cli", "tables need")
     import polars as pl
 
     from regimix.tables.databases import load_query

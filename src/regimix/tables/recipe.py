@@ -17,7 +17,6 @@ from regimix.errors import (
     ParameterError,
     Setting,
     UnknownColumnError,
-    need,
 )
 from regimix.words import choice
 
@@ -32,7 +31,6 @@ __all__ = [
     "check_choice",
     "check_column",
     "choose_recipe",
-    "need_polars",
 ]
 
 Floats = NDArray[np.float64]
@@ -316,8 +314,3 @@ class DataSet:
         import polars as pl
 
         return None if self.y is None else pl.Series(self.target_name, self.y)
-
-
-def need_polars() -> None:
-    """Refuse to go on without polars, of the extra "cli"."""
-    need("polars", "cli", "tables need")

@@ -24,7 +24,7 @@ import numpy as np
 from regimix.atomic import open_atomically, remove_leftovers, write_bytes
 from regimix.engines.parquet import ParquetReader, Span, need_pyarrow, open_parquet
 from regimix.engines.parts import PassStopped
-from regimix.errors import DataError, ParameterError, reason_of
+from regimix.errors import DataError, ParameterError, need, reason_of
 from regimix.paths import (
     cannot_reach,
     canonical,
@@ -35,7 +35,7 @@ from regimix.paths import (
     reach,
 )
 from regimix.tables.parquet import READERS, ParquetTable
-from regimix.tables.recipe import DataSet, Recipe, need_polars
+from regimix.tables.recipe import DataSet, Recipe
 
 if TYPE_CHECKING:
     import polars as pl
@@ -74,7 +74,7 @@ def write_table(path: str | Path, columns: Mapping[str, Any]) -> None:
     path : str or Path
     columns : mapping of str to array
     """
-    need_polars()
+    need("polars", "cli", "tables need")
     import polars as pl
 
     path = Path(path)
