@@ -49,29 +49,24 @@ def choose(loaded: Loaded, roles: Roles) -> tuple[Recipe, list[str]]:
         raise DataError(f"{source} has {frame.width} columns and no rows; there is nothing to fit.")
     if frame.height == 1:
         raise DataError(f"{source} has only one row; regimes are found where there are many.")
-    roles.check(dict.fromkeys(frame.columns), source)
-    _check_number(frame[roles.target], "the target")
-    if roles.weights is not None:
-        _check_number(frame[roles.weights], "the weights")
 
     def classify(name: str) -> tuple[Column | None, str]:
         return _classify(frame[name], asked=roles.features is not None)
 
+    def wrong(name: str) -> str:
+        return _what_is_wrong(frame[name])
+
     usable = "Numbers, true/false, and text of few values"
-    return choose_recipe(roles, frame.columns, classify, source, usable)
+    return choose_recipe(roles, frame.columns, wrong, classify, source, usable)
 
 
-def _check_number(series: pl.Series, role: str) -> None:
+def _what_is_wrong(series: pl.Series) -> str:
+    """Say what a column does instead of holding numbers; nothing if it holds them."""
     column, reason = _classify(series, asked=True)
-    if column is None or column.kind not in ("number", "flag"):
-        first = series.drop_nulls()
-        shown = f" (such as {str(first[0])[:40]!r})" if first.len() else ""
-        held = "text" if _is_text(series) else f"{series.dtype.base_type()} values"
-        reason = reason or f"holds {held}{shown}"
-        raise DataKindError(
-            f"column {series.name!r} cannot be {role}: it {reason}, and regimix explains numbers. "
-            "Name a column of numbers."
-        )
+    if column is None or column.kind in ("number", "flag"):
+        return reason
+    held = "text" if _is_text(series) else f"{series.dtype.base_type()} values"
+    return f"holds {held} (such as {str(series.drop_nulls()[0])[:40]!r})"
 
 
 def _classify(series: pl.Series, *, asked: bool) -> tuple[Column | None, str]:

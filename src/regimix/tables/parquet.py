@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import accumulate, pairwise, permutations
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -42,6 +43,7 @@ from regimix.tables.recipe import (
     Roles,
     check_choice,
     check_column,
+    check_number,
     choose_recipe,
 )
 from regimix.words import count
@@ -204,13 +206,13 @@ def scan_like(
                 "this model, and tables that are read in parts use numbers alone. Read the table "
                 "into memory."
             )
-        _check_number(footers, column.name, "a feature")
+        check_number(column.name, "a feature", _what_is_wrong(footers, column.name))
     recipe = replace(recipe.with_key(key, kinds, str(source)), weights=None)
     optional = target == "optional"
     if not optional:
         check_column(kinds, recipe.target, str(source), "the target")
     if recipe.target in kinds:
-        _check_number(footers, recipe.target, "the target")
+        check_number(recipe.target, "the target", _what_is_wrong(footers, recipe.target))
     return _table(
         footers, recipe, str(source), missing, memory, on_cluster=on_cluster, optional=optional
     )
@@ -386,17 +388,14 @@ def _choose(footers: list[Footer], roles: Roles, source: str) -> tuple[Recipe, l
     kinds = footers[0].kinds
     if not any(sum(footer.group_rows) for footer in footers):
         raise DataError(f"{source} has {len(kinds)} columns and no rows; there is nothing to fit.")
-    roles.check(kinds, source)
-    _check_number(footers, roles.target, "the target")
-    if roles.weights is not None:
-        _check_number(footers, roles.weights, "the weights")
 
     def classify(name: str) -> tuple[Column | None, str]:
         reason = _reason(footers, name, asked=roles.features is not None)
         is_flag = str(kinds[name]) == "bool"
         return None if reason else Column(name, "flag" if is_flag else "number"), reason
 
-    recipe, notes = choose_recipe(roles, list(kinds), classify, source, "Numbers and true/false")
+    wrong, usable = partial(_what_is_wrong, footers), "Numbers and true/false"
+    recipe, notes = choose_recipe(roles, list(kinds), wrong, classify, source, usable)
     named = dict.fromkeys(name for foot in footers for name in VALUE_FOLDER.findall(foot.name))
     notes += [f"Column {name!r} is left out: it stands in names of folders." for name in named]
     return recipe, notes
@@ -406,9 +405,9 @@ def _reason(footers: list[Footer], name: str, *, asked: bool) -> str:
     """Say why a column cannot be a feature; nothing if it can."""
     if not (asked or name):
         return "has no name (row numbers that a program wrote, perhaps)"
-    held = _held_instead(footers, name)
-    if held:
-        return f"holds {held}, and tables that are read in parts use numbers alone"
+    wrong = _what_is_wrong(footers, name)
+    if wrong:
+        return f"{wrong}, and tables that are read in parts use numbers alone"
     filled = [footer for footer in footers if any(footer.group_rows)]
     if not all(name in footer.ends for footer in filled):
         return ""
@@ -418,18 +417,8 @@ def _reason(footers: list[Footer], name: str, *, asked: bool) -> str:
     return "is the same in all rows" if min(values) == max(values) and not asked else ""
 
 
-def _check_number(footers: list[Footer], name: str, role: str) -> None:
-    """Refuse a column that does not hold numbers in all files."""
-    held = _held_instead(footers, name)
-    if held:
-        raise DataKindError(
-            f"column {name!r} cannot be {role}: it holds {held}, and regimix explains numbers. "
-            "Name a column of numbers."
-        )
-
-
-def _held_instead(footers: list[Footer], name: str) -> str:
-    """Return what a column holds instead of numbers; refuse one that holds both."""
+def _what_is_wrong(footers: list[Footer], name: str) -> str:
+    """Say what a column does instead of holding numbers; refuse one that holds both."""
     first = _held(footers[0].kinds[name])
     for footer in () if first else footers:
         held = _held(footer.kinds[name])
@@ -438,7 +427,7 @@ def _held_instead(footers: list[Footer], name: str) -> str:
                 f"column {name!r} holds {held} in {footer.name!r}, but numbers in "
                 f"{footers[0].name!r}; all files of a table must have the same columns."
             )
-    return first
+    return f"holds {first}" if first else ""
 
 
 def _held(kind: Any) -> str:

@@ -30,6 +30,7 @@ __all__ = [
     "Roles",
     "check_choice",
     "check_column",
+    "check_number",
     "choose_recipe",
 ]
 
@@ -215,18 +216,32 @@ def check_choice(name: str, value: object, *choices: str) -> None:
         raise ParameterError(f"{name} must be {choice([*map(repr, choices)])}; got {value!r}.")
 
 
+def check_number(name: str, role: str, wrong: str) -> None:
+    """Refuse a column that does not hold numbers; ``wrong`` says what it does, if so."""
+    if wrong:
+        raise DataKindError(
+            f"column {name!r} cannot be {role}: it {wrong}, and regimix explains numbers. Name a "
+            "column of numbers."
+        )
+
+
 def choose_recipe(
     roles: Roles,
     names: Sequence[str],
+    wrong: Callable[[str], str],
     classify: Callable[[str], tuple[Column | None, str]],
     source: str,
     usable: str,
 ) -> tuple[Recipe, list[str]]:
     """Decide what each column of a table becomes; return it with notes on what is not plain.
 
-    ``classify`` returns what a column becomes, or None and why it cannot be a feature; ``usable``
-    lists what can be used.
+    ``wrong`` says what a column does instead of holding numbers; ``classify`` returns what a column
+    becomes, or None and why it cannot be a feature; ``usable`` lists what can be used.
     """
+    roles.check(dict.fromkeys(names), source)
+    check_number(roles.target, "the target", wrong(roles.target))
+    if roles.weights is not None:
+        check_number(roles.weights, "the weights", wrong(roles.weights))
     columns: list[Column] = []
     reasons: dict[str, str] = {}
     for name in roles.candidates(names):
