@@ -38,14 +38,6 @@ ENDINGS = {
 FORMATS = tuple(ENDINGS)
 ADDRESS = re.compile(r"[a-z][a-z0-9+.:-]*://", re.IGNORECASE)
 DATABASES = ("sqlite", "postgresql", "postgres")
-# What has to be installed for which addresses.
-PACKAGES = {
-    "s3fs": ("s3", "s3a"),
-    "gcsfs": ("gs", "gcs"),
-    "adlfs": ("az", "abfs"),
-    "aiohttp requests": ("http", "https"),
-    "paramiko": ("sftp", "ssh"),
-}
 T = TypeVar("T")
 
 
@@ -133,9 +125,10 @@ def reach(address: str) -> tuple[Any, str]:
         # A path may hold signs that mean something in an address.
         system, place = url_to_fs(address) if is_address(address) else (LocalFileSystem(), address)
     except ImportError as error:
-        scheme = address.partition("://")[0].rpartition("::")[2].lower()
-        package = next((name for name, schemes in PACKAGES.items() if scheme in schemes), None)
-        package = "'regimix[dask]'" if error.name == "fsspec" else package
+        # fsspec raises an error of its own from that of the package that it lacks.
+        lacking = error.__cause__ if isinstance(error.__cause__, ImportError) else error
+        package = (lacking.name or "").partition(".")[0]
+        package = "'regimix[dask]'" if package == "fsspec" else package
         advice = f"pip install {package}" if package else str(error).rstrip(".")
         raise MissingExtraError(
             f"{address!r} cannot be reached: a package that knows such addresses is not installed: "

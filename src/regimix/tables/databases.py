@@ -11,7 +11,6 @@ import os
 import re
 import sqlite3
 from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode
@@ -31,16 +30,6 @@ HOST_AND_PORT = re.compile(r"[^:]*(:\d+)?(/.*)?")
 SECRETS = {"password", "sslpassword"}
 # A server that does not answer within so many seconds will not.
 CONNECT_SECONDS = 15
-ROWS_AT_ONCE = 50_000
-
-
-@dataclass(frozen=True)
-class _Result:
-    """What a query returned, or why it did not."""
-
-    names: tuple[str, ...] = ()
-    rows: list[Any] = field(default_factory=list)
-    failure: str = ""
 
 
 def load_query(address: str, query: str | None, password_variable: str | None = None) -> Loaded:
@@ -59,38 +48,33 @@ def load_query(address: str, query: str | None, password_variable: str | None = 
         source, result = _ask_sqlite(rest, query)
     else:
         source, result = _ask_postgresql(rest, query, password_variable)
-    if result.failure:
-        raise DataError(f"{source} did not answer: {result.failure}. Check address and query.")
-    return Loaded(_frame(result), source)
+    if isinstance(result, str):
+        raise DataError(f"{source} did not answer: {result}. Check address and query.")
+    return Loaded(result, source)
 
 
-def _frame(result: _Result) -> pl.DataFrame:
-    twice = [name for name, count in Counter(result.names).items() if count > 1]
+def _fetch(cursor: Any) -> pl.DataFrame | str:
+    """Return what a query returned, or why it did not."""
+    if cursor.description is None:
+        return "the query returns no rows; it must be a select"
+    names = [column[0] for column in cursor.description]
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise DataError(
             f"the query returns more than one column named {twice[0]!r}; give each its own name "
             "with 'as'."
         )
     # Databases mix types within a column, SQLite at will: what disagrees becomes text.
-    columns = zip(*result.rows, strict=True) if result.rows else [()] * len(result.names)
-    named = zip(result.names, columns, strict=True)
+    rows = cursor.fetchall()
+    columns = zip(*rows, strict=True) if rows else [()] * len(names)
+    named = zip(names, columns, strict=True)
     return pl.DataFrame([pl.Series(name, values, strict=False) for name, values in named])
-
-
-def _fetch(cursor: Any) -> _Result:
-    if cursor.description is None:
-        return _Result(failure="the query returns no rows; it must be a select")
-    names = tuple(column[0] for column in cursor.description)
-    rows: list[Any] = []
-    while part := cursor.fetchmany(ROWS_AT_ONCE):
-        rows += part
-    return _Result(names, rows)
 
 
 # --- SQLite ---------------------------------------------------------------------------------------
 
 
-def _ask_sqlite(rest: str, query: str) -> tuple[str, _Result]:
+def _ask_sqlite(rest: str, query: str) -> tuple[str, pl.DataFrame | str]:
     """Ask an SQLite file: "/name" is relative, "//name" absolute, as SQLAlchemy has it."""
     location, _, options = rest.partition("?")
     path = Path(unquote(location.removeprefix("/")))
@@ -115,13 +99,13 @@ def _ask_sqlite(rest: str, query: str) -> tuple[str, _Result]:
         finally:
             connection.close()
     except (sqlite3.Error, sqlite3.Warning) as error:
-        return source, _Result(failure=str(error))
+        return source, str(error)
 
 
 # --- PostgreSQL -----------------------------------------------------------------------------------
 
 
-def _ask_postgresql(rest: str, query: str, variable: str | None) -> tuple[str, _Result]:
+def _ask_postgresql(rest: str, query: str, variable: str | None) -> tuple[str, pl.DataFrame | str]:
     need("psycopg", "sql", "PostgreSQL databases need")
     import psycopg
 
@@ -142,7 +126,7 @@ def _ask_postgresql(rest: str, query: str, variable: str | None) -> tuple[str, _
             return source, _fetch(connection.execute(query.encode()))
     except (psycopg.Error, OSError, ValueError) as error:
         known = {*secrets.values(), os.environ.get("PGPASSWORD", "")}
-        return source, _Result(failure=_scrubbed(str(error), known))
+        return source, _scrubbed(str(error), known)
 
 
 def _without_secrets(rest: str) -> tuple[str, dict[str, str]]:
