@@ -112,7 +112,7 @@ def _failed(error: BaseException, given: list[str]) -> int:
     names = {command.__name__ for command in COMMANDS}
     typed = next((word for word in given if word in names), "")
     sentence, code = explain(error, f"regimix {typed}".strip())
-    # Help that was shown for want of a command has said everything.
+    # Where no command was given, help was shown, and nothing is left to say.
     if type(error).__name__ != "NoArgsIsHelpError":
         Voice().refuse(sentence)
     return code

@@ -1,4 +1,7 @@
-"""Small real data sets in which one line is not the whole truth, with their sources."""
+"""Small real data sets in which one line does not explain all rows, with their sources.
+
+Each function reads a bundled CSV file into a `Dataset`. Simulated data are in ``regimix.synth``.
+"""
 
 from __future__ import annotations
 
