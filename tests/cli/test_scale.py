@@ -164,7 +164,7 @@ def test_a_table_that_is_too_large_for_memory_is_read_in_parts(regimix, rows, mo
     ],
 )
 def test_what_auto_means(data, labels, options, engine):
-    assert Place(**options).settled(data, ("--labels", labels)).engine is engine
+    assert Place(**options).settled(data, ("--labels", labels)).engine == engine
 
 
 @pytest.mark.parametrize(

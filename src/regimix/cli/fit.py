@@ -29,7 +29,16 @@ from regimix.cli.options import (
     share_or_auto,
     whole,
 )
-from regimix.cli.place import CHECKPOINT, FOLDER, MODEL, REPORT, TABLE, Place, check_outputs
+from regimix.cli.place import (
+    CHECKPOINT,
+    FOLDER,
+    MODEL,
+    REPORT,
+    TABLE,
+    Place,
+    check_outputs,
+    tidied,
+)
 from regimix.errors import (
     ConvergenceWarning,
     RankWarning,
@@ -155,6 +164,7 @@ def fit(
     place = Place(engine, scheduler, workers, memory).settled(
         data, ("--labels", labels), rows=rows, query=query, encoding=encoding
     )
+    labels = None if labels is None else tidied(labels)
     settings = {
         "n_components": components,
         "outliers": outliers,

@@ -24,7 +24,7 @@ from regimix.words import choice
 if TYPE_CHECKING:
     from regimix.cli.console import Voice
 
-__all__ = ["Place", "check_outputs"]
+__all__ = ["Place", "check_outputs", "tidied"]
 
 # A file of Parquet needs up to so many times its size in memory: it is packed, its columns and its
 # rows are side by side for a while, and the fit needs room too.
@@ -181,6 +181,11 @@ def _check_parts(
             f"are its rows written, one file for each; name one, such as "
             f"{Path(path).name.partition('.')[0]}/"
         )
+
+
+def tidied(path: str) -> str:
+    """Return a path without a slash at its end; an address stays as it is."""
+    return path if is_address(path) else str(Path(path))
 
 
 def is_folder(path: str) -> bool:

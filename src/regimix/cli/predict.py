@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from regimix.cli import options
 from regimix.cli.console import Aborted, CommandError, Voice, progress_bar
 from regimix.cli.options import of_command
-from regimix.cli.place import FOLDER, REPORT, TABLE, Place, check_outputs
+from regimix.cli.place import FOLDER, REPORT, TABLE, Place, check_outputs, tidied
 from regimix.words import count, fixed
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def predict(
     place = Place(engine, scheduler, workers, memory).settled(
         data, ("--out", out), rows=rows, query=query, encoding=encoding
     )
-    voice = Voice(quiet=quiet)
+    out, voice = tidied(out), Voice(quiet=quiet)
     kinds = TABLE if place.in_memory else FOLDER
     check_outputs([("--out", out, kinds)], sources=[str(model), data])
     from regimix import tables
