@@ -37,6 +37,7 @@ def tell_tone(data: Dataset, model: MixedLinearRegression) -> str:
     names: dict[str, Any] = {"feature_names": data.feature_names, "target_name": data.target_name}
     mixture = replace(model.mixture_, **names)
     found = answer(mixture)
+    slope, intercept = np.polyfit(data.X[:, 0], data.y, 1)
     words = [mixture.equation(j) for j in range(mixture.n_components)]
     words.append("outliers, on none of the lines")
     lines = [
@@ -56,7 +57,7 @@ def tell_tone(data: Dataset, model: MixedLinearRegression) -> str:
         "",
         "What is known: the ear stays with the true octave (tuned = 2) or follows the",
         "overtones (tuned = stretchratio). Least squares on all trials would have said",
-        f"{equation(data, *least_squares(data), data.feature_names[0])}, which is neither.",
+        f"{equation(data, intercept, slope, data.feature_names[0])}, which is neither.",
         "",
     ]
     return "\n".join(line.rstrip() for line in lines)
@@ -107,13 +108,6 @@ def equation(data: Dataset, intercept: float, slope: float, feature: str) -> str
     """Write a line in the units of the data."""
     sign = "-" if slope < 0 else "+"
     return f"{data.target_name} = {number(intercept)} {sign} {number(abs(slope))} {feature}"
-
-
-def least_squares(data: Dataset) -> tuple[float, float]:
-    """Return intercept and slope of least squares on all rows."""
-    design = np.column_stack([np.ones(len(data.y)), data.X])
-    intercept, slope = np.linalg.lstsq(design, data.y, rcond=None)[0]
-    return float(intercept), float(slope)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ parameters, it is a `Message`, which knows them: the command line calls them by 
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -172,6 +173,11 @@ class StoppedError(RegimixError, RuntimeError):
 class MissingExtraError(RegimixError, ImportError):
     """An optional dependency is not installed."""
 
+    @classmethod
+    def of(cls, package: str, extra: str, what: str) -> MissingExtraError:
+        """Say how to install a package of an extra; ``what`` is who needs it: "a report needs"."""
+        return cls(f"{what} {package}, which is not installed: pip install 'regimix[{extra}]'")
+
 
 class RegimixWarning(UserWarning):
     """Base of every warning that regimix gives."""
@@ -195,3 +201,14 @@ class RivalWarning(RegimixWarning):
 
 class UnrepeatedWarning(RegimixWarning):
     """Independent searches ended with different answers; the best of them is returned."""
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the first line of what an error says, to be part of a sentence."""
+    return (str(error).strip().partition("\n")[0] or type(error).__name__).rstrip(".")
+
+
+def need(package: str, extra: str, what: str) -> None:
+    """Refuse to go on without a package of an extra."""
+    if importlib.util.find_spec(package) is None:
+        raise MissingExtraError.of(package, extra, what)

@@ -2,8 +2,9 @@
 
 ``docs/files.rst`` describes the format. Reading a file from strangers is safe: `zipfile` and
 `numpy.lib.format` parse it, sizes are checked before anything is allocated, nothing is unpickled or
-decompressed, and every field of the document must be in the schema at the end of this module. What
-does not fit is refused with a `ModelFileError` that gives the reason.
+decompressed, and every field of the document must have the type with which its dataclass annotates
+it, within the limits at the end of this module. What does not fit is refused with a
+`ModelFileError` that gives the reason.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ import stat
 import struct
 import warnings
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib.metadata import version
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.lib import format as npy
@@ -37,8 +39,8 @@ from regimix.result.inference import Inference
 from regimix.result.mixture import Mixture
 from regimix.result.rowlaw import RowLaw
 from regimix.search.selection import Attempt, Selection
-from regimix.search.settings import NoiseKind, SearchKind, Settings, SolverKind
-from regimix.search.subspace import Subspace, SubspaceKind
+from regimix.search.settings import Settings
+from regimix.search.subspace import Subspace
 
 __all__ = ["ModelFile", "load", "open_model", "save"]
 
@@ -57,11 +59,12 @@ MOST_MEMBERS = 64
 LONGEST_NAME = 100
 ARRAY_NAME = re.compile(r"[a-z_]{1,40}(\.[a-z_]{1,40})?")
 # Little-endian types of arrays; Python objects are not among them.
-DTYPES = ("<f8", "|i1", "<i2", "<i4", "<i8")
+DType = Literal["<f8", "|i1", "<i2", "<i4", "<i8"]
 MOST_DIMENSIONS = 3
 MOST_NUMBERS = 2**32
 # NumPy writes 128 bytes for the arrays of a model. A short limit keeps its parser out of trouble.
 LONGEST_HEADER = 512
+LARGEST = float(np.finfo(np.float64).max)
 # JSON has no numbers but finite ones.
 NOT_FINITE = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 # Digits of a whole number: seeds may have 128 bits.
@@ -154,9 +157,7 @@ def open_model(path: str | Path, *, max_bytes: int = MAX_BYTES) -> ModelFile:
 
 
 def _mixture_of(model: Any) -> Mixture:
-    if isinstance(model, Mixture):
-        return model
-    mixture = getattr(model, "mixture_", None)
+    mixture = getattr(model, "mixture_", model)
     if isinstance(mixture, Mixture):
         return mixture
     name = type(model).__name__
@@ -252,15 +253,9 @@ def _plain(value: Any, place: _Place) -> Any:
 def _plain_array(value: NDArray[Any], place: _Place) -> NDArray[Any]:
     """Return floats in eight bytes, and whole numbers in as few bytes as they need."""
     place.expect(value.dtype.kind in "iuf", "of the right type")
-    if value.dtype.kind == "f":
-        return np.ascontiguousarray(value, dtype="<f8")
-    ends = int(value.min(initial=0)), int(value.max(initial=0))
-    fitting = (
-        name
-        for name in ("|i1", "<i2", "<i4")
-        if np.iinfo(name).min <= ends[0] and ends[1] <= np.iinfo(name).max
-    )
-    return np.ascontiguousarray(value, dtype=next(fitting, "<i8"))
+    kinds = ("<f8",) if value.dtype.kind == "f" else ("|i1", "<i2", "<i4", "<i8")
+    same = (name for name in kinds[:-1] if np.array_equal(value.astype(name), value))
+    return np.ascontiguousarray(value, dtype=next(same, kinds[-1]))
 
 
 def _npy_bytes(array: NDArray[Any]) -> bytes:
@@ -364,25 +359,24 @@ def _read_arrays(plain: Any, members: dict[str, bytes]) -> Arrays:
     place.expect(isinstance(plain, dict), "an object")
     place.expect(all(map(ARRAY_NAME.fullmatch, plain)), "made of plain names")
     place.expect([_member(name) for name in plain] == list(members), "the list of its members")
-    entries = _dictionary_of(ENTRY)(plain, place)
-    return {name: _read_array(name, **entries[name], data=members[_member(name)]) for name in plain}
+    entries = _read(dict[str, _Entry], plain, place)
+    return {name: _read_array(name, entries[name], members[_member(name)]) for name in plain}
 
 
-def _read_array(
-    name: str, dtype: str, shape: tuple[int, ...], sha256: str, data: bytes
-) -> NDArray[Any]:
+def _read_array(name: str, entry: _Entry, data: bytes) -> NDArray[Any]:
     """Read an array whose type, shape and checksum stand in the manifest."""
-    if hashlib.sha256(data).hexdigest() != sha256:
+    dtype, shape = np.dtype(entry.dtype), entry.shape
+    if hashlib.sha256(data).hexdigest() != entry.sha256:
         raise ModelFileError(f"its array {name!r} was changed: the checksum is wrong.")
     right = len(shape) <= MOST_DIMENSIONS and math.prod(max(n, 1) for n in shape) <= MOST_NUMBERS
     if not right:
         raise ModelFileError(f"it holds an array of the shape {shape}, which is too large.")
     found, start = _npy_header(data)
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    if found != (shape, False, np.dtype(dtype)) or len(data) != start + size:
+    size = math.prod(shape) * dtype.itemsize
+    if found != (shape, False, dtype) or len(data) != start + size:
         raise ModelFileError(f"it holds an array that is not of the shape {shape} it should have.")
     values = np.frombuffer(data, dtype, offset=start).reshape(shape)
-    return values.astype(values.dtype.newbyteorder("="))
+    return values.astype(dtype.newbyteorder("="))
 
 
 def _npy_header(data: bytes) -> tuple[Any, int]:
@@ -418,7 +412,7 @@ def decode(data: bytes) -> ModelFile:
     mixture = _read_mixture(manifest["model"], arrays)
     recipe = manifest["recipe"]
     if recipe is not None:
-        RECIPE(recipe, _Place("recipe"))
+        _read(_Recipe, recipe, _Place("recipe"))
     return ModelFile(mixture, recipe, written, manifest["library"])
 
 
@@ -470,7 +464,7 @@ def _finite(digits: str) -> float:
 def _read_mixture(plain: Any, arrays: Arrays) -> Mixture:
     """Turn a document and arrays into a mixture, or refuse them."""
     place = _Place("model", dict(arrays))
-    mixture: Mixture = _record(Mixture)(plain, place)
+    mixture: Mixture = _read(Mixture, plain, place)
     if place.arrays:
         raise ModelFileError(f"it holds an array that belongs nowhere: {min(place.arrays)!r}.")
     m, d = mixture.coef.shape
@@ -514,26 +508,43 @@ MIGRATIONS: dict[int, Callable[[dict[str, Any], Arrays], tuple[dict[str, Any], A
 }
 
 
-# --- the schema: kinds of values ------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Entry:
+    """What the manifest says of an array."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    sha256: str
+
+
+@dataclass(frozen=True)
+class _Column:
+    name: str
+    kind: Literal["number", "flag", "date", "levels"]
+    levels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """The same as ``tables.recipe`` writes; folders on one level do not import each other."""
+
+    target: str
+    columns: tuple[_Column, ...]
+    weights: str | None
+    key: str | None
+
+
+# --- the schema -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where in a document a value stands, and what belongs to the whole of it.
+    """Where in a document a value stands, and what belongs to the whole of it."""
 
-    Attributes
-    ----------
-    path : str
-        As messages show it: "model.settings.seed".
-    arrays : dict of str to ndarray
-        The arrays of the document, by the path of their place without its first word.
-    sizes : dict of str to int
-        What arrays have in common: "m" is the number of components, "d" of features. The first
-        array that uses a size sets it.
-    """
-
-    path: str
-    arrays: Arrays = field(default_factory=dict)
+    path: str  # as messages show it: "model.settings.seed"
+    arrays: Arrays = field(default_factory=dict)  # by the path of their place, see ``name``
+    # What arrays have in common: "m" is the number of components, "d" of features. The first array
+    # that uses a size sets it.
     sizes: dict[str, int] = field(default_factory=dict)
 
     def at(self, name: str) -> _Place:
@@ -556,103 +567,92 @@ class _Place:
 
 
 ROOT = _Place("its manifest")
-# Turns plain JSON into a value, or refuses it.
-Kind = Callable[[Any, _Place], Any]
 
 
-def _kind(read: Callable[..., Any]) -> Callable[..., Kind]:
-    """Let a reader be given its limits first: ``_whole(1)`` reads whole numbers from 1."""
-    return lambda *limits, **named: lambda plain, place: read(plain, place, *limits, **named)
+@dataclass(frozen=True)
+class _Limit:
+    """What the annotation of a field does not say: sizes, and limits of every number."""
+
+    sizes: str = ""  # of an array, by name: "m d"; or of a list, which may also be empty
+    low: float = -LARGEST
+    high: float = LARGEST
+    free: bool = False  # numbers may be anything, also not a number
 
 
-@_kind
-def _number(
-    plain: Any, place: _Place, low: float = -math.inf, high: float = math.inf, nan: bool = False
-) -> float:
-    value = NOT_FINITE.get(plain) if isinstance(plain, str) else plain
-    place.expect(type(value) in (int, float), "a number")
-    number = float(value)  # type: ignore[arg-type]
-    right = low <= number <= high or (nan and math.isnan(number))
-    place.expect(right, f"a number from {low:g} to {high:g}")
-    return number
+FREE = _Limit(free=True)
 
 
-@_kind
-def _whole(plain: Any, place: _Place, low: int = 0) -> int:
-    place.expect(type(plain) is int and plain >= low, f"a whole number from {low}")
-    return int(plain)
+def _read(hint: Any, plain: Any, place: _Place, limit: _Limit = FREE) -> Any:
+    """Turn plain JSON into a value of an annotated type, or refuse it."""
+    kind, inner = get_origin(hint), get_args(hint)
+    if type(None) in inner:
+        return None if plain is None else _read(inner[0], plain, place, limit)
+    if kind is np.ndarray:
+        return _take_array(plain, place, limit, whole=inner[1] == np.dtype[np.int64])
+    if kind is tuple:
+        place.expect(isinstance(plain, list), "a list")
+        if limit.sizes and plain:
+            place.agree(limit.sizes, len(plain))
+        items = enumerate(plain)
+        return tuple(_read(inner[0], item, place.at(str(i)), limit) for i, item in items)
+    if kind is dict:
+        place.expect(isinstance(plain, dict), "an object")
+        return {name: _read(inner[1], value, place.at(name)) for name, value in plain.items()}
+    if dataclasses.is_dataclass(hint):
+        return _read_record(hint, plain, place)
+    return _read_scalar(hint, plain, place, limit)
 
 
-@_kind
-def _flag(plain: Any, place: _Place) -> bool:
-    place.expect(isinstance(plain, bool), "true or false")
-    return bool(plain)
+def _read_scalar(hint: Any, plain: Any, place: _Place, limit: _Limit) -> Any:
+    """Read a text, true or false, or a number."""
+    choices = get_args(hint)
+    if hint is str or choices:
+        place.expect(isinstance(plain, str) and not SURROGATE.search(plain), "a text")
+        place.expect(not choices or plain in choices, f"one of {', '.join(choices)}")
+    elif hint is bool:
+        place.expect(isinstance(plain, bool), "true or false")
+    elif hint is int:
+        low = 0 if limit.free else limit.low
+        place.expect(type(plain) is int and plain >= low, f"a whole number from {low}")
+    else:
+        plain = NOT_FINITE.get(plain) if isinstance(plain, str) else plain
+        place.expect(type(plain) in (int, float), "a number")
+        right = limit.free or limit.low <= plain <= limit.high
+        place.expect(right, f"a number from {limit.low:g} to {limit.high:g}")
+        return float(plain)
+    return plain
 
 
-@_kind
-def _text(plain: Any, place: _Place, *choices: str) -> str:
-    place.expect(isinstance(plain, str) and not SURROGATE.search(plain), "a text")
-    if choices:
-        place.expect(plain in choices, f"one of {', '.join(choices)}")
-    return str(plain)
-
-
-@_kind
-def _maybe(plain: Any, place: _Place, kind: Kind) -> Any:
-    return None if plain is None else kind(plain, place)
-
-
-@_kind
-def _list_of(plain: Any, place: _Place, kind: Kind, size: str = "") -> tuple[Any, ...]:
-    """Read a tuple; if its size has a name it is that or zero."""
-    place.expect(isinstance(plain, list), "a list")
-    if size and plain:
-        place.agree(size, len(plain))
-    return tuple(kind(item, place.at(str(i))) for i, item in enumerate(plain))
-
-
-@_kind
-def _dictionary_of(plain: Any, place: _Place, kind: Kind) -> dict[str, Any]:
-    place.expect(isinstance(plain, dict), "an object")
-    return {name: kind(value, place.at(name)) for name, value in plain.items()}
-
-
-@_kind
-def _object(
-    plain: Any, place: _Place, fields: Mapping[str, Kind], optional: Sequence[str] = ()
-) -> dict[str, Any]:
-    place.expect(isinstance(plain, dict), "an object")
-    for name in plain:
-        place.at(name[:40]).expect(name in fields, "a field that is known here")
-    for name in fields:
-        place.at(name).expect(name in plain or name in optional, "there")
-    return {name: fields[name](value, place.at(name)) for name, value in plain.items()}
-
-
-@_kind
-def _record(plain: Any, place: _Place, make: Any) -> Any:
+def _read_record(make: Any, plain: Any, place: _Place) -> Any:
     """Read a dataclass; a field that an older file lacks gets its default."""
-    missing = dataclasses.MISSING
-    optional = [
-        part.name
-        for part in dataclasses.fields(make)
-        if part.default is not missing or part.default_factory is not missing
-    ]
-    return make(**_object(SCHEMA[make], optional)(plain, place))
+    place.expect(isinstance(plain, dict), "an object")
+    hints, limits = _hints(make), LIMITS.get(make, {})
+    for name in plain:
+        place.at(name[:40]).expect(name in hints, "a field that is known here")
+    for part in dataclasses.fields(make):
+        missing = part.default is part.default_factory is dataclasses.MISSING
+        place.at(part.name).expect(part.name in plain or not missing, "there")
+    return make(
+        **{
+            name: _read(hints[name], value, place.at(name), limits.get(name, FREE))
+            for name, value in plain.items()
+        }
+    )
 
 
-@_kind
-def _array(
-    plain: Any,
-    place: _Place,
-    *sizes: str,
-    low: float = -math.inf,
-    high: float = math.inf,
-    finite: bool = True,
-    whole: bool = False,
-) -> NDArray[Any]:
+@cache
+def _hints(make: Any) -> dict[str, Any]:
+    """Return the annotations of the fields that belong into a file."""
+    local = {"Attempt": Attempt, "Selection": Selection, "Subspace": Subspace}
+    hints = get_type_hints(make, localns=local)
+    if make is Mixture:
+        hints["gate"] = Gate | None  # a gate of the user's own cannot be saved
+    return {name: hint for name, hint in hints.items() if name not in LEFT_OUT.get(make, ())}
+
+
+def _take_array(plain: Any, place: _Place, limit: _Limit, *, whole: bool) -> NDArray[Any]:
     """Take an array from the members, once; floats or whole numbers of named sizes."""
-    name = place.name
+    name, sizes = place.name, limit.sizes.split()
     place.expect(plain == {"array": name}, "an array: a reference to its array")
     place.expect(name in place.arrays, "among the arrays")
     array = place.arrays.pop(name)
@@ -660,139 +660,78 @@ def _array(
     for size, length in zip(sizes, array.shape, strict=True):
         place.agree(size, length)
     place.expect((array.dtype.kind == "i") == whole, "of the right type")
-    if finite and array.size:
+    if array.size and not limit.free:
         place.expect(np.isfinite(array).all(), "finite")
-        right = low <= array.min() and array.max() <= high
-        place.expect(right, f"within {low:g} and {high:g}")
+        right = limit.low <= array.min() and array.max() <= limit.high
+        place.expect(right, f"within {limit.low:g} and {limit.high:g}")
     return array.astype(np.int64) if whole else array
 
 
-# --- the schema: every field and its limits -------------------------------------------------------
+SHARE = _Limit(low=0.0, high=1.0)
+NOT_NEGATIVE = _Limit(low=0.0)
+POSITIVE = _Limit(low=math.ulp(0.0))
+TO_INFINITY = _Limit(low=0.0, high=math.inf)
 
-LARGEST = float(np.finfo(np.float64).max)
-FINITE = _number(-LARGEST, LARGEST)
-NOT_NEGATIVE = _number(0.0, LARGEST)
-POSITIVE = _number(math.ulp(0.0), LARGEST)
-SHARE = _number(0.0, 1.0)
-ANY = _number(nan=True)
-
-# What the manifest says of each array.
-ENTRY = _object({"dtype": _text(*DTYPES), "shape": _list_of(_whole()), "sha256": _text()})
-
-SCHEMA: dict[type, dict[str, Kind]] = {
+LIMITS: dict[Any, dict[str, _Limit]] = {
     Mixture: {
-        "coef": _array("m", "d"),
-        "intercept": _array("m"),
-        "weights": _array("m", low=0.0, high=1.0),
-        "scale": _array("m", low=0.0),
-        "labels": _array("n", low=-1, whole=True),
+        "coef": _Limit("m d"),
+        "intercept": _Limit("m"),
+        "weights": _Limit("m", 0.0, 1.0),
+        "scale": _Limit("m", 0.0),
+        "labels": _Limit("n", -1),
         "outlier_share": SHARE,
         "background": NOT_NEGATIVE,
-        "background_middle": FINITE,
-        "background_width": _number(0.0),
-        "background_degrees": _number(0.0),
-        "noise_degrees": _number(0.0),
-        "cutoff": _number(0.0),
-        "evidence": _number(),
-        "stopped": _text(),
-        "n_rows": _whole(),
+        "background_middle": _Limit(),
+        "background_width": TO_INFINITY,
+        "background_degrees": TO_INFINITY,
+        "noise_degrees": TO_INFINITY,
+        "cutoff": TO_INFINITY,
+        "evidence": _Limit(low=-math.inf, high=math.inf),
         "mass": NOT_NEGATIVE,
-        "fit_intercept": _flag(),
-        "feature_names": _list_of(_text(), "d"),
-        "settings": _record(Settings),
-        "seed": _whole(),
-        "target_name": _text(),
-        "component_evidence": _maybe(_array("m", finite=False)),
-        "origin": _list_of(_text(), "m"),
-        "attempts": _list_of(_record(Attempt)),
-        "timings": _dictionary_of(ANY),
-        "spectrum": _maybe(_record(Subspace)),
-        "selection": _maybe(_record(Selection)),
-        "rows": _maybe(_record(RowLaw)),
-        "ranks": _maybe(_list_of(_whole(), "m")),
-        "n_iter": _whole(),
-        "inference": _maybe(_record(Inference)),
-        "gate": _maybe(_record(Gate)),
-        "search_evidence": _list_of(ANY),
-        "settled": _flag(),
+        "feature_names": _Limit("d"),
+        "component_evidence": _Limit("m", free=True),
+        "origin": _Limit("m"),
+        "ranks": _Limit("m", 0),
     },
     Settings: {
-        "n_components": _maybe(_whole(1)),
-        "outliers": _maybe(SHARE),
-        "noise": _text(*get_args(NoiseKind)),
-        "search": _text(*get_args(SearchKind)),
-        "subspace": _maybe(_text(*get_args(SubspaceKind))),
-        "solver": _text(*get_args(SolverKind)),
-        "max_iter": _whole(),
+        "n_components": _Limit(low=1),
+        "outliers": SHARE,
         "tol": NOT_NEGATIVE,
-        "seed": _whole(),
-        "n_jobs": _maybe(_whole(-(2**31))),
-        "max_starts": _maybe(_whole(1)),
-        "time_limit": _maybe(POSITIVE),
+        "n_jobs": _Limit(low=-(2**31)),
+        "max_starts": _Limit(low=1),
+        "time_limit": POSITIVE,
         "granularity": POSITIVE,
-        "tolerance": _maybe(POSITIVE),
-        "taus": _maybe(_list_of(SHARE)),
-    },
-    Attempt: {
-        "move": _text(),
-        "source": _text(),
-        "gain": ANY,
-        "accepted": _flag(),
-        "reason": _text(),
+        "tolerance": POSITIVE,
+        "taus": SHARE,
     },
     # The directions are those of whitened features: q of them, which need not be d.
-    Subspace: {
-        "basis": _array("q", "r"),
-        "spectrum": _array("q", finite=False),
-        "noise_level": _maybe(ANY),
-        "certain": _whole(),
-        "kind": _text(*get_args(SubspaceKind)),
-    },
+    Subspace: {"basis": _Limit("q r"), "spectrum": _Limit("q", free=True)},
     RowLaw: {
-        "mean": _array("d"),
-        "deviation": _array("d", low=0.0),
-        "correlation": _maybe(_array("d", "d")),
-        "middle": FINITE,
+        "mean": _Limit("d"),
+        "deviation": _Limit("d", 0.0),
+        "correlation": _Limit("d d"),
+        "middle": _Limit(),
     },
     Inference: {
-        "standard_error": _array("m", "d", finite=False),
-        "intercept_error": _array("m", finite=False),
-        "degrees": _array("m", finite=False),
-        "r_squared": _array("m", finite=False),
-        "r_squared_overall": ANY,
-        "size": _array("m", low=0.0),
-        "covariance": _maybe(_array("m", "p", "p", finite=False)),
-        "notes": _list_of(_text()),
+        "standard_error": _Limit("m d", free=True),
+        "intercept_error": _Limit("m", free=True),
+        "degrees": _Limit("m", free=True),
+        "r_squared": _Limit("m", free=True),
+        "size": _Limit("m", 0.0),
+        "covariance": _Limit("m p p", free=True),
     },
     Selection: {
-        "n_components": _array("k", low=0, whole=True),
-        "evidence": _array("k", finite=False),
-        "bic": _array("k", finite=False),
-        "icl": _array("k", finite=False),
-        "chosen": _whole(),
+        "n_components": _Limit("k", 0),
+        "evidence": _Limit("k", free=True),
+        "bic": _Limit("k", free=True),
+        "icl": _Limit("k", free=True),
     },
     # A component without rows has the intercept minus infinity.
     Gate: {
-        "coef": _array("m", "gate columns"),
-        "intercept": _array("m", finite=False),
-        "center": _array("gate columns"),
-        "scale": _array("gate columns", low=0.0),
-        "names": _list_of(_text(), "gate columns"),
-        "from_features": _flag(),
+        "coef": _Limit("m gate_columns"),
+        "intercept": _Limit("m", free=True),
+        "center": _Limit("gate_columns"),
+        "scale": _Limit("gate_columns", 0.0),
+        "names": _Limit("gate_columns"),
     },
 }
-
-# The same as ``tables.recipe`` writes; folders on one level do not import each other.
-COLUMN = {
-    "name": _text(),
-    "kind": _text("number", "flag", "date", "levels"),
-    "levels": _list_of(_text()),
-}
-RECIPE = _object(
-    {
-        "target": _text(),
-        "columns": _list_of(_object(COLUMN)),
-        "weights": _maybe(_text()),
-        "key": _maybe(_text()),
-    }
-)

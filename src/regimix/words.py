@@ -11,6 +11,7 @@ __all__ = [
     "UNKNOWN",
     "aligned",
     "bare",
+    "choice",
     "clean",
     "count",
     "decimals",
@@ -164,6 +165,12 @@ def listing(items: Sequence[str], most: int = 8, rest: str = "more") -> str:
     if len(items) > most:
         shown.append(f"{fixed(len(items) - most, 0)} {rest}")
     return " and ".join([", ".join(shown[:-1]), *shown[-1:]]) if len(shown) > 1 else "".join(shown)
+
+
+def choice(items: Sequence[str]) -> str:
+    """Join what may be chosen: a, b or c."""
+    *most, last = items
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def short(name: str, longest: int = LONGEST_NAME) -> str:

@@ -2,14 +2,13 @@
 
 import html
 import shlex
-from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
 
 from regimix import load
-from regimix.cli import work
+from regimix.cli import fit as fitting
 from regimix.tables import write_table
 
 FIT = ("--target", "y", "--drop", "id")
@@ -174,7 +173,7 @@ def test_a_file_that_fails_loses_neither_the_answer_nor_the_others(regimix, tabl
     def full(*_):
         raise OSError(28, "No space left on device", "m.regimix")
 
-    monkeypatch.setattr(work, "_write_model", full)
+    monkeypatch.setattr(fitting, "_write_model", full)
     ran = regimix("fit", table, *FIT, "--model", "m.regimix", "--labels", "l.csv")
     assert ran.code == 2
     assert "2 linear regimes" in ran.out
@@ -221,7 +220,7 @@ def test_the_report_says_how_to_get_it_again(regimix, tmp_path, table):
 )
 def test_a_password_in_an_address_is_not_in_the_command(address, source, shown):
     typed = ("regimix", "fit", address, "--query", "select 1")
-    told = work._without_password(typed, SimpleNamespace(source=source))
+    told = fitting._without_password(typed, source)
     assert "secret" not in shlex.join(told)
     assert told[2].endswith(shown)
     assert told[3:] == list(typed[3:])

@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 from regimix import MixedLinearRegression, load
-from regimix.cli import work
+from regimix.cli import fit as fitting
 from regimix.cli.console import Aborted, Voice, progress_bar
-from regimix.cli.work import Interrupts
+from regimix.cli.fit import Interrupts
 from regimix.errors import RegimixWarning
 from regimix.search import loop
 from regimix.search.settings import Progress
@@ -94,13 +94,13 @@ def test_the_handler_of_others_is_put_back():
 
 
 def test_an_interrupt_while_files_are_written_waits_for_them(regimix, table, monkeypatch):
-    write = work._write_model
+    write = fitting._write_model
 
     def slowly(*given):
         press()
         write(*given)
 
-    monkeypatch.setattr(work, "_write_model", slowly)
+    monkeypatch.setattr(fitting, "_write_model", slowly)
     ran = regimix("fit", table, *FIT, "--model", "m.regimix")
     assert ran.code == 130
     assert "2 linear regimes" in ran.out

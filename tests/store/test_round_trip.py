@@ -15,7 +15,7 @@ from regimix import MixedLinearRegression, TrimmedRegressor
 from regimix.datasets import load_tone
 from regimix.errors import ModelFileError
 from regimix.result.mixture import Mixture
-from regimix.store import LEFT_OUT, SCHEMA, decode, encode, load, open_model, save
+from regimix.store import LEFT_OUT, LIMITS, _hints, decode, encode, load, open_model, save
 from tests.store.examples import RECIPE, differences, example, mixtures
 
 
@@ -145,10 +145,21 @@ def test_arrays_of_any_layout_are_saved():
 
 
 def test_no_field_is_forgotten():
-    """A new field of a result needs a place in the format, or a reason to be left out."""
-    for record, kinds in SCHEMA.items():
+    """A new field of a result is in the example with a value of its own, or is left out."""
+    for record, limits in LIMITS.items():
         fields = {field.name for field in dataclasses.fields(record)}
-        assert set(kinds) | set(LEFT_OUT.get(record, ())) == fields, record
+        assert set(_hints(record)) | set(LEFT_OUT.get(record, ())) == fields, record
+        assert set(limits) <= set(_hints(record)), record
+    for name, hint in _hints(Mixture).items():
+        assert getattr(example(), name) is not None, (name, hint)
+
+
+def test_every_array_has_sizes():
+    """How long an array is, is compared with others; whatever is an array has to say so."""
+    for record, limits in LIMITS.items():
+        for name, hint in _hints(record).items():
+            if "ndarray" in str(hint):
+                assert limits[name].sizes, (record, name)
 
 
 # --- what cannot be saved -------------------------------------------------------------------------

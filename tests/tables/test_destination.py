@@ -8,8 +8,8 @@ import pytest
 
 from regimix import MixedLinearRegression, scan_parquet, tables
 from regimix.errors import DataError, MissingExtraError
-from regimix.tables import parquet, write_parts
-from regimix.tables.paths import canonical, is_within, reach
+from regimix.paths import canonical, is_within, reach
+from regimix.tables import parquet, write
 from regimix.tables.write import are_label_columns
 from tests.tables.parquets import contents, mixed_frame, write_files
 
@@ -176,7 +176,7 @@ def test_a_file_is_no_folder(rows, memory, mixture, place):
 
 
 def test_wherever_they_are_written_files_are_the_same(rows, memory, mixture, place, monkeypatch):
-    monkeypatch.setattr(write_parts, "GROUP_ROWS", 100)
+    monkeypatch.setattr(write, "GROUP_ROWS", 100)
     table = scan_parquet(place("rows"), "y")
     tables.write_label_parts(rows.parent / "expected", table, mixture)
     for _ in range(2):  # what is there is replaced

@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 from regimix import MixedLinearRegression, scan_parquet, tables
 from regimix.engines.parquet import ParquetReader
 from regimix.errors import DataError, DataKindError
-from regimix.tables import parquet, write_parts
+from regimix.tables import parquet, write
 from tests.engines.clusters import small_cluster
 from tests.tables.parquets import DeadlyReader, contents, mixed_frame, write_files
 
@@ -21,7 +21,7 @@ FRAME = mixed_frame()
 def small_parts(monkeypatch):
     """Cut even small tables into parts, and files into row groups."""
     monkeypatch.setattr(parquet, "SMALLEST_PART", 50_000)
-    monkeypatch.setattr(write_parts, "GROUP_ROWS", 300)
+    monkeypatch.setattr(write, "GROUP_ROWS", 300)
 
 
 @pytest.fixture
@@ -262,6 +262,6 @@ def test_a_disk_that_is_full_is_named(table, fitted, tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(write_parts, "open_atomically", full)
+    monkeypatch.setattr(write, "open_atomically", full)
     with pytest.raises(DataError, match=r"part\.0.*cannot be written: No space left on device\."):
         tables.write_label_parts(tmp_path / "out", table, fitted[1].mixture_)

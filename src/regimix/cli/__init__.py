@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import sys
 
+from regimix.errors import MissingExtraError
+
 __all__ = ["main"]
 
 # What the command line itself needs; without it no command can run.
@@ -34,10 +36,8 @@ def main(arguments: list[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in EXTRA:
             raise
-        sys.stderr.write(
-            f"regimix: the command line needs {error.name}, which is not installed: "
-            "pip install 'regimix[cli]'\n"
-        )
+        missing = MissingExtraError.of(str(error.name), "cli", "the command line needs")
+        sys.stderr.write(f"regimix: {missing}\n")
         return 2
     except KeyboardInterrupt:
         return 130

@@ -15,22 +15,16 @@ from regimix.cli.fit import demo, fit
 from regimix.cli.options import PlainCommand, PlainGroup, in_options
 from regimix.cli.predict import predict, report
 from regimix.cli.synth import synth
-from regimix.errors import OutOfTimeError, RegimixError
+from regimix.errors import MissingExtraError, OutOfTimeError, RegimixError
 
 __all__ = ["app", "explain", "run"]
 
-# Packages of extras that a command may miss, and the extra that brings them.
+# The extras, and packages that they bring and a command may miss.
 EXTRAS = {
-    "dask": "dask",
-    "distributed": "dask",
-    "fsspec": "dask",
-    "jinja2": "cli",
-    "matplotlib": "plot",
-    "polars": "cli",
-    "psycopg": "sql",
-    "pyarrow": "dask",
-    "rich": "cli",
-    "typer": "cli",
+    "cli": ("jinja2", "polars", "rich", "typer"),
+    "dask": ("dask", "distributed", "fsspec", "pyarrow"),
+    "plot": ("matplotlib",),
+    "sql": ("psycopg",),
 }
 
 app = typer.Typer(
@@ -118,7 +112,7 @@ def _failed(error: BaseException, given: list[str]) -> int:
     names = {command.__name__ for command in COMMANDS}
     typed = next((word for word in given if word in names), "")
     sentence, code = explain(error, f"regimix {typed}".strip())
-    # Help that was shown for want of a command has said everything.
+    # Where no command was given, help was shown, and nothing is left to say.
     if type(error).__name__ != "NoArgsIsHelpError":
         Voice().refuse(sentence)
     return code
@@ -147,12 +141,9 @@ def explain(error: BaseException, command: str = "regimix") -> tuple[str, Code]:
             Code.REFUSED
         )
     package = (getattr(error, "name", None) or "").partition(".")[0]
-    if isinstance(error, ModuleNotFoundError) and package in EXTRAS:
-        extra = EXTRAS[package]
-        return (
-            f"this needs {package}, which is not installed: pip install 'regimix[{extra}]'",
-            Code.REFUSED,
-        )
+    extra = next((name for name, brings in EXTRAS.items() if package in brings), None)
+    if isinstance(error, ModuleNotFoundError) and extra is not None:
+        return str(MissingExtraError.of(package, extra, "this needs")), Code.REFUSED
     if isinstance(error, OSError):
         return _system(error), Code.REFUSED
     if isinstance(error, MemoryError):

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+import shlex
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from regimix.cli.console import CommandError, Voice
+from regimix.cli import options
+from regimix.cli.console import READING, Aborted, Bar, Code, CommandError, Voice, progress_bar
 from regimix.cli.options import (
-    Data,
-    Encoding,
-    Json,
-    Key,
-    Missing,
-    Query,
-    Quiet,
-    Rows,
     count_or_auto,
     in_options,
     names,
-    of_command,
     of_output,
     of_search,
     of_table,
@@ -30,20 +29,39 @@ from regimix.cli.options import (
     share_or_auto,
     whole,
 )
-from regimix.cli.outputs import CHECKPOINT, FOLDER, MODEL, REPORT, TABLE, check_outputs
-from regimix.cli.place import Engine, EngineName, Memory, Place, Scheduler, Workers, output_of
-from regimix.cli.work import Files, Look, fit_and_print
-from regimix.errors import UnknownColumnError
+from regimix.cli.place import (
+    CHECKPOINT,
+    FOLDER,
+    MODEL,
+    REPORT,
+    TABLE,
+    Place,
+    check_outputs,
+    tidied,
+)
+from regimix.errors import (
+    ConvergenceWarning,
+    RankWarning,
+    RegimixWarning,
+    StopReason,
+    UnknownColumnError,
+)
 
 if TYPE_CHECKING:
+    from regimix.cli.show import FittedRows
+    from regimix.result.mixture import Mixture
     from regimix.tables import DataSet, ParquetTable
 
-__all__ = ["demo", "fit"]
+__all__ = ["Interrupts", "demo", "fit"]
+
+# Reasons to stop that leave the search unfinished.
+LIMITS = (StopReason.MAX_STARTS, StopReason.TIME_LIMIT)
+INTERRUPTED = (StopReason.CALLBACK, StopReason.INTERRUPTED)
 
 
 def fit(
     context: typer.Context,
-    data: Data,
+    data: options.Data,
     target: Annotated[str, of_table("COLUMN", "The column to explain.", "--target", "-y")],
     features: Annotated[
         str | None,
@@ -59,17 +77,18 @@ def fit(
     weights: Annotated[
         str | None, of_table("COLUMN", "How often, or how much, each row counts.")
     ] = None,
-    key: Key = None,
-    missing: Missing = "drop",
-    rows: Rows = None,
-    query: Query = None,
-    encoding: Encoding = None,
-    engine: EngineName = "auto",
-    scheduler: Scheduler = None,
-    workers: Workers = None,
-    memory: Memory = None,
+    key: options.Key = None,
+    missing: options.Missing = "drop",
+    rows: options.Rows = None,
+    query: options.Query = None,
+    encoding: options.Encoding = None,
+    engine: options.Engine = "auto",
+    scheduler: options.Scheduler = None,
+    workers: options.Workers = None,
+    memory: options.Memory = None,
     components: Annotated[
-        str, of_search("N|auto", "How many regimes.", "--components", "-m", parser=count_or_auto)
+        str,
+        of_search("N|auto", "How many regimes.", "--components", "-m", parser=count_or_auto),
     ] = "auto",
     outliers: Annotated[
         str,
@@ -95,7 +114,8 @@ def fit(
         bool, of_search("", "Let every regime pass through the origin.", "--no-intercept")
     ] = False,
     time_limit: Annotated[
-        float | None, of_search("SECONDS", "Stop the search with the best so far.", parser=real)
+        float | None,
+        of_search("SECONDS", "Stop the search with the best so far.", parser=real),
     ] = None,
     jobs: Annotated[
         int,
@@ -133,17 +153,18 @@ def fit(
     ] = None,
     terms: Annotated[int, of_output("N", "Most coefficients to print.", parser=whole(0))] = 10,
     show_outliers: Annotated[int, of_output("N", "Most outliers to print.", parser=whole(0))] = 5,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Find the regimes of a table: how many, what each one's equation is, which rows are wrong."""
     if jobs == 0:
         raise CommandError("--jobs must be a whole number from 1, or -1 for all; got 0.")
     if time_limit is not None and not time_limit > 0:
         raise CommandError(f"--time-limit must be above 0 seconds; got {time_limit:g}.")
-    place = Place(Engine(engine), scheduler, workers, memory).settled(
+    place = Place(engine, scheduler, workers, memory).settled(
         data, ("--labels", labels), rows=rows, query=query, encoding=encoding
     )
+    labels = None if labels is None else tidied(labels)
     settings = {
         "n_components": components,
         "outliers": outliers,
@@ -157,12 +178,10 @@ def fit(
         # What is shown of rows that are not in memory is what the model holds of them.
         "keep_rows": not place.in_memory,
     }
-    written = output_of(labels)
-    files = Files(model, written, report, ("regimix", *context.obj) if context.obj else ())
     check_outputs(
         [
             ("--model", model, MODEL),
-            ("--labels", written, TABLE if place.in_memory else FOLDER),
+            ("--labels", labels, TABLE if place.in_memory else FOLDER),
             ("--report", report, REPORT),
             ("--checkpoint", checkpoint, CHECKPOINT),
         ],
@@ -180,9 +199,10 @@ def fit(
         key=key,
         missing=missing,
     )
-    look = Look(terms=terms, outliers=show_outliers, as_json=as_json)
+    command = ("regimix", *context.obj) if context.obj else ()
+    wanted = Wanted(model, labels, report, command, terms, show_outliers, as_json)
     voice = Voice(quiet=quiet, machine=as_json)
-    raise typer.Exit(fit_and_print(read, settings, files, look, voice, place))
+    raise typer.Exit(_fit_and_print(read, settings, wanted, voice, place))
 
 
 def _read(source: str, place: Place, whole: dict[str, Any], **how: Any) -> DataSet | ParquetTable:
@@ -218,7 +238,7 @@ def _check_weights(data: DataSet) -> None:
 
 def demo(
     report: Annotated[
-        Path, of_command("FILE.html", "Where the report goes.", "--report", "-o")
+        Path, options.of_command("FILE.html", "Where the report goes.", "--report", "-o")
     ] = Path("regimix-demo.html"),
 ) -> None:
     """Find the regimes of bundled data, and write a report on them."""
@@ -233,8 +253,8 @@ def demo(
     voice.answer(f"$ regimix fit tone.csv --target tuned --report {report}", style="dim")
     voice.answer()
     command = ("regimix", "demo", "--report", str(report))
-    files, look = Files(report=report, command=command), Look(name_files=False)
-    code = fit_and_print(_tone, {"random_state": 0}, files, look, voice)
+    wanted = Wanted(report=report, command=command, name_files=False)
+    code = _fit_and_print(_tone, {"random_state": 0}, wanted, voice, Place("memory"))
     voice.answer()
     voice.answer("One regime is the octave: tuned = 2. The other one follows the overtones:")
     voice.answer("tuned = stretchratio. The report shows both; open it in a browser:")
@@ -249,3 +269,250 @@ def _tone() -> DataSet:
 
     with as_file(files("regimix.datasets").joinpath("tone.csv")) as path:
         return replace(tables.read(path, target="tuned"), source="tone.csv")
+
+
+# --- a fit with everything around it --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be written (None: not asked for) and printed, and the command that asks for it."""
+
+    model: Path | None = None
+    labels: str | None = None
+    report: Path | None = None
+    command: tuple[str, ...] = ()
+    most_terms: int = 10
+    most_outliers: int = 5
+    as_json: bool = False
+    name_files: bool = True
+
+
+@dataclass
+class Outcome:
+    """What a fit came to, of which table, and what was written."""
+
+    mixture: Mixture
+    labels: Any
+    table: DataSet | ParquetTable
+    rows: FittedRows
+    warnings: list[str] = field(default_factory=list)
+    code: Code = Code.DONE
+    files: dict[str, str] = field(default_factory=dict)  # by what they are
+    failure: Exception | None = None  # why one was not written
+
+
+class Interrupts:
+    """Ctrl-C: the first ends the search with the best so far, the second ends everything.
+
+    Use as a context; ``look`` is for the callback of an estimator. Before the search there is
+    nothing to keep, and the first Ctrl-C ends everything. During the search it is raised there:
+    the search answers with what it has. After the search it waits until the answer is written.
+
+    Attributes
+    ----------
+    count : int
+        How often Ctrl-C was pressed.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._begun = False
+        self._before: Any = None
+
+    def __enter__(self) -> Interrupts:
+        # Only the main thread of a process may listen to signals.
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._heard)
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+        if isinstance(error, KeyboardInterrupt):
+            early = "interrupted before there was an answer; nothing was written."
+            late = "interrupted twice; what was not finished was not written."
+            raise Aborted(early if self.count < 2 else late) from error
+
+    def _heard(self, *_: Any) -> None:
+        self.count += 1
+        if not self._begun and self.count == 1 and isinstance(sys.exception(), KeyboardInterrupt):
+            # polars raises one of its own for the same Ctrl-C, and then Python hears of it too: a
+            # second one would keep the bar from being taken away.
+            return
+        if self.count > 1 or not self._begun or _is_answered():
+            raise KeyboardInterrupt
+
+    def look(self, *, searching: bool = True) -> bool:
+        """Take note that the search is at work; say whether it should end."""
+        self._begun = self._begun or searching
+        return self.count > 0
+
+
+def _is_answered() -> bool:
+    """Whether the search would answer an interrupt now with the best so far."""
+    from regimix.search.settings import answers_interrupts
+
+    return answers_interrupts()
+
+
+def _fit_and_print(
+    read: Callable[[], DataSet | ParquetTable],
+    settings: dict[str, Any],
+    wanted: Wanted,
+    voice: Voice,
+    place: Place,
+) -> Code:
+    """Read a table, fit it, write the files that were asked for, and print what was found."""
+    with Interrupts() as interrupts:
+        with progress_bar(voice, settings.get("time_limit"), lines=not place.in_memory) as bar:
+            bar.stage("starting workers" if place.on_cluster else "reading")
+            with place.opened(voice):
+                table = read()
+                _check_labels(wanted, table)
+                bar.stage("first look")
+                outcome = _fit(table, settings, interrupts, bar)
+                if outcome.mixture.stopped in INTERRUPTED and outcome.mixture.found_nothing:
+                    raise Aborted("interrupted before a regime was found; nothing was written.")
+                bar.stage("writing")
+                _write(wanted, outcome, bar)
+        outcome.code = Code.INTERRUPTED if interrupts.count else outcome.code
+    _print(outcome, wanted, voice)
+    if outcome.failure is not None:
+        raise outcome.failure
+    return outcome.code
+
+
+def _check_labels(wanted: Wanted, table: DataSet | ParquetTable) -> None:
+    """Refuse a folder of labels before the fit, not after it."""
+    from regimix.tables import ParquetTable
+    from regimix.tables.write import check_destination
+
+    if wanted.labels is not None and isinstance(table, ParquetTable):
+        check_destination(wanted.labels, table)
+
+
+def _fit(
+    table: DataSet | ParquetTable, settings: dict[str, Any], interrupts: Interrupts, bar: Bar
+) -> Outcome:
+    from regimix.cli.show import FittedRows
+    from regimix.estimators.mixture import MixedLinearRegression
+    from regimix.tables import DataSet
+
+    def callback(step: Any) -> bool:
+        bar.step(step)
+        return interrupts.look(searching=step.stage != READING)
+
+    model = MixedLinearRegression(**settings, callback=callback)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if isinstance(table, DataSet):
+            model.fit(table.frame(), table.target(), table.weights)
+        else:
+            model.fit(table)
+    mixture = model.mixture_
+    rows = FittedRows.of(mixture, table)
+    return _with_warnings(Outcome(mixture, model.labels_, table, rows), caught)
+
+
+def _with_warnings(outcome: Outcome, caught: list[warnings.WarningMessage]) -> Outcome:
+    """Say how a fit ended, and what of it must be read."""
+    mixture = outcome.mixture
+    cut_short = mixture.stopped in INTERRUPTED
+    if cut_short:
+        outcome.warnings.append("the search was interrupted; this is the best it had found.")
+    elif mixture.found_nothing or mixture.stopped in LIMITS:
+        outcome.code = Code.INCOMPLETE
+    for warning in caught:
+        said = cut_short and issubclass(warning.category, ConvergenceWarning)
+        if issubclass(warning.category, RegimixWarning) and not said:
+            outcome.warnings.append(in_options(cast("Warning", warning.message)))
+    # A lack of rank, the usual reason for missing errors, has a warning of its own.
+    if mixture.inference is not None and not any(w.category is RankWarning for w in caught):
+        notes = enumerate(mixture.inference.notes)
+        outcome.warnings += [f"regime {j}: {note}." for j, note in notes if note]
+    return outcome
+
+
+def _write(wanted: Wanted, outcome: Outcome, bar: Bar) -> None:
+    """Write what was asked for, each file whole or not at all.
+
+    A file that cannot be written keeps neither the others nor the answer from the user.
+    """
+    jobs: tuple[tuple[str, Any, Callable[[Any, Outcome], None]], ...] = (
+        ("model", wanted.model, _write_model),
+        ("labels", wanted.labels, partial(_write_labels, bar=bar)),
+        ("report", wanted.report, partial(_write_report, command=wanted.command)),
+    )
+    for what, path, write in jobs:
+        if path is None:
+            continue
+        try:
+            write(path, outcome)
+        except Exception as error:
+            outcome.failure = outcome.failure or error
+        else:
+            outcome.files[what] = str(path)
+
+
+def _write_model(path: Path, outcome: Outcome) -> None:
+    from regimix.store import save
+    from regimix.tables import DataSet
+
+    # A label for each of very many rows is not part of a model.
+    labels = isinstance(outcome.table, DataSet)
+    save(outcome.mixture, path, recipe=outcome.table.recipe.to_json(), labels=labels)
+
+
+def _write_labels(path: str, outcome: Outcome, *, bar: Bar) -> None:
+    from regimix.tables import DataSet, write_label_parts, write_labels
+
+    table, mixture, labels = outcome.table, outcome.mixture, outcome.labels
+    if isinstance(table, DataSet):
+        write_labels(path, table, mixture, labels=labels)
+    else:
+        bar.stage("writing labels")
+        write_label_parts(path, table, mixture, labels=labels, watch=bar.parts)
+
+
+def _write_report(path: Path, outcome: Outcome, *, command: tuple[str, ...]) -> None:
+    from regimix import report
+    from regimix.tables import DataSet
+
+    table, mixture = outcome.table, outcome.mixture
+    again = shlex.join(_without_password(command, table.source)) or None
+    if isinstance(table, DataSet):
+        report.write(path, mixture, table.X, table.y, keys=table.keys, command=again)
+    else:
+        report.write(path, mixture, keys=range(1, mixture.n_rows + 1), command=again)
+
+
+def _without_password(command: tuple[str, ...], source: str) -> list[str]:
+    """Write the address of a server as the table does, without a password."""
+    from regimix.paths import is_address
+
+    server = source.removeprefix("the database ")
+    return [server if is_address(word) and is_address(server) else word for word in command]
+
+
+def _print(outcome: Outcome, wanted: Wanted, voice: Voice) -> None:
+    """Print what was found, for programs if they are to read it, and for people."""
+    from regimix.cli.show import print_mixture, summary
+
+    mixture, table, rows = outcome.mixture, outcome.table, outcome.rows
+    if wanted.as_json:
+        said = {"warnings": outcome.warnings, "files": outcome.files}
+        plain = summary(mixture, table, rows, **said, exit_code=int(outcome.code))
+        sys.stdout.write(json.dumps(plain, indent=1, allow_nan=False) + "\n")
+        sys.stdout.flush()
+    for note in rows.notes:
+        voice.note(note)
+    for warning in outcome.warnings:
+        voice.warn(warning)
+    if (rows.notes or outcome.warnings) and voice.err.is_terminal:
+        voice.note()
+    if not voice.quiet:
+        print_mixture(mixture, table, rows, wanted.most_terms, wanted.most_outliers, voice)
+    if wanted.name_files:
+        for what, path in outcome.files.items():
+            voice.note(f"Wrote the {what}: {path}", whole=True)

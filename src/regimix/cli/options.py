@@ -13,56 +13,20 @@ from typer.core import TyperCommand, TyperGroup
 from regimix.cli.console import CommandError
 from regimix.errors import Message, Setting
 
-__all__ = [
-    "Data",
-    "Encoding",
-    "Json",
-    "Key",
-    "Missing",
-    "Model",
-    "PlainCommand",
-    "PlainGroup",
-    "Query",
-    "Quiet",
-    "Rows",
-    "Seed",
-    "count_or_auto",
-    "each",
-    "in_options",
-    "names",
-    "of_command",
-    "of_output",
-    "of_place",
-    "of_search",
-    "of_table",
-    "real",
-    "share_or_auto",
-    "whole",
-]
-
-# Parameters of the library, and what the command line calls them; those not listed have no option.
-OPTIONS = {
-    "checkpoint": "--checkpoint",
-    "corruption": "--corruption",
-    "corruption_kind": "--corruption-kind",
-    "drop": "--drop",
-    "encoding": "--encoding",
-    "features": "--features",
+# Parameters of the library that have an option of the same name, and those of another name; the
+# others have none.
+SAME = (
+    *("checkpoint", "corruption", "corruption_kind", "drop", "encoding", "features", "intercepts"),
+    *("memory", "noise", "outliers", "query", "search", "separation", "time_limit"),
+)
+OPTIONS = {name: f"--{name.replace('_', '-')}" for name in SAME} | {
     "fit_intercept": "--no-intercept",
-    "intercepts": "--intercepts",
-    "memory": "--memory",
     "n_components": "--components",
     "n_features": "--features",
     "n_jobs": "--jobs",
     "n_samples": "--rows",
-    "noise": "--noise",
-    "outliers": "--outliers",
-    "query": "--query",
     "random_state": "--seed",
     "sample_weight": "--weights",
-    "search": "--search",
-    "separation": "--separation",
-    "time_limit": "--time-limit",
     "weights": "--shares",
 }
 
@@ -225,6 +189,40 @@ Encoding = Annotated[
     ),
 ]
 Rows = Annotated[int | None, of_table("N", "Take a random sample of N rows.", parser=whole(1))]
+Engine = Annotated[
+    str,
+    of_place(
+        ("auto", "memory", "parts", "dask"),
+        "Read the table into memory; read it part by part (Parquet); or let the workers of a "
+        "cluster read it. auto: part by part if it is too large for memory.",
+        "--engine",
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    of_place(
+        "ADDRESS",
+        "The scheduler of a Dask cluster, such as tcp://host:8786.",
+        show_default="a cluster on this machine, for the time of the command",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    of_place(
+        "N",
+        "Processes of a cluster on this machine.",
+        parser=whole(1),
+        show_default="one a processor",
+    ),
+]
+Memory = Annotated[
+    str | None,
+    of_place(
+        "SIZE",
+        "Most memory for rows that are read part by part, such as 2GB.",
+        show_default="512MB",
+    ),
+]
 Missing = Annotated[
     str,
     of_table(

@@ -1,86 +1,53 @@
-"""Where the work is done: in memory, part by part, or on a cluster."""
+"""Where the work is done (memory, parts, a cluster), and whether files can be written.
+
+Both are decided before the work starts, so that a long fit is not lost.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from functools import partial
+from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from regimix.cli.console import CommandError
-from regimix.cli.options import of_place, whole
-from regimix.errors import ClusterError, DataError, MissingExtraError, ParameterError
+from regimix.errors import ClusterError, DataError, ParameterError, need, reason_of
+from regimix.paths import canonical, find_paths, is_address, is_remote, is_within
+from regimix.words import choice
 
 if TYPE_CHECKING:
     from regimix.cli.console import Voice
 
-__all__ = ["Engine", "EngineName", "Memory", "Place", "Scheduler", "Workers", "output_of"]
+__all__ = ["Place", "check_outputs", "tidied"]
 
 # A file of Parquet needs up to so many times its size in memory: it is packed, its columns and its
 # rows are side by side for a while, and the fit needs room too.
 UNPACKED = 8
-DATABASES = ("sqlite", "postgresql", "postgres")
 # Where Linux says how much memory a container may use.
 CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 UNLIMITED = 2**63
 
-
-class Engine(StrEnum):
-    """Where rows live while they are fitted."""
-
-    AUTO = "auto"
-    MEMORY = "memory"
-    PARTS = "parts"
-    DASK = "dask"
-
-
-EngineName = Annotated[
-    str,
-    of_place(
-        ("auto", "memory", "parts", "dask"),
-        "Read the table into memory; read it part by part (Parquet); or let the workers of a "
-        "cluster read it. auto: part by part if it is too large for memory.",
-        "--engine",
-    ),
-]
-Scheduler = Annotated[
-    str | None,
-    of_place(
-        "ADDRESS",
-        "The scheduler of a Dask cluster, such as tcp://host:8786.",
-        show_default="a cluster on this machine, for the time of the command",
-    ),
-]
-Workers = Annotated[
-    int | None,
-    of_place(
-        "N",
-        "Processes of a cluster on this machine.",
-        parser=whole(1),
-        show_default="one a processor",
-    ),
-]
-Memory = Annotated[
-    str | None,
-    of_place(
-        "SIZE",
-        "Most memory for rows that are read part by part, such as 2GB.",
-        show_default="512MB",
-    ),
-]
+# How names of files end: those of a table as ``tables.write_table`` knows them.
+MODEL = (".regimix",)
+TABLE = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".jsonl", ".jsonl.gz", ".parquet", ".arrow")
+REPORT = (".htm", ".html")
+TRUTH = (".json",)
+CHECKPOINT = ("",)
+# A folder of Parquet files.
+FOLDER = ("/",)
 
 
 @dataclass(frozen=True)
 class Place:
     """Where the work is to be done, as it was asked for."""
 
-    engine: Engine = Engine.AUTO
+    engine: str = "auto"
     scheduler: str | None = None
     workers: int | None = None
     memory: str | None = None
@@ -88,12 +55,12 @@ class Place:
     @property
     def in_memory(self) -> bool:
         """Whether the table is read whole."""
-        return self.engine in (Engine.AUTO, Engine.MEMORY)
+        return self.engine in ("auto", "memory")
 
     @property
     def on_cluster(self) -> bool:
         """Whether workers read it."""
-        return self.engine is Engine.DASK
+        return self.engine == "dask"
 
     def settled(self, data: str, output: tuple[str, str | None], **whole: Any) -> Place:
         """Decide what "auto" means for a table; refuse options that do not go together.
@@ -106,30 +73,28 @@ class Place:
             Options that only tables in memory have, None if they were not given.
         """
         self._check()
-        engine = self.engine
         option, path = output
         only_memory = next((name for name, value in whole.items() if value is not None), None)
-        if engine is Engine.AUTO:
-            engine = self._automatic(data, path, only_memory)
-        if engine is Engine.MEMORY:
-            if path is not None and is_folder(path):
-                raise CommandError(
-                    f"{option} {path} is a folder, which is for Parquet files that are read part "
-                    "by part; name a file, or use --engine parts."
-                )
-        else:
-            _check_parts(self._typed(engine), data, option, path, only_memory)
-        return Place(engine, self.scheduler, self.workers, self.memory)
+        place, typed = self, f"--engine {self.engine}"
+        if self.engine == "auto":
+            engine, typed = self._automatic(data, path, only_memory)
+            place = replace(self, engine=engine)
+        if not place.in_memory:
+            _check_parts(typed, data, option, path, only_memory)
+        elif path is not None and is_folder(path):
+            raise CommandError(
+                f"{option} {path} is a folder, which is for Parquet files that are read part by "
+                "part; name a file, or use --engine parts."
+            )
+        return place
 
     def _check(self) -> None:
         if self.memory is not None:
-            from regimix.tables.parquet import read_size
-
-            read_size(self.memory)
+            _read_size(self.memory)
         for name, value, engines in (
-            ("--scheduler", self.scheduler, (Engine.AUTO, Engine.DASK)),
-            ("--workers", self.workers, (Engine.AUTO, Engine.DASK)),
-            ("--memory", self.memory, (Engine.AUTO, Engine.PARTS)),
+            ("--scheduler", self.scheduler, ("auto", "dask")),
+            ("--workers", self.workers, ("auto", "dask")),
+            ("--memory", self.memory, ("auto", "parts")),
         ):
             if value is not None and self.engine not in engines:
                 raise CommandError(f"{name} is for --engine {engines[1]}, not {self.engine}.")
@@ -139,28 +104,19 @@ class Place:
                 "leave one of them out."
             )
 
-    def _automatic(self, data: str, path: str | None, only_memory: str | None) -> Engine:
-        if self.scheduler is not None or self.workers is not None:
-            return Engine.DASK
+    def _automatic(self, data: str, path: str | None, only_memory: str | None) -> tuple[str, str]:
+        """Choose an engine; return also the option that stands for it."""
+        if self.scheduler is not None:
+            return "dask", f"--scheduler {self.scheduler}"
+        if self.workers is not None:
+            return "dask", f"--workers {self.workers}"
         if only_memory is not None or not is_parquet(data):
-            return Engine.MEMORY
-        if is_remote(data) or (path is not None and is_folder(path)):
-            return Engine.PARTS
-        if self.memory is None:
-            allowed = machine_memory()
-        else:
-            from regimix.tables.parquet import read_size
-
-            allowed = read_size(self.memory)
-        return Engine.PARTS if UNPACKED * _size(data) > allowed else Engine.MEMORY
-
-    def _typed(self, engine: Engine) -> str:
-        """Return the option that asked for an engine."""
-        if self.engine is Engine.AUTO and self.scheduler is not None:
-            return f"--scheduler {self.scheduler}"
-        if self.engine is Engine.AUTO and self.workers is not None:
-            return f"--workers {self.workers}"
-        return f"--engine {engine}"
+            return "memory", "--engine memory"
+        in_parts = is_remote(data) or (path is not None and is_folder(path))
+        if not in_parts:
+            allowed = machine_memory() if self.memory is None else _read_size(self.memory)
+            in_parts = UNPACKED * _size(data) > allowed
+        return ("parts", "--engine parts") if in_parts else ("memory", "--engine memory")
 
     def scanning(self) -> dict[str, Any]:
         """Return how a table in parts is to be opened."""
@@ -173,12 +129,9 @@ class Place:
         if not self.on_cluster:
             yield
             return
-        try:
-            from regimix.engines.dask import connected
-        except ModuleNotFoundError as error:
-            raise MissingExtraError(
-                "--engine dask needs Dask, which is not installed: pip install 'regimix[dask]'"
-            ) from error
+        need("distributed", "dask", "--engine dask needs")
+        from regimix.engines.dask import connected
+
         with ExitStack() as stack:
             try:
                 client = stack.enter_context(connected(self.scheduler, self.workers))
@@ -194,11 +147,11 @@ class Place:
             # The advice of a ClusterError is for scripts; what it came from is the reason here.
             why = error.__cause__ if isinstance(error, ClusterError) else None
             return ClusterError(
-                f"a cluster on this machine cannot be started: {_short(why or error)}. Free memory "
-                "or use fewer --workers, or read the table here with --engine parts."
+                f"a cluster on this machine cannot be started: {reason_of(why or error)}. Free "
+                "memory or use fewer --workers, or read the table here with --engine parts."
             )
         return ClusterError(
-            f"no scheduler answers at {self.scheduler}: {_short(error)}. Check the address, and "
+            f"no scheduler answers at {self.scheduler}: {reason_of(error)}. Check the address, and "
             "that the cluster is up."
         )
 
@@ -214,9 +167,7 @@ def _check_parts(
     typed: str, data: str, option: str, path: str | None, only_memory: str | None
 ) -> None:
     if not is_parquet(data):
-        if "://" not in data and data != "-":
-            from regimix.tables.paths import find_paths
-
+        if not is_address(data) and data != "-":
             find_paths(Path(data))  # says so where there is no such file
         name = typed.partition(" ")[0]
         raise CommandError(f"{typed} reads Parquet, and {data} is none; leave {name} out.")
@@ -232,9 +183,9 @@ def _check_parts(
         )
 
 
-def output_of(path: str | None) -> Path | str | None:
-    """Return a path as one; an address stays as it is."""
-    return Path(path) if path is not None and "://" not in path else path
+def tidied(path: str) -> str:
+    """Return a path without a slash at its end; an address stays as it is."""
+    return path if is_address(path) else str(Path(path))
 
 
 def is_folder(path: str) -> bool:
@@ -244,15 +195,9 @@ def is_folder(path: str) -> bool:
 
 def is_parquet(data: str) -> bool:
     """Whether a source can be read part by part."""
-    if "://" in data:
+    if is_address(data):
         return is_remote(data)
     return Path(data).is_dir() or data.lower().endswith((".parquet", ".pq"))
-
-
-def is_remote(data: str) -> bool:
-    """Whether a source is the address of files elsewhere."""
-    scheme, separator, _ = data.partition("://")
-    return bool(separator) and scheme.lower() not in DATABASES
 
 
 def machine_memory() -> int:
@@ -265,15 +210,68 @@ def machine_memory() -> int:
     return min(limits)
 
 
+def _read_size(memory: str) -> int:
+    from regimix.tables.parquet import read_size
+
+    return read_size(memory)
+
+
 def _size(data: str) -> int:
     """Return the bytes of all files of a table; errors are reported when it is read."""
-    from regimix.tables.paths import find_paths
-
     try:
         return sum(path.stat().st_size for path in find_paths(Path(data), "parquet"))
     except (OSError, DataError, ParameterError):
         return 0
 
 
-def _short(error: BaseException) -> str:
-    return (str(error).strip().partition("\n")[0] or type(error).__name__).rstrip(".")
+# --- files to write -------------------------------------------------------------------------------
+
+
+def check_outputs(
+    wanted: Iterable[tuple[str, Path | str | None, tuple[str, ...]]], sources: Iterable[str] = ()
+) -> None:
+    """Refuse files that could not be written in the end, or would harm what is read.
+
+    Parameters
+    ----------
+    wanted : iterable of (option, path or None, extensions)
+        What is to be written.
+    sources : iterable of str
+        What is read: never written over.
+    """
+    places = [canonical(source) for source in sources]
+    # Path.glob knows no absolute patterns, which a table may be.
+    read = [*places, *(canonical(match) for place in places for match in glob(place))]  # noqa: PTH207
+    for option, path, extensions in wanted:
+        if path is None:
+            continue
+        # Whether an address can be written to is known when it is written.
+        if not is_address(str(path)):
+            _check_output(option, Path(path), extensions)
+        place = canonical(str(path))
+        # A table may be a folder: what is written there would be read as part of it next time.
+        if any(is_within(place, source) for source in read):
+            raise CommandError(
+                f"{option} {path} would overwrite what is read, or become part of it; put it "
+                "elsewhere."
+            )
+
+
+def _check_output(option: str, path: Path, extensions: tuple[str, ...]) -> None:
+    """Refuse a path that cannot be written, or whose extension says nothing."""
+    if extensions == REPORT:
+        need("jinja2", "cli", "a report needs")
+    if extensions != FOLDER and not path.name.lower().endswith(extensions):
+        raise CommandError(f"{option} {path} must end in {choice(extensions)}.")
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise CommandError(
+            f"{option} {path} cannot be written: there is no folder {folder}; create it first."
+        )
+    if extensions == FOLDER and path.exists() and not path.is_dir():
+        raise CommandError(f"{option} {path} is a file; name a folder.")
+    if extensions != FOLDER and path.is_dir():
+        raise CommandError(f"{option} {path} is a folder; name a file in it.")
+    # A file takes its place by being renamed into its folder.
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise CommandError(f"{option} {path} cannot be written: {folder} does not allow it.")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from regimix.cli.scanned import seen_rows
 from regimix.result.answer import Answer, answer, distances, rows_labelled
 from regimix.result.inference import errors, estimates
 from regimix.words import UNKNOWN, aligned, count, measured, number
@@ -18,13 +18,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from regimix.cli.console import Voice
-    from regimix.cli.scanned import Scanned
     from regimix.result.mixture import Mixture
-    from regimix.tables import DataSet
+    from regimix.tables import DataSet, ParquetTable
 
     Floats = NDArray[np.float64]
 
-__all__ = ["farthest_outliers", "summary", "print_mixture"]
+__all__ = ["FittedRows", "print_mixture", "summary"]
 
 # The colours of the plots and the report, as the user's terminal has them; one for outliers.
 COLOURS = ("bright_blue", "red", "green", "magenta", "yellow", "cyan")
@@ -37,28 +36,68 @@ SCHEMA = 1
 MOST_OUTLIERS = 100
 
 
+@dataclass(frozen=True, eq=False)
+class FittedRows:
+    """The rows of a fit: how many there were, and those that can be shown one by one.
+
+    The latter (X, y, labels, keys) are all rows of a table in memory, and of a table in parts those
+    that the mixture holds; ``among`` says so where they are only some.
+    """
+
+    n_used: int
+    n_dropped: int
+    notes: tuple[str, ...]
+    key_name: str
+    X: Any = None
+    y: Any = None
+    labels: Any = ()
+    keys: Any = ()
+    among: str = ""
+
+    @classmethod
+    def of(cls, mixture: Mixture, table: DataSet | ParquetTable) -> FittedRows:
+        """Look at the table of a fit."""
+        from regimix.tables import DataSet
+
+        if isinstance(table, DataSet):
+            known = (table.n_rows, table.n_dropped, table.notes, table.key_name)
+            return cls(*known, table.X, table.y, mixture.labels, table.keys)
+        n_dropped = table.n_read - mixture.n_rows
+        # Where rows were dropped, the others are numbered anew.
+        key_name = "row used" if n_dropped else "row"
+        known = (mixture.n_rows, n_dropped, table.notes_and_dropped(n_dropped), key_name)
+        some = mixture.excerpt
+        if some is None:
+            return cls(*known)
+        among = "" if some.complete else " of a sample"
+        return cls(*known, some.X, some.y, some.labels, some.numbers + 1, among)
+
+
 def print_mixture(
-    mixture: Mixture, data: DataSet | Scanned, most_terms: int, most_outliers: int, voice: Voice
+    mixture: Mixture,
+    table: DataSet | ParquetTable,
+    rows: FittedRows,
+    most_terms: int,
+    most_outliers: int,
+    voice: Voice,
 ) -> None:
     """Print what was found: the regimes, their coefficients, and the outliers."""
-    found = answer(mixture, data.source)
+    found = answer(mixture, table.source)
     voice.answer(found.headline, style="bold")
     voice.answer()
     voice.answer(_regimes(mixture, found, voice))
     if most_terms:
-        for table in _coefficients(mixture, voice, most_terms):
+        for drawn in _coefficients(mixture, voice, most_terms):
             voice.answer()
-            voice.answer(table)
+            voice.answer(drawn)
     outliers = rows_labelled(mixture, -1) or 0
-    shown = farthest_outliers(mixture, data, most_outliers) if outliers and most_outliers else []
+    shown = _farthest_outliers(mixture, rows, most_outliers) if outliers and most_outliers else []
     if shown:
-        seen = seen_rows(mixture, data)
-        among = "" if seen is None else seen.among
-        which = "" if len(shown) == outliers else f", the farthest{among} first"
+        which = "" if len(shown) == outliers else f", the farthest{rows.among} first"
         voice.answer()
         voice.answer(f"{count(outliers, 'outlier')}{which}", style="bold")
         voice.answer()
-        voice.answer(_outliers(shown, data.key_name, data.target_name, voice))
+        voice.answer(_outliers(shown, rows.key_name, table.target_name, voice))
     voice.answer()
     voice.answer(found.ended, style="dim")
     voice.answer(found.details, style="dim")
@@ -199,10 +238,12 @@ def _outliers(outliers: list[dict[str, Any]], key: str, target: str, voice: Voic
 # --- plain data -----------------------------------------------------------------------------------
 
 
-def summary(mixture: Mixture, data: DataSet | Scanned, **more: Any) -> dict[str, Any]:
+def summary(
+    mixture: Mixture, table: DataSet | ParquetTable, rows: FittedRows, **more: Any
+) -> dict[str, Any]:
     """Put everything that a program may ask of a fit into dictionaries, lists and numbers.
 
-    ``docs/cli.rst`` tells what each field means. Numbers that are not finite are None.
+    ``docs/cli.rst`` describes each field. Numbers that are not finite are None.
     """
     import regimix
 
@@ -210,16 +251,16 @@ def summary(mixture: Mixture, data: DataSet | Scanned, **more: Any) -> dict[str,
         {
             "schema": SCHEMA,
             "regimix": regimix.__version__,
-            "source": data.source,
-            "target": data.target_name,
-            "features": list(data.feature_names),
-            "rows": {"read": data.n_read, "dropped": data.n_dropped, "used": data.n_rows},
+            "source": table.source,
+            "target": table.target_name,
+            "features": list(table.recipe.feature_names),
+            "rows": {"read": table.n_read, "dropped": rows.n_dropped, "used": rows.n_used},
             "regimes": [_plain_regime(mixture, j) for j in range(mixture.n_components)],
             "outliers": {
                 "share": mixture.outlier_share,
                 "rows": rows_labelled(mixture, -1),
-                "key": data.key_name,
-                "farthest": farthest_outliers(mixture, data, MOST_OUTLIERS),
+                "key": rows.key_name,
+                "farthest": _farthest_outliers(mixture, rows, MOST_OUTLIERS),
             },
             "found": not mixture.found_nothing,
             "evidence": mixture.evidence,
@@ -227,7 +268,7 @@ def summary(mixture: Mixture, data: DataSet | Scanned, **more: Any) -> dict[str,
             "seconds": sum(mixture.timings.values()),
             "seed": mixture.seed,
             **more,
-            "notes": list(data.notes),
+            "notes": list(rows.notes),
         }
     )
     return plain
@@ -251,23 +292,23 @@ def _plain_regime(mixture: Mixture, j: int) -> dict[str, Any]:
     }
 
 
-def farthest_outliers(mixture: Mixture, data: DataSet | Scanned, most: int) -> list[dict[str, Any]]:
+def _farthest_outliers(mixture: Mixture, rows: FittedRows, most: int) -> list[dict[str, Any]]:
     """Describe the outliers that are farthest from every regime, farthest first."""
-    seen = seen_rows(mixture, data)
-    rows = np.empty(0, np.intp) if seen is None else np.flatnonzero(seen.labels < 0)
-    if seen is None or not rows.size:
+    outliers = np.flatnonzero(np.asarray(rows.labels) < 0)
+    if not outliers.size:
         return []
-    found = distances(mixture, seen.X[rows], seen.y[rows], seen.labels[rows])
+    y = rows.y[outliers]
+    found = distances(mixture, rows.X[outliers], y, rows.labels[outliers])
     return [
         {
-            "key": seen.keys[rows[i]],
-            "value": seen.y[rows[i]],
+            "key": rows.keys[outliers[i]],
+            "value": y[i],
             "nearest": int(found.nearest[i]),
             "predicted": found.predicted[i],
             "residual": found.residual[i],
             "deviations": found.distance[i],
         }
-        for i in found.farthest(np.arange(rows.size))[:most]
+        for i in found.farthest(np.arange(outliers.size))[:most]
     ]
 
 

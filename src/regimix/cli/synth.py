@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from regimix.atomic import write_bytes
 from regimix.cli.console import Voice
 from regimix.cli.options import Quiet, Seed, each, of_command, real, whole
-from regimix.cli.outputs import TABLE, TRUTH, check_outputs
+from regimix.cli.place import TABLE, TRUTH, check_outputs
 from regimix.words import count, fixed
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def synth(
     answers = truth if truth is not None else out.with_name(f"{out.name}.truth.json")
     check_outputs([("OUT", out, TABLE), ("--truth", answers, TRUTH)])
     from regimix.synth import make_mlrc
+    from regimix.tables import write_table
 
     how: dict[str, Any] = {
         "weights": each("--shares", shares, components),
@@ -80,7 +82,9 @@ def synth(
         "random_state": seed,
     }
     data = make_mlrc(rows, features, components, **how)
-    _write(out, answers, data, seed)
+    columns: dict[str, Any] = {f"x{i}": column for i, column in enumerate(data.X.T)}
+    write_table(out, {**columns, "y": data.y})
+    write_bytes(answers, f"{json.dumps(_truth(data, seed), indent=1)}\n".encode())
     wrong = int(data.truth.corrupted.sum())
     voice = Voice(quiet=quiet)
     voice.answer(
@@ -89,16 +93,6 @@ def synth(
         whole=True,
     )
     voice.answer(f"{answers}: the {components} regimes, and where each row belongs.", whole=True)
-
-
-def _write(out: Path, answers: Path, data: MLRCData, seed: int) -> None:
-    from regimix.atomic import write_bytes
-    from regimix.tables import write_table
-
-    columns: dict[str, Any] = {f"x{i}": column for i, column in enumerate(data.X.T)}
-    write_table(out, {**columns, "y": data.y})
-    text = json.dumps(_truth(data, seed), indent=1)
-    write_bytes(answers, f"{text}\n".encode())
 
 
 def _truth(data: MLRCData, seed: int) -> dict[str, Any]:

@@ -1,11 +1,20 @@
-"""Small real data sets in which one line is not the whole truth, with their sources."""
+"""Small real data sets in which one line does not explain all rows, with their sources.
 
+Each function reads a bundled CSV file into a `Dataset`. Simulated data are in ``regimix.synth``.
+"""
+
+from __future__ import annotations
+
+import csv
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from regimix.datasets.dataset import Dataset, read_columns, read_numbers
-from regimix.errors import ParameterError
+from regimix.errors import MissingExtraError, ParameterError
 
 __all__ = ["Dataset", "load_calls", "load_penguins", "load_tone"]
 
@@ -13,6 +22,66 @@ __all__ = ["Dataset", "load_calls", "load_penguins", "load_tone"]
 MEASURES = ("bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g")
 PENGUIN_TARGET = "bill_depth_mm"
 MISSING = "NA"
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A table with a target column.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, d)
+        The features.
+    y : ndarray of shape (n,)
+        The target.
+    feature_names : tuple of str
+        A name for each column of `X`.
+    target_name : str
+        The name of `y`.
+    description : str
+        What was measured, what is known about it, and where it comes from.
+    row_names : tuple of str
+        A name for each row.
+    others : dict of str to ndarray of shape (n,)
+        Columns that are neither features nor the target.
+    """
+
+    X: NDArray[np.float64]
+    y: NDArray[np.float64]
+    feature_names: tuple[str, ...]
+    target_name: str
+    description: str
+    row_names: tuple[str, ...]
+    others: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    @property
+    def frame(self) -> Any:
+        """All columns as a new pandas data frame, features first, then the target.
+
+        What is fitted to a frame prints with the names of its columns:
+        ``model.fit(data.features, data.target)``.
+        """
+        columns = dict(zip(self.feature_names, self.X.T.copy(), strict=True))
+        columns |= {self.target_name: self.y.copy()}
+        columns |= {name: values.copy() for name, values in self.others.items()}
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingExtraError(
+                "a data frame needs pandas, which is not installed: pip install pandas, or use "
+                "the arrays X, y and others."
+            ) from error
+        return pd.DataFrame(columns, index=list(self.row_names))
+
+    @property
+    def features(self) -> Any:
+        """The features as a pandas data frame."""
+        return self.frame[list(self.feature_names)]
+
+    @property
+    def target(self) -> Any:
+        """The target as a pandas series."""
+        return self.frame[self.target_name]
 
 
 def load_calls() -> Dataset:
@@ -39,19 +108,12 @@ def load_calls() -> Dataset:
     >>> calls.X.shape, calls.row_names[14], float(calls.y[14])
     ((24, 1), '1964', 11.9)
     """
-    header, table = read_numbers("calls.csv")
-    return Dataset(
-        X=table[:, :1],
-        y=table[:, 1],
-        feature_names=(header[0],),
-        target_name=header[1],
-        description=(
-            "International calls from Belgium (tens of millions) by year (1900 = 0), 1950-1973. "
-            "1964-1969, and the neighbouring years in part, were recorded in other units. "
-            "Rousseeuw and Leroy (1987); data set telef of the R package robustbase."
-        ),
-        row_names=tuple(str(1900 + int(year)) for year in table[:, 0]),
+    description = (
+        "International calls from Belgium (tens of millions) by year (1900 = 0), 1950-1973. "
+        "1964-1969, and the neighbouring years in part, were recorded in other units. "
+        "Rousseeuw and Leroy (1987); data set telef of the R package robustbase."
     )
+    return _read_pair("calls.csv", description, first_row=1950)
 
 
 def load_penguins(features: Sequence[str] = ("bill_length_mm",)) -> Dataset:
@@ -87,8 +149,13 @@ def load_penguins(features: Sequence[str] = ("bill_length_mm",)) -> Dataset:
     >>> sorted(set(penguins.others["species"].tolist()))
     ['Adelie', 'Chinstrap', 'Gentoo']
     """
-    names = _penguin_features(features)
-    columns = read_columns("penguins.csv")
+    names = (features,) if isinstance(features, str) else tuple(features)
+    allowed = [name for name in MEASURES if name != PENGUIN_TARGET]
+    if not names or len(set(names)) < len(names) or not set(names) <= set(allowed):
+        raise ParameterError(
+            f"features must be one or more of {', '.join(allowed)}; got {features!r}."
+        )
+    columns = _read_columns("penguins.csv")
     measured = [i for i, value in enumerate(columns[PENGUIN_TARGET]) if value != MISSING]
     text = {name: np.array(values)[measured] for name, values in columns.items()}
     numbers = {name: text[name].astype(np.float64) for name in MEASURES}
@@ -110,17 +177,6 @@ def load_penguins(features: Sequence[str] = ("bill_length_mm",)) -> Dataset:
         row_names=tuple(str(i + 1) for i in measured),
         others=others,
     )
-
-
-def _penguin_features(features: Sequence[str]) -> tuple[str, ...]:
-    """Check the names of the features."""
-    names = (features,) if isinstance(features, str) else tuple(features)
-    allowed = [name for name in MEASURES if name != PENGUIN_TARGET]
-    if not names or len(set(names)) < len(names) or not set(names) <= set(allowed):
-        raise ParameterError(
-            f"features must be one or more of {', '.join(allowed)}; got {features!r}."
-        )
-    return names
 
 
 def load_tone() -> Dataset:
@@ -147,16 +203,30 @@ def load_tone() -> Dataset:
     >>> tone.X.shape, tone.feature_names, tone.target_name
     ((150, 1), ('stretchratio',), 'tuned')
     """
-    header, table = read_numbers("tone.csv")
+    description = (
+        "Tuned octave by the stretch of the overtones: 150 trials of a trained musician. "
+        "Two regimes are known, tuned = stretchratio and tuned = 2. "
+        "Cohen (1980); data set tonedata of the R package mixtools."
+    )
+    return _read_pair("tone.csv", description, first_row=1)
+
+
+def _read_columns(name: str) -> dict[str, tuple[str, ...]]:
+    """Read a bundled file as text, column by column."""
+    text = files("regimix.datasets").joinpath(name).read_text(encoding="utf-8")
+    header, *rows = csv.reader(text.splitlines())
+    return dict(zip(header, zip(*rows, strict=True), strict=True))
+
+
+def _read_pair(name: str, description: str, first_row: int) -> Dataset:
+    """Read a bundled file of a feature and the target; its rows are named by numbers."""
+    columns = _read_columns(name)
+    (feature, x), (target, y) = columns.items()
     return Dataset(
-        X=table[:, :1],
-        y=table[:, 1],
-        feature_names=(header[0],),
-        target_name=header[1],
-        description=(
-            "Tuned octave by the stretch of the overtones: 150 trials of a trained musician. "
-            "Two regimes are known, tuned = stretchratio and tuned = 2. "
-            "Cohen (1980); data set tonedata of the R package mixtools."
-        ),
-        row_names=tuple(str(number) for number in range(1, len(table) + 1)),
+        X=np.array(x, dtype=np.float64)[:, None],
+        y=np.array(y, dtype=np.float64),
+        feature_names=(feature,),
+        target_name=target,
+        description=description,
+        row_names=tuple(str(first_row + i) for i in range(len(x))),
     )

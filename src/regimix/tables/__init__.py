@@ -17,8 +17,13 @@ written. Needs the extra ``cli``; PostgreSQL needs ``sql``.
 from regimix.tables.parquet import ParquetTable, scan_like, scan_parquet
 from regimix.tables.read import from_frame, read, read_like
 from regimix.tables.recipe import Column, DataSet, Recipe
-from regimix.tables.write import label_columns, write_labels, write_table
-from regimix.tables.write_parts import WrittenFile, write_label_parts
+from regimix.tables.write import (
+    WrittenFile,
+    label_columns,
+    write_label_parts,
+    write_labels,
+    write_table,
+)
 
 __all__ = [
     "Column",

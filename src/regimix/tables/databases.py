@@ -11,19 +11,18 @@ import os
 import re
 import sqlite3
 from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 import polars as pl
 
-from regimix.errors import DataError, Message, MissingExtraError, Setting
+from regimix.errors import DataError, Message, Setting, need
+from regimix.paths import DATABASES
 from regimix.tables.files import Loaded
 
-__all__ = ["is_address", "load_query"]
+__all__ = ["load_query"]
 
-ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.IGNORECASE | re.DOTALL)
 # What may follow the path of an SQLite file; it is opened for reading whatever is asked.
 SQLITE_OPTIONS = {"immutable", "mode", "nolock"}
 OPTIONS = re.compile(r"[a-z_]+=[^&=]*(&[a-z_]+=[^&=]*)*")
@@ -31,82 +30,51 @@ HOST_AND_PORT = re.compile(r"[^:]*(:\d+)?(/.*)?")
 SECRETS = {"password", "sslpassword"}
 # A server that does not answer within so many seconds will not.
 CONNECT_SECONDS = 15
-ROWS_AT_ONCE = 50_000
-
-
-@dataclass(frozen=True)
-class _Result:
-    """What a query returned, or why it did not."""
-
-    names: tuple[str, ...] = ()
-    rows: list[Any] = field(default_factory=list)
-    failure: str = ""
-
-
-def is_address(source: object) -> bool:
-    """Whether a source is the address of something that is not a file."""
-    return isinstance(source, str) and ADDRESS.match(source) is not None
 
 
 def load_query(address: str, query: str | None, password_variable: str | None = None) -> Loaded:
     """Run a query and return its rows."""
-    match = ADDRESS.match(address)
-    assert match is not None
-    scheme, rest = match[1].lower(), match[2]
-    if scheme not in ("sqlite", "postgresql", "postgres"):
+    scheme, _, rest = address.partition("://")
+    scheme = scheme.lower()
+    if scheme not in DATABASES:
         raise DataError(
             f"addresses that begin with {scheme}:// are not read; allowed are sqlite:///path and "
             "postgresql://user@host/database. Download other tables to a file first."
         )
-    if not (query or "").strip():
-        raise DataError(
-            Message(
-                "a database needs a query that says which rows to read: pass, for example, ",
-                Setting("query", "select * from measurements"),
-                ".",
-            )
-        )
-    assert query is not None
+    if query is None or not query.strip():
+        words = "a database needs a query that says which rows to read: pass, for example, "
+        raise DataError(Message(words, Setting("query", "select * from measurements"), "."))
     if scheme == "sqlite":
         source, result = _ask_sqlite(rest, query)
     else:
         source, result = _ask_postgresql(rest, query, password_variable)
-    if result.failure:
-        raise DataError(f"{source} did not answer: {result.failure}. Check address and query.")
-    return Loaded(_frame(result), source)
+    if isinstance(result, str):
+        raise DataError(f"{source} did not answer: {result}. Check address and query.")
+    return Loaded(result, source)
 
 
-def _frame(result: _Result) -> pl.DataFrame:
-    twice = [name for name, count in Counter(result.names).items() if count > 1]
+def _fetch(cursor: Any) -> pl.DataFrame | str:
+    """Return what a query returned, or why it did not."""
+    if cursor.description is None:
+        return "the query returns no rows; it must be a select"
+    names = [column[0] for column in cursor.description]
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise DataError(
             f"the query returns more than one column named {twice[0]!r}; give each its own name "
             "with 'as'."
         )
-    columns = zip(*result.rows, strict=True) if result.rows else [()] * len(result.names)
-    return pl.DataFrame(
-        [
-            # Databases mix types within a column, SQLite at will: what disagrees becomes text.
-            pl.Series(name, values, strict=False)
-            for name, values in zip(result.names, columns, strict=True)
-        ]
-    )
-
-
-def _fetch(cursor: Any) -> _Result:
-    if cursor.description is None:
-        return _Result(failure="the query returns no rows; it must be a select")
-    names = tuple(column[0] for column in cursor.description)
-    rows: list[Any] = []
-    while part := cursor.fetchmany(ROWS_AT_ONCE):
-        rows += part
-    return _Result(names, rows)
+    # Databases mix types within a column, SQLite at will: what disagrees becomes text.
+    rows = cursor.fetchall()
+    columns = zip(*rows, strict=True) if rows else [()] * len(names)
+    named = zip(names, columns, strict=True)
+    return pl.DataFrame([pl.Series(name, values, strict=False) for name, values in named])
 
 
 # --- SQLite ---------------------------------------------------------------------------------------
 
 
-def _ask_sqlite(rest: str, query: str) -> tuple[str, _Result]:
+def _ask_sqlite(rest: str, query: str) -> tuple[str, pl.DataFrame | str]:
     """Ask an SQLite file: "/name" is relative, "//name" absolute, as SQLAlchemy has it."""
     location, _, options = rest.partition("?")
     path = Path(unquote(location.removeprefix("/")))
@@ -131,19 +99,16 @@ def _ask_sqlite(rest: str, query: str) -> tuple[str, _Result]:
         finally:
             connection.close()
     except (sqlite3.Error, sqlite3.Warning) as error:
-        return source, _Result(failure=str(error))
+        return source, str(error)
 
 
 # --- PostgreSQL -----------------------------------------------------------------------------------
 
 
-def _ask_postgresql(rest: str, query: str, variable: str | None) -> tuple[str, _Result]:
-    try:
-        import psycopg
-    except ImportError as error:
-        raise MissingExtraError(
-            "PostgreSQL databases need psycopg, which is not installed: pip install 'regimix[sql]'"
-        ) from error
+def _ask_postgresql(rest: str, query: str, variable: str | None) -> tuple[str, pl.DataFrame | str]:
+    need("psycopg", "sql", "PostgreSQL databases need")
+    import psycopg
+
     address, secrets = _without_secrets(rest)
     source = f"the database {address}"
     if variable is not None:
@@ -161,7 +126,7 @@ def _ask_postgresql(rest: str, query: str, variable: str | None) -> tuple[str, _
             return source, _fetch(connection.execute(query.encode()))
     except (psycopg.Error, OSError, ValueError) as error:
         known = {*secrets.values(), os.environ.get("PGPASSWORD", "")}
-        return source, _Result(failure=_scrubbed(str(error), known))
+        return source, _scrubbed(str(error), known)
 
 
 def _without_secrets(rest: str) -> tuple[str, dict[str, str]]:

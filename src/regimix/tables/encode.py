@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from regimix.errors import DataError, DataKindError, ParameterError
 from regimix.tables.files import Loaded
-from regimix.tables.recipe import Column, DataSet, Recipe, Roles, check_column, choose_recipe
+from regimix.tables.recipe import (
+    Column,
+    DataSet,
+    Recipe,
+    Roles,
+    check_choice,
+    check_column,
+    choose_recipe,
+)
 
 __all__ = ["Terms", "choose", "to_dataset"]
 
@@ -26,7 +34,8 @@ MOST_LEVELS = 12
 MOSTLY_NUMBERS = 0.9
 # Columns that a note about missing values names.
 MOST_NAMED = 4
-MICROSECONDS_A_DAY = 86_400e6
+# How polars counts: days, microseconds, nanoseconds.
+UNITS_A_DAY = {pl.Date: 1.0, pl.Datetime: 86_400e6, pl.Duration: 86_400e6, pl.Time: 86_400e9}
 FLAGS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
 
 
@@ -40,29 +49,24 @@ def choose(loaded: Loaded, roles: Roles) -> tuple[Recipe, list[str]]:
         raise DataError(f"{source} has {frame.width} columns and no rows; there is nothing to fit.")
     if frame.height == 1:
         raise DataError(f"{source} has only one row; regimes are found where there are many.")
-    roles.check(dict.fromkeys(frame.columns), source)
-    _check_number(frame[roles.target], "the target")
-    if roles.weights is not None:
-        _check_number(frame[roles.weights], "the weights")
 
     def classify(name: str) -> tuple[Column | None, str]:
         return _classify(frame[name], asked=roles.features is not None)
 
+    def wrong(name: str) -> str:
+        return _what_is_wrong(frame[name])
+
     usable = "Numbers, true/false, and text of few values"
-    return choose_recipe(roles, frame.columns, classify, source, usable)
+    return choose_recipe(roles, frame.columns, wrong, classify, source, usable)
 
 
-def _check_number(series: pl.Series, role: str) -> None:
+def _what_is_wrong(series: pl.Series) -> str:
+    """Say what a column does instead of holding numbers; nothing if it holds them."""
     column, reason = _classify(series, asked=True)
-    if column is None or column.kind not in ("number", "flag"):
-        first = series.drop_nulls()
-        shown = f" (such as {str(first[0])[:40]!r})" if first.len() else ""
-        held = "text" if _is_text(series) else f"{_plain(series.dtype)} values"
-        reason = reason or f"holds {held}{shown}"
-        raise DataKindError(
-            f"column {series.name!r} cannot be {role}: it {reason}, and regimix explains numbers. "
-            "Name a column of numbers."
-        )
+    if column is None or column.kind in ("number", "flag"):
+        return reason
+    held = "text" if _is_text(series) else f"{series.dtype.base_type()} values"
+    return f"holds {held} (such as {str(series.drop_nulls()[0])[:40]!r})"
 
 
 def _classify(series: pl.Series, *, asked: bool) -> tuple[Column | None, str]:
@@ -77,9 +81,10 @@ def _classify(series: pl.Series, *, asked: bool) -> tuple[Column | None, str]:
     if kind.is_temporal():
         if asked:
             return Column(name, "date"), ""
-        return None, f"holds {_plain(kind)} values; to use it as days since 1970, name it a feature"
+        words = f"holds {kind.base_type()} values; to use it as days since 1970, name it a feature"
+        return None, words
     if not (kind.is_numeric() or kind == pl.Boolean):
-        return None, f"holds {_plain(kind)} values"
+        return None, f"holds {kind.base_type()} values"
     if not asked and series.min() == series.max():
         return None, "is the same in all rows"
     return Column(name, "flag" if kind == pl.Boolean else "number"), ""
@@ -101,11 +106,6 @@ def _classify_text(series: pl.Series, *, asked: bool) -> tuple[Column | None, st
         return None, "is text that differs in every row, as names and remarks do"
     ordered = counts.sort("count", series.name, descending=[True, False])
     return Column(series.name, "levels", tuple(ordered[series.name].to_list())), ""
-
-
-def _plain(kind: pl.DataType) -> str:
-    """Name a type without its details: "Datetime", "List"."""
-    return str(kind).partition("(")[0]
 
 
 # --- columns as numbers ---------------------------------------------------------------------------
@@ -154,19 +154,15 @@ def _floats(series: pl.Series) -> Floats:
 
 def _days(series: pl.Series) -> Floats:
     """Days since 1970-01-01 of dates; days of durations and of times of day."""
-    kind = series.dtype
-    if kind == pl.Date:
-        return _floats(series.cast(pl.Int32))
-    if kind == pl.Duration:
-        return _floats(series.dt.total_microseconds()) / MICROSECONDS_A_DAY
-    if kind == pl.Time:
-        return _floats(series.cast(pl.Int64)) / (1000 * MICROSECONDS_A_DAY)
-    if kind == pl.Datetime:
-        return _floats(series.dt.epoch("us")) / MICROSECONDS_A_DAY
-    raise DataKindError(
-        f"column {series.name!r} holds {kind} values where dates are expected; write dates as "
-        "2024-12-31."
-    )
+    kind = series.dtype.base_type()
+    if kind not in UNITS_A_DAY:
+        raise DataKindError(
+            f"column {series.name!r} holds {series.dtype} values where dates are expected; write "
+            "dates as 2024-12-31."
+        )
+    if kind in (pl.Datetime, pl.Duration):
+        series = series.dt.cast_time_unit("us")
+    return _floats(series.to_physical()) / UNITS_A_DAY[kind]
 
 
 # --- rows that can be used ------------------------------------------------------------------------
@@ -183,16 +179,9 @@ class Terms:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, choices in (
-            ("missing", ("drop", "error")),
-            ("unknown", ("note", "error")),
-            ("target", ("required", "optional")),
-        ):
-            value = getattr(self, name)
-            if value not in choices:
-                raise ParameterError(
-                    f"{name} must be {' or '.join(map(repr, choices))}; got {value!r}."
-                )
+        check_choice("missing", self.missing, "drop", "error")
+        check_choice("unknown", self.unknown, "note", "error")
+        check_choice("target", self.target, "required", "optional")
         if self.rows is not None and not _is_whole(self.rows, 1):
             raise ParameterError(f"rows must be None or a whole number from 1; got {self.rows!r}.")
         if not _is_whole(self.seed, 0):
@@ -219,7 +208,11 @@ def to_dataset(loaded: Loaded, recipe: Recipe, terms: Terms, notes: list[str]) -
             f"The target {recipe.target!r} is missing in {absent} of {usable.size} rows: they are "
             "predicted without it."
         )
-    kept = _sampled(usable, terms, notes)
+    kept = usable
+    if terms.rows is not None and terms.rows < usable.size:
+        notes.append(f"A random sample of {terms.rows} of {usable.size} rows is used.")
+        drawn = np.random.default_rng(terms.seed).choice(usable, terms.rows, replace=False)
+        kept = np.sort(drawn)
     some = slice(None) if kept.size == frame.height else kept
     return DataSet(
         X=X[some],
@@ -343,15 +336,6 @@ class _Encoder:
             f"{dropped} of {total} rows have a missing or infinite value and are dropped "
             f"({where}){advice}."
         )
-
-
-def _sampled(kept: Rows, terms: Terms, notes: list[str]) -> Rows:
-    """Draw rows, each as likely as any other, and leave them in order."""
-    if terms.rows is None or terms.rows >= kept.size:
-        return kept
-    rng = np.random.default_rng(terms.seed)
-    notes.append(f"A random sample of {terms.rows} of {kept.size} rows is used.")
-    return np.sort(rng.choice(kept, terms.rows, replace=False))
 
 
 def _keys(frame: pl.DataFrame, name: str | None, kept: Rows, notes: list[str]) -> NDArray[Any]:

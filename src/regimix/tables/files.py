@@ -11,15 +11,15 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import polars as pl
 
-from regimix.errors import DataError, Message, ParameterError, Setting
-from regimix.tables.paths import FORMATS, find_paths, format_of_name
+from regimix.errors import DataError, Message, ParameterError, Setting, reason_of
+from regimix.paths import FORMATS, find_paths, format_of_name
 
 __all__ = ["Loaded", "load_file"]
 
@@ -40,7 +40,6 @@ HEAD_BYTES = 1 << 20
 # The types of columns are guessed from so many rows; if a later row disagrees, from all of them,
 # which takes about four times as long.
 GUESS_ROWS = 10_000
-UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 DECIMAL_COMMA = re.compile(r"(?:^|;)\s*[-+]?\d+,\d+\s*(?=;|$)", re.MULTILINE)
 DECIMAL_POINT = re.compile(r"(?:^|;)\s*[-+]?\d*\.\d+\s*(?=;|$)", re.MULTILINE)
 
@@ -97,18 +96,19 @@ def _read(name: str, body: bytes | Path, file_format: str | None, encoding: str)
         file_format = format_of_name(body)
     if file_format is None:
         file_format = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), None)
-    if file_format in BINARY:
+    if file_format in ("parquet", "arrow"):
         if start.startswith(GZIP):
             raise DataError(
                 f"{name} is compressed with gzip; {file_format} files are compressed inside. "
                 "Unpack it first."
             )
         with _refusing(name, file_format):
-            return Loaded(BINARY[file_format](body), name)
-    text = _Text.of(name, body, encoding)
-    if file_format == "jsonl" or (file_format is None and text.head.startswith("{")):
-        return Loaded(_read_json_lines(text), name)
-    frame, notes = _read_csv(text, "\t" if file_format == "tsv" else None)
+            return Loaded((_read_parquet if file_format == "parquet" else _read_arrow)(body), name)
+    body, head = _as_utf8(name, body, encoding)
+    if file_format == "jsonl" or (file_format is None and head.startswith("{")):
+        lines = "JSON lines (one object a line)"
+        return Loaded(_guessing(name, body, lines, pl.read_ndjson), name)
+    frame, notes = _read_csv(name, body, head, "\t" if file_format == "tsv" else None)
     return Loaded(frame, name, tuple(notes))
 
 
@@ -120,16 +120,8 @@ def _read_parquet(body: bytes | Path) -> pl.DataFrame:
 
 
 def _read_arrow(body: bytes | Path) -> pl.DataFrame:
-    data = body if isinstance(body, bytes) else body.read_bytes()
-    if data.startswith(b"ARROW1"):
-        return pl.read_ipc(io.BytesIO(data))
-    return pl.read_ipc_stream(io.BytesIO(data))
-
-
-BINARY: dict[str, Callable[[bytes | Path], pl.DataFrame]] = {
-    "parquet": _read_parquet,
-    "arrow": _read_arrow,
-}
+    data = _whole(body)
+    return (pl.read_ipc if data.startswith(b"ARROW1") else pl.read_ipc_stream)(io.BytesIO(data))
 
 
 @contextmanager
@@ -140,124 +132,67 @@ def _refusing(source: str, kind: str) -> Iterator[None]:
     try:
         yield
     except damage as error:
-        reason = str(error).strip().partition("\n")[0].rstrip(".")
         raise DataError(
-            f"{source} cannot be read as {kind}: {reason}. Check that the file is whole and what "
-            "its name says."
+            f"{source} cannot be read as {kind}: {reason_of(error)}. Check that the file is whole "
+            "and what its name says."
         ) from error
 
 
-# --- text -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Text:
-    """A text in UTF-8: where it is, and how it begins.
-
-    Attributes
-    ----------
-    name : str
-        What messages call it.
-    body : bytes or Path
-        A file that needs no change stays on disk: polars maps it into memory.
-    head : str
-        At most the first ``HEAD_BYTES``, whole lines.
-    """
-
-    name: str
-    body: bytes | Path
-    head: str
-
-    @classmethod
-    def of(cls, name: str, body: bytes | Path, encoding: str = "utf-8") -> _Text:
-        """Unpack, decode and look at the beginning."""
-        try:
-            is_utf8 = codecs.lookup(encoding).name == "utf-8"
-        except LookupError as error:
-            raise ParameterError(
-                Message(
-                    Setting("encoding"),
-                    " must be one that Python knows, such as 'utf-8' or 'latin-1'; got "
-                    f"{encoding!r}.",
-                )
-            ) from error
-        start = _beginning(body)
-        if start.startswith(GZIP):
-            body = _unpacked(name, body)
-            start = body[:HEAD_BYTES]
-        _refuse_archive(name, start)
-        if start.startswith(UTF16):
-            encoding, is_utf8 = "utf-16", False
-        if start.startswith(codecs.BOM_UTF8) or not is_utf8:
-            body = _recoded(name, _whole(body), encoding)
-            start = body[:HEAD_BYTES]
-        if not start.strip():
-            raise DataError(f"{name} is empty; pass a file with a header and rows.")
-        return cls(name, body, _head(name, start))
-
-    def lines(self) -> io.TextIOWrapper:
-        """Open it from the start, as csv likes it."""
-        source = self.body.open("rb") if isinstance(self.body, Path) else io.BytesIO(self.body)
-        return io.TextIOWrapper(source, "utf-8", newline="")
-
-
-def _read_csv(text: _Text, separator: str | None = None) -> tuple[pl.DataFrame, list[str]]:
+def _read_csv(
+    name: str, body: bytes | Path, head: str, separator: str | None
+) -> tuple[pl.DataFrame, list[str]]:
     """Read separated values; return the frame and notes."""
     notes = []
-    separator = separator or _separator(text.head)
-    names = [name.strip() for name in _first_row(text.head, separator)]
+    # The separator that cuts the first line into most cells.
+    separator = separator or max(SEPARATORS, key=lambda mark: len(_first_row(head, mark)))
+    names = [cell.strip() for cell in _first_row(head, separator)]
     header = not names or not all(map(_is_number, names))
-    twice = [name for name, count in Counter(names).items() if name and count > 1]
+    twice = [cell for cell, count in Counter(names).items() if cell and count > 1]
     if header and twice:
         raise DataError(
-            f"{text.name} has more than one column named {twice[0]!r}; rename or drop all but one."
+            f"{name} has more than one column named {twice[0]!r}; rename or drop all but one."
         )
     if not header:
         names = [f"column_{i + 1}" for i in range(len(names))]
         notes.append(
-            f"The first line of {text.name} holds only numbers: it is read as a row, and the "
-            "columns are called column_1, column_2, ..."
+            f"The first line of {name} holds only numbers: it is read as a row, and the columns "
+            "are called column_1, column_2, ..."
         )
-    commas = separator == ";" and DECIMAL_COMMA.search(text.head) is not None
-    commas = commas and not DECIMAL_POINT.search(text.head)
+    commas = separator == ";" and DECIMAL_COMMA.search(head) and not DECIMAL_POINT.search(head)
     if commas:
-        notes.append(f"Numbers in {text.name} have a decimal comma.")
+        notes.append(f"Numbers in {name} have a decimal comma.")
     parse = partial(
         pl.read_csv,
         separator=separator,
         has_header=header,
-        decimal_comma=commas,
+        decimal_comma=bool(commas),
         null_values=MISSING,
         try_parse_dates=True,
         glob=False,
     )
-    frame = _guessing(text, "separated values (CSV)", parse, separator)
+    frame = _guessing(name, body, "separated values (CSV)", parse, separator)
     if len(names) == frame.width:
         frame.columns = names
     return frame, notes
 
 
-def _read_json_lines(text: _Text) -> pl.DataFrame:
-    """Read one JSON object a line."""
-    return _guessing(text, "JSON lines (one object a line)", pl.read_ndjson)
-
-
 def _guessing(
-    text: _Text,
+    name: str,
+    body: bytes | Path,
     kind: str,
     parse: Callable[..., pl.DataFrame],
     separator: str = "",
 ) -> pl.DataFrame:
     """Parse with types guessed from the first rows, or else from all of them."""
     try:
-        return parse(text.body, infer_schema_length=GUESS_ROWS)
+        return parse(body, infer_schema_length=GUESS_ROWS)
     except (pl.exceptions.PolarsError, UnicodeDecodeError):
         # Refuses bytes that are not UTF-8, and says where they are.
-        _recoded(text.name, _whole(text.body), "utf-8")
+        _recoded(name, _whole(body), "utf-8")
     if separator:
-        _refuse_ragged(text, separator)
-    with _refusing(text.name, kind):
-        return parse(text.body, infer_schema_length=None)
+        _refuse_ragged(name, body, separator)
+    with _refusing(name, kind):
+        return parse(body, infer_schema_length=None)
 
 
 # --- bytes to UTF-8 -------------------------------------------------------------------------------
@@ -275,6 +210,31 @@ def _whole(body: bytes | Path) -> bytes:
     return body if isinstance(body, bytes) else body.read_bytes()
 
 
+def _as_utf8(name: str, body: bytes | Path, encoding: str) -> tuple[bytes | Path, str]:
+    """Unpack and decode a text; return it in UTF-8, and whole lines of its beginning.
+
+    A file that needs no change stays on disk: polars maps it into memory.
+    """
+    try:
+        is_utf8 = codecs.lookup(encoding).name == "utf-8"
+    except LookupError as error:
+        words = f" must be one that Python knows, such as 'utf-8' or 'latin-1'; got {encoding!r}."
+        raise ParameterError(Message(Setting("encoding"), words)) from error
+    start = _beginning(body)
+    if start.startswith(GZIP):
+        body = _unpacked(name, body)
+        start = body[:HEAD_BYTES]
+    _refuse_archive(name, start)
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding, is_utf8 = "utf-16", False
+    if start.startswith(codecs.BOM_UTF8) or not is_utf8:
+        body = _recoded(name, _whole(body), encoding)
+        start = body[:HEAD_BYTES]
+    if not start.strip():
+        raise DataError(f"{name} is empty; pass a file with a header and rows.")
+    return body, _head(name, start)
+
+
 def _unpacked(name: str, body: bytes | Path) -> bytes:
     try:
         return gzip.decompress(_whole(body))
@@ -289,20 +249,19 @@ def _recoded(name: str, data: bytes, encoding: str) -> bytes:
     try:
         return data.decode(encoding).removeprefix("\ufeff").encode()
     except UnicodeDecodeError as error:
-        if _is_binary(data[:HEAD_BYTES]):
+        start = data[:HEAD_BYTES]
+        if len(start) - len(start.translate(None, CONTROL)) > CONTROL_SHARE * len(start):
             raise DataError(
                 f"{name} holds binary data, not text. Tables are CSV, TSV, JSON lines, Parquet or "
                 "Arrow; save it as one of these, and let its name end accordingly."
             ) from error
         line = data.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            Message(
-                f"{name} is not {encoding}: line {line} holds the byte {data[error.start]:#04x}. "
-                "Save it as UTF-8, or say how it was saved with ",
-                Setting("encoding"),
-                ": 'latin-1' (or 'cp1252') is common.",
-            )
-        ) from error
+        words = (
+            f"{name} is not {encoding}: line {line} holds the byte {data[error.start]:#04x}. Save "
+            "it as UTF-8, or say how it was saved with "
+        )
+        common = ": 'latin-1' (or 'cp1252') is common."
+        raise DataError(Message(words, Setting("encoding"), common)) from error
 
 
 def _refuse_archive(name: str, start: bytes) -> None:
@@ -320,11 +279,6 @@ def _refuse_archive(name: str, start: bytes) -> None:
     )
 
 
-def _is_binary(start: bytes) -> bool:
-    """Whether bytes are full of signs that no text has."""
-    return len(start) - len(start.translate(None, CONTROL)) > CONTROL_SHARE * len(start)
-
-
 def _head(name: str, start: bytes) -> str:
     """Decode the first lines; the last one may have been cut."""
     cut = len(start) == HEAD_BYTES
@@ -336,11 +290,6 @@ def _head(name: str, start: bytes) -> str:
 
 
 # --- what a table in text looks like --------------------------------------------------------------
-
-
-def _separator(head: str) -> str:
-    """Choose the separator that cuts the first line into most cells."""
-    return max(SEPARATORS, key=lambda mark: len(_first_row(head, mark)))
 
 
 def _first_row(head: str, separator: str) -> list[str]:
@@ -358,18 +307,15 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _refuse_ragged(text: _Text, separator: str) -> None:
+def _refuse_ragged(name: str, body: bytes | Path, separator: str) -> None:
     """Find the first row with more cells than the header, and say which."""
-    with text.lines() as lines:
+    source = body.open("rb") if isinstance(body, Path) else io.BytesIO(body)
+    with io.TextIOWrapper(source, "utf-8", newline="") as lines, suppress(csv.Error):
         reader = csv.reader(lines, delimiter=separator)
-        try:
-            width = len(next(reader))
-            for row in reader:
-                if len(row) > width:
-                    raise DataError(
-                        f"{text.name} has {width} columns, but {len(row)} cells in line "
-                        f"{reader.line_num}; put text that holds {separator!r} in quotes, or "
-                        "repair the line."
-                    )
-        except csv.Error:
-            return  # the parser itself says better what is wrong
+        width = len(next(reader))
+        for row in reader:
+            if len(row) > width:
+                raise DataError(
+                    f"{name} has {width} columns, but {len(row)} cells in line {reader.line_num}; "
+                    f"put text that holds {separator!r} in quotes, or repair the line."
+                )

@@ -11,8 +11,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, pairwise
+from functools import partial
+from itertools import accumulate, pairwise, permutations
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -26,7 +28,7 @@ from regimix.engines.parquet import (
 )
 from regimix.engines.parts import PartTable
 from regimix.errors import DataError, DataKindError, Message, ParameterError, Setting
-from regimix.tables.paths import (
+from regimix.paths import (
     cannot_reach,
     canonical,
     find_paths,
@@ -35,7 +37,16 @@ from regimix.tables.paths import (
     ordered,
     reach,
 )
-from regimix.tables.recipe import Column, Recipe, Roles, check_column, choose_recipe
+from regimix.tables.recipe import (
+    Column,
+    Recipe,
+    Roles,
+    check_choice,
+    check_column,
+    check_number,
+    choose_recipe,
+)
+from regimix.words import count
 
 __all__ = ["ParquetTable", "read_size", "scan_like", "scan_parquet"]
 
@@ -84,13 +95,19 @@ class ParquetTable(PartTable):
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        parts = f"{len(self.readers)} part{'s' if len(self.readers) != 1 else ''}"
+        parts = count(len(self.readers), "part")
         where = " on a cluster" if self.on_cluster else ""
         features = ", ".join((*self.names[:FEW], *(("...",) if len(self.names) > FEW else ())))
         return (
             f"ParquetTable({self.source!r}: {self.n_read} rows, {len(self.names)} features "
             f"({features}), target {self.target_name!r}, {parts}{where})"
         )
+
+    def notes_and_dropped(self, n_dropped: int) -> tuple[str, ...]:
+        """Return the notes, and how many rows were dropped, if any."""
+        what = "rows have a missing or infinite value and are dropped."
+        dropped = (f"{n_dropped} of {self.n_read} {what}",) if n_dropped else ()
+        return (*self.notes, *dropped)
 
     @property
     def part_readers(self) -> tuple[ParquetReader, ...]:
@@ -150,11 +167,12 @@ def scan_parquet(
         pyarrow is not installed.
     """
     need_pyarrow()
-    roles = Roles.of(target, features, drop, weights, key)
+    roles = Roles(target, features, drop, weights, key)
     footers = read_footers(source)
     recipe, notes = _choose(footers, roles, str(source))
-    table = _table(footers, recipe, str(source), missing, memory, on_cluster=on_cluster)
-    return replace(table, notes=tuple(notes))
+    return _table(
+        footers, recipe, str(source), missing, memory, on_cluster=on_cluster, notes=tuple(notes)
+    )
 
 
 def scan_like(
@@ -188,13 +206,13 @@ def scan_like(
                 "this model, and tables that are read in parts use numbers alone. Read the table "
                 "into memory."
             )
-        _check_number(footers, column.name, "a feature")
+        check_number(column.name, "a feature", _what_is_wrong(footers, column.name))
     recipe = replace(recipe.with_key(key, kinds, str(source)), weights=None)
     optional = target == "optional"
     if not optional:
         check_column(kinds, recipe.target, str(source), "the target")
     if recipe.target in kinds:
-        _check_number(footers, recipe.target, "the target")
+        check_number(recipe.target, "the target", _what_is_wrong(footers, recipe.target))
     return _table(
         footers, recipe, str(source), missing, memory, on_cluster=on_cluster, optional=optional
     )
@@ -209,10 +227,10 @@ def _table(
     *,
     on_cluster: bool,
     optional: bool = False,
+    notes: tuple[str, ...] = (),
 ) -> ParquetTable:
     """Cut the row groups of a table into parts."""
-    if missing not in ("drop", "error"):
-        raise ParameterError(f"missing must be 'drop' or 'error'; got {missing!r}.")
+    check_choice("missing", missing, "drop", "error")
     names = recipe.feature_names
     target = recipe.target if recipe.target in footers[0].kinds else None
     width = 8 * (len(names) + (target is not None) + (recipe.weights is not None))
@@ -246,6 +264,7 @@ def _table(
         source=source,
         n_read=total,
         recipe=recipe,
+        notes=notes,
     )
 
 
@@ -253,22 +272,16 @@ def read_size(memory: float | str) -> int:
     """Read a number of bytes: 2_000_000_000, 2e9, "2GB", "500 MiB"."""
     number = r"[\d_.]+(?:e\+?\d{1,2})?"
     found = re.fullmatch(rf"\s*({number})\s*([kmgt]?)(i?)b?\s*", str(memory).lower())
-    try:
-        size = float(found[1]) if found is not None else 0.0
-    except ValueError:
-        size = 0.0
-    if found is None or not size > 0:
-        raise ParameterError(
-            Message(
-                Setting("memory"),
-                f" must be a number of bytes such as 2e9 or '2GB'; got {memory!r}.",
-            )
-        )
-    size *= (1024 if found[3] else 1000) ** UNITS[found[2]]
-    if size < LEAST_MEMORY:
-        least = f" must be at least {LEAST_MEMORY // 10**6}MB; got {memory!r}."
-        raise ParameterError(Message(Setting("memory"), least))
-    return int(size)
+    size = 0.0
+    if found is not None:
+        with suppress(ValueError):
+            size = float(found[1]) * (1024 if found[3] else 1000) ** UNITS[found[2]]
+    if size >= LEAST_MEMORY:
+        return int(size)
+    wrong = f" must be a number of bytes such as 2e9 or '2GB'; got {memory!r}."
+    if size > 0:
+        wrong = f" must be at least {LEAST_MEMORY // 10**6}MB; got {memory!r}."
+    raise ParameterError(Message(Setting("memory"), wrong))
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -276,30 +289,15 @@ def read_size(memory: float | str) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Footer:
-    """What the end of a Parquet file says about it.
-
-    Attributes
-    ----------
-    path, name : str
-        Where it is; what messages call it.
-    relative : str
-        Its name below the folder that all files have in common.
-    kinds : dict of str to pyarrow.DataType
-        The columns.
-    group_rows : tuple of int
-        Rows of each row group.
-    ends : dict of str to list
-        Smallest and largest values of its row groups, for columns of which all of them have
-        statistics; an empty list: there are no values.
-    mark : FileMark
-        What the file is recognised by.
-    """
+    """What the end of a Parquet file says about it."""
 
     path: str
-    name: str
-    relative: str
-    kinds: dict[str, Any]
+    name: str  # what messages call the file
+    relative: str  # its name below the folder that all files have in common
+    kinds: dict[str, Any]  # the pyarrow type of each column
     group_rows: tuple[int, ...]
+    # Smallest and largest value of columns of which all row groups have statistics; an empty list:
+    # there are no values.
     ends: dict[str, list[Any]]
     mark: FileMark = field(default_factory=FileMark)
 
@@ -307,17 +305,19 @@ class Footer:
 def read_footers(source: str | Path) -> list[Footer]:
     """Find the files of a table in Parquet, and read their footers."""
     paths, names = zip(*_files(str(source)), strict=True)
+    plain = [name.replace("\\", "/") for name in names]
+    folder = posixpath.commonpath([posixpath.dirname(name) for name in plain])
+    below = [posixpath.relpath(name, folder) for name in plain]
     with ThreadPoolExecutor(READERS) as readers:
-        footers = list(readers.map(_read_footer, paths, names, _below_common_folder(names)))
-    first = footers[0]
-    for footer in footers[1:]:
-        for mine, other in ((first, footer), (footer, first)):
-            lacking = next((name for name in mine.kinds if name not in other.kinds), None)
-            if lacking is not None:
-                raise DataError(
-                    f"{other.name!r} has no column {lacking!r}, but {mine.name!r} has; all files "
-                    "of a table must have the same columns. Leave out files of another table."
-                )
+        footers = list(readers.map(_read_footer, paths, names, below))
+    pairs = [pair for other in footers[1:] for pair in permutations((footers[0], other))]
+    for mine, other in pairs:
+        lacking = next((name for name in mine.kinds if name not in other.kinds), None)
+        if lacking is not None:
+            raise DataError(
+                f"{other.name!r} has no column {lacking!r}, but {mine.name!r} has; all files of a "
+                "table must have the same columns. Leave out files of another table."
+            )
     return footers
 
 
@@ -340,13 +340,6 @@ def _files(source: str) -> list[tuple[str, str]]:
     if not addresses:
         raise DataError(f"there is no Parquet file at {source!r}; check the address.")
     return [(address, address) for address in ordered(addresses)]
-
-
-def _below_common_folder(names: Sequence[str]) -> list[str]:
-    """Call files by what distinguishes them."""
-    plain = [name.replace("\\", "/") for name in names]
-    folder = posixpath.commonpath([posixpath.dirname(name) for name in plain])
-    return [posixpath.relpath(name, folder) for name in plain]
 
 
 def _read_footer(path: str, name: str, relative: str) -> Footer:
@@ -395,17 +388,14 @@ def _choose(footers: list[Footer], roles: Roles, source: str) -> tuple[Recipe, l
     kinds = footers[0].kinds
     if not any(sum(footer.group_rows) for footer in footers):
         raise DataError(f"{source} has {len(kinds)} columns and no rows; there is nothing to fit.")
-    roles.check(kinds, source)
-    _check_number(footers, roles.target, "the target")
-    if roles.weights is not None:
-        _check_number(footers, roles.weights, "the weights")
 
     def classify(name: str) -> tuple[Column | None, str]:
         reason = _reason(footers, name, asked=roles.features is not None)
         is_flag = str(kinds[name]) == "bool"
         return None if reason else Column(name, "flag" if is_flag else "number"), reason
 
-    recipe, notes = choose_recipe(roles, list(kinds), classify, source, "Numbers and true/false")
+    wrong, usable = partial(_what_is_wrong, footers), "Numbers and true/false"
+    recipe, notes = choose_recipe(roles, list(kinds), wrong, classify, source, usable)
     named = dict.fromkeys(name for foot in footers for name in VALUE_FOLDER.findall(foot.name))
     notes += [f"Column {name!r} is left out: it stands in names of folders." for name in named]
     return recipe, notes
@@ -415,9 +405,9 @@ def _reason(footers: list[Footer], name: str, *, asked: bool) -> str:
     """Say why a column cannot be a feature; nothing if it can."""
     if not (asked or name):
         return "has no name (row numbers that a program wrote, perhaps)"
-    held = _held_instead(footers, name)
-    if held:
-        return f"holds {held}, and tables that are read in parts use numbers alone"
+    wrong = _what_is_wrong(footers, name)
+    if wrong:
+        return f"{wrong}, and tables that are read in parts use numbers alone"
     filled = [footer for footer in footers if any(footer.group_rows)]
     if not all(name in footer.ends for footer in filled):
         return ""
@@ -427,18 +417,8 @@ def _reason(footers: list[Footer], name: str, *, asked: bool) -> str:
     return "is the same in all rows" if min(values) == max(values) and not asked else ""
 
 
-def _check_number(footers: list[Footer], name: str, role: str) -> None:
-    """Refuse a column that does not hold numbers in all files."""
-    held = _held_instead(footers, name)
-    if held:
-        raise DataKindError(
-            f"column {name!r} cannot be {role}: it holds {held}, and regimix explains numbers. "
-            "Name a column of numbers."
-        )
-
-
-def _held_instead(footers: list[Footer], name: str) -> str:
-    """Return what a column holds instead of numbers; refuse one that holds both."""
+def _what_is_wrong(footers: list[Footer], name: str) -> str:
+    """Say what a column does instead of holding numbers; refuse one that holds both."""
     first = _held(footers[0].kinds[name])
     for footer in () if first else footers:
         held = _held(footer.kinds[name])
@@ -447,7 +427,7 @@ def _held_instead(footers: list[Footer], name: str) -> str:
                 f"column {name!r} holds {held} in {footer.name!r}, but numbers in "
                 f"{footers[0].name!r}; all files of a table must have the same columns."
             )
-    return first
+    return f"holds {first}" if first else ""
 
 
 def _held(kind: Any) -> str:

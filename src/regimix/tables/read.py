@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from regimix.errors import Message, ParameterError, Setting
-from regimix.tables.recipe import DataSet, Recipe, Roles, need_polars
+from regimix.errors import Message, ParameterError, Setting, need
+from regimix.paths import is_address
+from regimix.tables.recipe import DataSet, Recipe, Roles
 
 if TYPE_CHECKING:
     import polars as pl
@@ -18,7 +19,7 @@ __all__ = ["from_frame", "read", "read_like"]
 
 
 def read(
-    source: str | Path,
+    source: str | Path | pl.DataFrame | Any,
     *,
     target: str,
     features: Sequence[str] | None = None,
@@ -37,9 +38,9 @@ def read(
 
     Parameters
     ----------
-    source : str or Path
-        A file, a folder of Parquet files, a glob, "-" for standard input, or the address of a
-        database ("sqlite:///path", "postgresql://user@host/name").
+    source : str, Path or frame
+        A file, a folder of Parquet files, a glob, "-" for standard input, the address of a
+        database ("sqlite:///path", "postgresql://user@host/name"), or a frame.
     target : str
         The column to explain.
     features : sequence of str, optional
@@ -69,9 +70,12 @@ def read(
     MissingExtraError
         polars or psycopg is not installed.
     """
-    roles = Roles.of(target, features, drop, weights, key)
+    roles = Roles(target, features, drop, weights, key)
     loaded = _load(source, query, password_variable, file_format, encoding)
-    return _chosen(loaded, roles, missing=missing, rows=rows, seed=seed)
+    from regimix.tables.encode import Terms, choose, to_dataset
+
+    recipe, notes = choose(loaded, roles)
+    return to_dataset(loaded, recipe, Terms(missing, rows=rows, seed=seed), notes)
 
 
 def read_like(
@@ -112,59 +116,33 @@ def read_like(
     return to_dataset(loaded, recipe.with_key(key, loaded.frame.columns, loaded.source), terms, [])
 
 
-def from_frame(
-    frame: pl.DataFrame | Any,
-    *,
-    target: str,
-    features: Sequence[str] | None = None,
-    drop: Sequence[str] = (),
-    weights: str | None = None,
-    key: str | None = None,
-    missing: Literal["drop", "error"] = "drop",
-    rows: int | None = None,
-    seed: int = 0,
-) -> DataSet:
-    """Make a polars (or pandas) frame numbers, as ``read`` does with a file."""
-    need_polars()
-    import polars as pl
-
-    from regimix.tables.files import Loaded
-
-    if not isinstance(frame, pl.DataFrame):
-        frame = pl.from_pandas(frame) if hasattr(frame, "iloc") else pl.DataFrame(frame)
-    roles = Roles.of(target, features, drop, weights, key)
-    return _chosen(Loaded(frame, "the frame"), roles, missing=missing, rows=rows, seed=seed)
+def from_frame(frame: pl.DataFrame | Any, **options: Any) -> DataSet:
+    """Make a polars (or pandas) frame numbers; options as of ``read``."""
+    return read(frame, **options)
 
 
 def _load(
-    source: str | Path,
+    source: Any,
     query: str | None,
     password_variable: str | None,
     file_format: str | None,
     encoding: str,
 ) -> Loaded:
     """Read a source of any kind into a frame."""
-    need_polars()
-    from regimix.tables.databases import is_address, load_query
-    from regimix.tables.files import load_file
+    need("polars", "cli", "tables need")
+    import polars as pl
 
+    from regimix.tables.databases import load_query
+    from regimix.tables.files import Loaded, load_file
+
+    if not isinstance(source, str | Path):
+        if not isinstance(source, pl.DataFrame):
+            source = pl.from_pandas(source) if hasattr(source, "iloc") else pl.DataFrame(source)
+        return Loaded(source, "the frame")
     if is_address(source):
         return load_query(str(source), query, password_variable)
     if query is not None:
-        raise ParameterError(
-            Message(
-                Setting("query"),
-                f" is for databases, and {str(source)!r} is a file; leave ",
-                Setting("query"),
-                " out, or pass an address such as sqlite:///path.",
-            )
-        )
+        name, words = Setting("query"), f" is for databases, and {str(source)!r} is a file; leave "
+        advice = " out, or pass an address such as sqlite:///path."
+        raise ParameterError(Message(name, words, name, advice))
     return load_file(source, file_format, encoding)
-
-
-def _chosen(loaded: Loaded, roles: Roles, **terms: Any) -> DataSet:
-    """Choose a recipe for a frame, and apply it."""
-    from regimix.tables.encode import Terms, choose, to_dataset
-
-    recipe, notes = choose(loaded, roles)
-    return to_dataset(loaded, recipe, Terms(**terms), notes)

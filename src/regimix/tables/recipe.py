@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
-from importlib import import_module
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -15,11 +14,11 @@ from regimix.errors import (
     DataError,
     DataKindError,
     Message,
-    MissingExtraError,
     ParameterError,
     Setting,
     UnknownColumnError,
 )
+from regimix.words import choice
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,9 +28,10 @@ __all__ = [
     "DataSet",
     "Recipe",
     "Roles",
+    "check_choice",
     "check_column",
+    "check_number",
     "choose_recipe",
-    "need_polars",
 ]
 
 Floats = NDArray[np.float64]
@@ -115,12 +115,9 @@ class Recipe:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as dictionaries, lists and strings."""
-        columns = [
-            {"name": column.name, "kind": column.kind, "levels": list(column.levels)}
-            for column in self.columns
-        ]
-        others = {"weights": self.weights, "key": self.key}
-        return {"target": self.target, "columns": columns, **others}
+        plain = asdict(self)
+        plain["columns"] = [{**c, "levels": list(c["levels"])} for c in plain["columns"]]
+        return plain
 
     @classmethod
     def from_json(cls, plain: Any) -> Recipe:
@@ -157,52 +154,33 @@ class Roles:
     """Which columns a user wants for what; None: whatever is left and can be used."""
 
     target: str
-    features: tuple[str, ...] | None = None
-    drop: tuple[str, ...] = ()
+    features: Sequence[str] | None = None
+    drop: Sequence[str] = ()
     weights: str | None = None
     key: str | None = None
 
-    @classmethod
-    def of(
-        cls,
-        target: str,
-        features: Sequence[str] | None,
-        drop: Sequence[str],
-        weights: str | None,
-        key: str | None,
-    ) -> Roles:
-        """Take what a user asked for; a single text is no list of names."""
-        for name, value in (("features", features), ("drop", drop)):
+    def __post_init__(self) -> None:
+        for name, value in (("features", self.features), ("drop", self.drop)):
             if isinstance(value, str):
                 raise ParameterError(f"{name} must be a list of column names; got {value!r}.")
-        listed = None if features is None else tuple(features)
-        return cls(target, listed, tuple(drop), weights, key)
 
     def check(self, names: Collection[str], source: str) -> None:
         """Refuse names that are not there, and columns with two roles."""
-        for name, role in self._named():
+        named = [(self.target, "the target")]
+        named += [(name, "a feature") for name in self.features or ()]
+        named += [(name, "to drop") for name in self.drop]
+        named += [(self.weights, "the weights")] if self.weights is not None else []
+        named += [(self.key, "the key")] if self.key is not None else []
+        for name, role in named:
             check_column(names, name, source, role)
-        others = [name for name in (self.target, self.weights) if name is not None]
+        features, drop = Setting("features"), Setting("drop")
         for name in self.features or ():
-            if name in others:
-                raise DataError(
-                    Message(
-                        f"column {name!r} cannot be a feature: it is the target or the weights. "
-                        "Leave it out of ",
-                        Setting("features"),
-                        ".",
-                    )
-                )
+            if name in (self.target, self.weights):
+                words = f"column {name!r} cannot be a feature: it is the target or the weights."
+                raise DataError(Message(f"{words} Leave it out of ", features, "."))
             if name in self.drop:
-                raise DataError(
-                    Message(
-                        f"column {name!r} is in ",
-                        Setting("features"),
-                        " and in ",
-                        Setting("drop"),
-                        "; leave it in one.",
-                    )
-                )
+                words = f"column {name!r} is in "
+                raise DataError(Message(words, features, " and in ", drop, "; leave it in one."))
         if self.target in (self.weights, self.key, *self.drop):
             raise DataError(
                 f"column {self.target!r} is the target; it cannot be the weights, the key or "
@@ -216,13 +194,6 @@ class Roles:
         taken = {self.target, self.weights, self.key, *self.drop}
         return [name for name in names if name not in taken]
 
-    def _named(self) -> list[tuple[str, str]]:
-        pairs = [(self.target, "the target")]
-        pairs += [(name, "a feature") for name in self.features or ()]
-        pairs += [(name, "to drop") for name in self.drop]
-        pairs += [(name, "the weights") for name in (self.weights,) if name is not None]
-        return pairs + [(name, "the key") for name in (self.key,) if name is not None]
-
 
 def check_column(names: Collection[str], wanted: str, source: str, role: str) -> None:
     """Refuse the name of a column that is not there; say which ones are close."""
@@ -231,31 +202,46 @@ def check_column(names: Collection[str], wanted: str, source: str, role: str) ->
     lower = {name.lower(): name for name in names}
     found = difflib.get_close_matches(wanted.lower(), lower, n=3, cutoff=0.5)
     close = [lower[name] for name in found]
-    if close:
-        advice = f"Did you mean {' or '.join(map(repr, close))}?"
-    else:
-        shown = ", ".join(map(repr, list(names)[:8])) + (", ..." if len(names) > 8 else "")
-        advice = f"Its columns are {shown}."
+    shown = ", ".join(map(repr, list(names)[:8])) + (", ..." if len(names) > 8 else "")
+    advice = (
+        f"Did you mean {choice([*map(repr, close)])}?" if close else f"Its columns are {shown}."
+    )
     message = f"{source} has no column {wanted!r} ({role}). {advice}"
     raise UnknownColumnError(message, role, close)
+
+
+def check_choice(name: str, value: object, *choices: str) -> None:
+    """Refuse a value that is not among the choices."""
+    if value not in choices:
+        raise ParameterError(f"{name} must be {choice([*map(repr, choices)])}; got {value!r}.")
+
+
+def check_number(name: str, role: str, wrong: str) -> None:
+    """Refuse a column that does not hold numbers; ``wrong`` says what it does, if so."""
+    if wrong:
+        raise DataKindError(
+            f"column {name!r} cannot be {role}: it {wrong}, and regimix explains numbers. Name a "
+            "column of numbers."
+        )
 
 
 def choose_recipe(
     roles: Roles,
     names: Sequence[str],
+    wrong: Callable[[str], str],
     classify: Callable[[str], tuple[Column | None, str]],
     source: str,
     usable: str,
 ) -> tuple[Recipe, list[str]]:
     """Decide what each column of a table becomes; return it with notes on what is not plain.
 
-    Parameters
-    ----------
-    classify : callable
-        Returns what a column becomes, or None and why it cannot be a feature.
-    usable : str
-        What can be used, as a message lists it.
+    ``wrong`` says what a column does instead of holding numbers; ``classify`` returns what a column
+    becomes, or None and why it cannot be a feature; ``usable`` lists what can be used.
     """
+    roles.check(dict.fromkeys(names), source)
+    check_number(roles.target, "the target", wrong(roles.target))
+    if roles.weights is not None:
+        check_number(roles.weights, "the weights", wrong(roles.weights))
     columns: list[Column] = []
     reasons: dict[str, str] = {}
     for name in roles.candidates(names):
@@ -343,13 +329,3 @@ class DataSet:
         import polars as pl
 
         return None if self.y is None else pl.Series(self.target_name, self.y)
-
-
-def need_polars() -> None:
-    """Refuse to go on without polars, of the extra "cli"."""
-    try:
-        import_module("polars")
-    except ImportError as error:
-        raise MissingExtraError(
-            "tables need polars, which is not installed: pip install 'regimix[cli]'"
-        ) from error

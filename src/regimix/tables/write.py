@@ -1,31 +1,65 @@
-"""Writing tables: labelled rows, whole or not at all."""
+"""Writing tables: columns, and labelled rows of tables in memory and in parts.
+
+Of a table in parts, each file that is read has one beside it with as many rows in the same order (a
+file that is larger than a part has several, with numbers). A file appears whole or not at all, and
+the same work makes the same bytes: whatever ended it, it can be done again.
+"""
 
 from __future__ import annotations
 
 import gzip
 import io
+import posixpath
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from regimix.atomic import write_bytes
-from regimix.errors import DataError, ParameterError
-from regimix.tables.paths import format_of_name
-from regimix.tables.recipe import DataSet, need_polars
+from regimix.atomic import open_atomically, remove_leftovers, write_bytes
+from regimix.engines.parquet import ParquetReader, Span, need_pyarrow, open_parquet
+from regimix.engines.parts import PassStopped
+from regimix.errors import DataError, ParameterError, need, reason_of
+from regimix.paths import (
+    cannot_reach,
+    canonical,
+    format_of_name,
+    is_address,
+    is_table_file,
+    is_within,
+    reach,
+)
+from regimix.tables.parquet import READERS, ParquetTable
+from regimix.tables.recipe import DataSet, Recipe
 
 if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
+    from regimix.engines.parts import Watch
     from regimix.result.mixture import Mixture
 
-__all__ = ["are_label_columns", "gate_shares", "label_columns", "write_labels", "write_table"]
+__all__ = [
+    "WrittenFile",
+    "check_destination",
+    "gate_shares",
+    "label_columns",
+    "write_label_parts",
+    "write_labels",
+    "write_table",
+]
 
 # A spreadsheet takes a cell that begins so for a formula, and runs it.
 FORMULA = r"^[=+\-@\t\r\n]"
+# Rows of a row group that is written, and numbers of features that are looked at at a time; fixed,
+# so that the same rows make the same bytes.
+GROUP_ROWS = 100_000
+BATCH_NUMBERS = 250_000
 
 
 def write_table(path: str | Path, columns: Mapping[str, Any]) -> None:
@@ -40,7 +74,7 @@ def write_table(path: str | Path, columns: Mapping[str, Any]) -> None:
     path : str or Path
     columns : mapping of str to array
     """
-    need_polars()
+    need("polars", "cli", "tables need")
     import polars as pl
 
     path = Path(path)
@@ -56,9 +90,78 @@ def write_table(path: str | Path, columns: Mapping[str, Any]) -> None:
     write_bytes(path, gzip.compress(data, mtime=0) if compressed else data)
 
 
-def write_labels(path: str | Path, data: DataSet, mixture: Mixture, **options: Any) -> None:
+def _plain(values: Any) -> Any:
+    if isinstance(values, np.ma.MaskedArray):
+        import polars as pl
+
+        return pl.Series(values.filled(0)).set(pl.Series(np.ma.getmaskarray(values)), None)
+    array = np.asarray(values)
+    return array.tolist() if array.dtype == object else np.ascontiguousarray(array)
+
+
+def _encoded(frame: pl.DataFrame, file_format: str) -> bytes:
+    buffer = io.BytesIO()
+    if file_format == "parquet":
+        frame.write_parquet(buffer)
+    elif file_format == "arrow":
+        frame.write_ipc(buffer)
+    elif file_format == "jsonl":
+        frame.write_ndjson(buffer)
+    else:
+        _harmless(frame).write_csv(buffer, separator="\t" if file_format == "tsv" else ",")
+    return buffer.getvalue()
+
+
+def _harmless(frame: pl.DataFrame) -> pl.DataFrame:
+    """Put an apostrophe before text, also in the header, that would run as a formula."""
+    import polars as pl
+
+    frame = frame.with_columns(pl.col(pl.String).str.replace(FORMULA, "'${0}"))
+    names = pl.Series(frame.columns, dtype=pl.String).str.replace(FORMULA, "'${0}")
+    return frame.rename(dict(zip(frame.columns, names, strict=True)))
+
+
+# --- labelled rows of a table in memory -----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """A file that was written.
+
+    Attributes
+    ----------
+    path : str
+    n_rows : int
+        Rows of the file, as many as were read.
+    n_dropped : int
+        Rows in which a needed value is missing: all is blank but their key.
+    n_outliers : int
+        Rows that follow no regime.
+    n_unknown : int
+        Rows that were predicted but not assigned, because their target is missing.
+    """
+
+    path: str
+    n_rows: int
+    n_dropped: int = 0
+    n_outliers: int = 0
+    n_unknown: int = 0
+
+
+def write_labels(path: str | Path, data: DataSet, mixture: Mixture, **options: Any) -> WrittenFile:
     """Write each row's key, regime and prediction to a table; options as of ``label_columns``."""
-    write_table(path, label_columns(data, mixture, **options))
+    columns = label_columns(data, mixture, **options)
+    write_table(path, columns)
+    outliers, unknown = count_outliers(list(columns.values()), data.y)
+    return WrittenFile(str(path), data.n_rows, 0, outliers, unknown)
+
+
+def count_outliers(columns: Sequence[Any], y: Any) -> tuple[int, int]:
+    """Count the rows that follow no regime, and those without a target, in columns of labels."""
+    if y is None:
+        return 0, 0
+    regimes = columns[2]  # after key and target
+    return int(np.ma.filled(regimes < 0, False).sum()), int(np.count_nonzero(~np.isfinite(y)))
 
 
 def label_columns(
@@ -180,32 +283,280 @@ def _joined(columns: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
     return joined
 
 
-def _plain(values: Any) -> Any:
-    if isinstance(values, np.ma.MaskedArray):
-        import polars as pl
-
-        return pl.Series(values.filled(0)).set(pl.Series(np.ma.getmaskarray(values)), None)
-    array = np.asarray(values)
-    return array.tolist() if array.dtype == object else np.ascontiguousarray(array)
+# --- labelled rows of a table in parts ------------------------------------------------------------
 
 
-def _encoded(frame: pl.DataFrame, file_format: str) -> bytes:
-    buffer = io.BytesIO()
-    if file_format == "parquet":
-        frame.write_parquet(buffer)
-    elif file_format == "arrow":
-        frame.write_ipc(buffer)
-    elif file_format == "jsonl":
-        frame.write_ndjson(buffer)
-    else:
-        _harmless(frame).write_csv(buffer, separator="\t" if file_format == "tsv" else ",")
-    return buffer.getvalue()
+def write_label_parts(
+    folder: str | Path,
+    table: ParquetTable,
+    mixture: Mixture,
+    *,
+    labels: Any = None,
+    watch: Watch | None = None,
+) -> list[WrittenFile]:
+    """Write what a mixture makes of each row of a table in parts to a folder of Parquet files.
+
+    The columns are those of ``label_columns``; for new rows (``scan_like``) that may lack a target,
+    ``prediction_0``, ... are always among them. Rows that cannot be used are blank. A table on a
+    cluster is written by the workers, who must see the folder under the same name.
+
+    Parameters
+    ----------
+    folder : str or Path
+        A folder, which is created, or an address that fsspec knows. Labels that were written there
+        before are replaced; a folder that holds the table itself or other files is refused.
+    labels : array or dask array of shape (n,), optional
+        The regimes of the rows that can be used, if they are known (``labels_`` for the rows of the
+        fit); default: ``mixture.assign``.
+    watch : callable, optional
+        Called with how many parts of how many are written; a true answer stops the work with a
+        KeyboardInterrupt.
+
+    Returns
+    -------
+    list of WrittenFile
+    """
+    need_pyarrow()
+    place = check_destination(folder, table)
+    outputs = [Path(place) / span.output for span in table.spans]
+    if not is_address(place):
+        for target in {output.parent for output in outputs}:
+            target.mkdir(parents=True, exist_ok=True)
+    # What is sent to each worker: no rows, and nothing of how the mixture was found.
+    bare = replace(mixture, labels=np.empty(0, np.int64), excerpt=None, attempts=(), selection=None)
+    write = _PartWriter(place, table.recipe, bare, GROUP_ROWS)
+    on_workers = table.on_cluster and not isinstance(labels, np.ndarray)
+    apply = _on_workers if on_workers else _here
+    written = apply(write, table, labels, watch)
+    if not is_address(place):
+        # Of this work and of any before it.
+        remove_leftovers(outputs)
+    return written
 
 
-def _harmless(frame: pl.DataFrame) -> pl.DataFrame:
-    """Put an apostrophe before text, also in the header, that would run as a formula."""
-    import polars as pl
+def _here(
+    write: _PartWriter, table: ParquetTable, labels: Any, watch: Watch | None
+) -> list[WrittenFile]:
+    """Write all parts one after the other."""
+    written: list[WrittenFile] = []
+    first = 0
+    for done, reader in enumerate(table.part_readers):
+        files = write(reader, None if labels is None else labels[first:], more=True)
+        first += sum(file.n_rows - file.n_dropped for file in files)
+        written += files
+        if watch is not None and watch(done + 1, len(table.readers)):
+            raise KeyboardInterrupt
+    if labels is not None and first != len(labels):
+        raise _other_table()
+    return written
 
-    frame = frame.with_columns(pl.col(pl.String).str.replace(FORMULA, "'${0}"))
-    names = pl.Series(frame.columns, dtype=pl.String).str.replace(FORMULA, "'${0}")
-    return frame.rename(dict(zip(frame.columns, names, strict=True)))
+
+def _on_workers(
+    write: _PartWriter, table: ParquetTable, labels: Any, watch: Watch | None
+) -> list[WrittenFile]:
+    if getattr(labels, "npartitions", len(table.readers)) != len(table.readers):
+        raise _other_table()
+    engine = import_module("regimix.engines.dask")
+    try:
+        parts = engine.dask_map(write, table.part_readers, labels, table.part_names, watch)
+    except PassStopped:
+        raise KeyboardInterrupt from None
+    return [file for files in parts for file in files]
+
+
+def _other_table() -> DataError:
+    return DataError(
+        "there are not as many labels as rows that can be used: the table is not the one that was "
+        "fitted, or its labels were cut anew. Pass the table and the labels of one fit, or no "
+        "labels."
+    )
+
+
+# --- one part -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _PartWriter:
+    """Writes the files of a part; can be sent to a worker."""
+
+    folder: str
+    recipe: Recipe
+    mixture: Mixture
+    group_rows: int
+
+    def __call__(
+        self, reader: ParquetReader, labels: Any = None, *, more: bool = False
+    ) -> list[WrittenFile]:
+        """Write one file for each span; ``more`` says that labels of other parts may follow."""
+        import pyarrow.parquet as pq
+
+        schema = self._schema(reader)
+        # Numbers that hardly repeat take more time and bytes with a dictionary of them.
+        few = [name for name in schema.names if name.startswith("regime")] or False
+        files: list[WrittenFile] = []
+        used = 0
+        for span in reader.spans:
+            path = f"{self.folder}/{span.output}"
+            with (
+                _whole_file(path) as stream,
+                pq.ParquetWriter(stream, schema, use_dictionary=few) as writer,
+            ):
+                known = None if labels is None else labels[used:]
+                counts = self._write(writer, reader, span, known)
+            files.append(WrittenFile(path, *counts))
+            used += files[-1].n_rows - files[-1].n_dropped
+        if labels is not None and not more and used != len(labels):
+            raise _other_table()
+        return files
+
+    def _write(self, writer: Any, reader: ParquetReader, span: Span, labels: Any) -> list[int]:
+        """Write the rows of a span in row groups; count them as ``WrittenFile`` does."""
+        import pyarrow as pa
+
+        batch_rows = min(self.group_rows, BATCH_NUMBERS // len(reader.features) + 1)
+        total = used = 0
+        counts = np.zeros(2, dtype=np.int64)
+        waiting: list[Any] = []
+        for rows, kept, keys in reader.labelled(span, batch_rows):
+            known = None if labels is None else np.asarray(labels[used : used + rows.n_rows])
+            if known is not None and len(known) < rows.n_rows:
+                raise _other_table()
+            numbers = np.arange(kept.size) + (span.first_row + total + 1)
+            columns = [pa.nulls(0, field.type) for field in writer.schema]
+            if rows.n_rows:
+                named = list(self._named(reader, rows.X, rows.y, known, numbers[kept]).values())
+                columns = [pa.array(np.ma.getdata(v), mask=np.ma.getmaskarray(v)) for v in named]
+                counts += count_outliers(named, rows.y)
+            # A row that cannot be used has no index, and is blank.
+            indices = pa.array(np.cumsum(kept) - 1, mask=~kept)
+            columns = [pa.array(numbers) if keys is None else keys] + [
+                column.take(indices) for column in columns[1:]
+            ]
+            total, used = total + kept.size, used + rows.n_rows
+            waiting.append(pa.Table.from_arrays(columns, schema=writer.schema))
+            if sum(map(len, waiting)) >= self.group_rows:
+                writer.write_table(pa.concat_tables(waiting))
+                waiting = []
+        if waiting:
+            writer.write_table(pa.concat_tables(waiting))
+        return [total, total - used, *counts.tolist()]
+
+    def _schema(self, reader: ParquetReader) -> Any:
+        """Name the columns and their types, which no row changes."""
+        import pyarrow as pa
+
+        target = None if reader.target is None else np.zeros(1)
+        named = self._named(reader, np.zeros((1, len(reader.features))), target, None, np.zeros(1))
+        kinds = [pa.from_numpy_dtype(np.asarray(values).dtype) for values in named.values()]
+        key = reader.key_kind()
+        return pa.schema(list(zip(named, [key, *kinds[1:]], strict=True)))
+
+    def _named(
+        self, reader: ParquetReader, X: Any, y: Any, labels: Any, keys: NDArray[Any]
+    ) -> dict[str, Any]:
+        """Say what the mixture makes of rows, in the columns of a table in memory."""
+        X = np.asarray(X, dtype=np.float64)
+        data = DataSet(X, y, None, keys, len(X), 0, (), self.recipe, source="")
+        every = reader.blank_target or None
+        return label_columns(data, self.mixture, labels=labels, each_regime=every)
+
+
+@contextmanager
+def _whole_file(path: str) -> Iterator[Any]:
+    """Open a file for writing that appears whole or not at all."""
+    try:
+        if not is_address(path):
+            with open_atomically(path) as file:
+                yield file
+            return
+        # An object is put in its place at once.
+        stream = io.BytesIO()
+        yield stream
+        system, place = reach(path)
+        system.pipe_file(place, stream.getvalue())
+    except OSError as error:
+        raise DataError(
+            f"{path!r} cannot be written: {error.strerror or reason_of(error)}. Make room for it, "
+            "or choose another folder."
+        ) from error
+
+
+# --- where they may be written --------------------------------------------------------------------
+
+
+def check_destination(folder: str | Path, table: ParquetTable) -> str:
+    """Refuse a folder that holds the table itself, or files that would be mixed up with labels.
+
+    Returns
+    -------
+    str
+        Where the folder is: a path without links, or the address as it was given.
+    """
+    place = canonical(str(folder))
+    outputs = [span.output for span in table.spans]
+    sources = {canonical(path) for path in {span.path for span in table.spans}}
+    harmed = any(canonical(f"{place}/{output}") in sources for output in outputs)
+    if harmed or any(is_within(place, read) for read in _folders(table.source, sources)):
+        raise DataError(
+            f"the folder {str(folder)!r} is where the table itself is; choose another one."
+        )
+    wanted = set(outputs)
+    there = _names_in(str(folder) if is_address(place) else place)
+    for name in there:
+        if name not in wanted and is_table_file(PurePosixPath(name)):
+            raise DataError(
+                f"the folder {str(folder)!r} holds {name!r}, which is none of the files to be "
+                "written, and would be read as one of them; choose an empty folder."
+            )
+    address = str(folder) if str(folder).endswith("://") else str(folder).rstrip("/")
+    where = address if is_address(place) else place
+    _check_replaced(str(folder), where, [name for name in there if name in wanted])
+    return where
+
+
+def _folders(source: str, files: Iterable[str]) -> Iterable[str]:
+    """Return where files of labels would be read as part of a table, next time or by its folder."""
+    whole = canonical(source)
+    yield whole
+    if re.search(r"[*?\[]", source) and whole not in files:
+        yield from {posixpath.dirname(file) for file in files}
+        if "**" in source:
+            yield canonical(source.partition("**")[0] or ".")
+
+
+def _check_replaced(folder: str, where: str, names: Sequence[str]) -> None:
+    """Refuse to replace files that are not labels which were written before."""
+    with ThreadPoolExecutor(READERS) as readers:
+        ours = list(readers.map(_holds_labels, [f"{where}/{name}" for name in names]))
+    if not all(ours):
+        raise DataError(
+            f"the folder {folder!r} holds {names[ours.index(False)]!r}, which would be replaced "
+            "and is no file of labels that was written before; choose another folder."
+        )
+
+
+def _holds_labels(path: str) -> bool:
+    """Whether a file has the columns of labels; only its footer is read."""
+    import pyarrow as pa
+
+    try:
+        with open_parquet(path) as (file, _):
+            return are_label_columns(file.schema_arrow.names)
+    except (OSError, pa.ArrowException):
+        return False
+
+
+def _names_in(place: str) -> list[str]:
+    """Name the files below a folder, here or at an address."""
+    system, folder = reach(place)
+    try:
+        system.invalidate_cache()  # others may have written there
+        is_file = system.isfile(folder)
+        found = sorted(system.find(folder))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise cannot_reach(place, error) from error
+    if is_file:
+        raise DataError(f"{place!r} is a file, and a folder is needed; choose another name.")
+    return [posixpath.relpath(name, folder or ".") for name in found]

@@ -1,4 +1,4 @@
-"""Which files a table is made of: names, folders, patterns, and addresses that fsspec knows."""
+"""Which files a path, a folder, a pattern or an address stands for."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from collections.abc import Iterable
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
-from regimix.errors import DataError, MissingExtraError
+from regimix.errors import DataError, MissingExtraError, reason_of
+from regimix.words import choice
 
 __all__ = [
+    "DATABASES",
     "FORMATS",
     "cannot_reach",
     "canonical",
     "find_paths",
     "format_of_name",
     "is_address",
+    "is_remote",
     "is_table_file",
     "is_within",
     "ordered",
     "reach",
 ]
-
-T = TypeVar("T")
 
 # The formats of tables, and the endings of their names.
 ENDINGS = {
@@ -35,14 +36,9 @@ ENDINGS = {
     "jsonl": (".jsonl", ".ndjson"),
 }
 FORMATS = tuple(ENDINGS)
-# What has to be installed for which addresses.
-PACKAGES = {
-    "s3fs": ("s3", "s3a"),
-    "gcsfs": ("gs", "gcs"),
-    "adlfs": ("az", "abfs"),
-    "aiohttp requests": ("http", "https"),
-    "paramiko": ("sftp", "ssh"),
-}
+ADDRESS = re.compile(r"[a-z][a-z0-9+.:-]*://", re.IGNORECASE)
+DATABASES = ("sqlite", "postgresql", "postgres")
+T = TypeVar("T")
 
 
 def format_of_name(path: PurePath) -> str | None:
@@ -104,27 +100,35 @@ def _did_you_mean(path: Path) -> str:
         return f" There is no folder {str(path.parent)!r} either."
     names = [entry.name for entry in path.parent.iterdir()]
     close = difflib.get_close_matches(path.name, names, n=3)
-    return f" Did you mean {' or '.join(map(repr, close))}?" if close else " Check the path."
+    return f" Did you mean {choice([*map(repr, close)])}?" if close else " Check the path."
 
 
 # --- addresses ------------------------------------------------------------------------------------
 
 
-def is_address(place: str) -> bool:
+def is_address(place: object) -> bool:
     """Whether a place is named by an address, not by a path."""
-    return "://" in place
+    return isinstance(place, str) and ADDRESS.match(place) is not None
+
+
+def is_remote(place: str) -> bool:
+    """Whether a place is the address of files, which fsspec reaches, not of a database."""
+    return is_address(place) and place.partition("://")[0].lower() not in DATABASES
 
 
 def reach(address: str) -> tuple[Any, str]:
-    """Return the file system of an address, and what the place is called there."""
+    """Return the file system of an address or a path, and what the place is called there."""
     try:
         from fsspec.core import url_to_fs
+        from fsspec.implementations.local import LocalFileSystem
 
-        system, place = url_to_fs(address)
+        # A path may hold signs that mean something in an address.
+        system, place = url_to_fs(address) if is_address(address) else (LocalFileSystem(), address)
     except ImportError as error:
-        scheme = address.partition("://")[0].rpartition("::")[2].lower()
-        package = next((name for name, schemes in PACKAGES.items() if scheme in schemes), None)
-        package = "'regimix[dask]'" if error.name == "fsspec" else package
+        # fsspec raises an error of its own from that of the package that it lacks.
+        lacking = error.__cause__ if isinstance(error.__cause__, ImportError) else error
+        package = (lacking.name or "").partition(".")[0]
+        package = "'regimix[dask]'" if package == "fsspec" else package
         advice = f"pip install {package}" if package else str(error).rstrip(".")
         raise MissingExtraError(
             f"{address!r} cannot be reached: a package that knows such addresses is not installed: "
@@ -137,8 +141,7 @@ def reach(address: str) -> tuple[Any, str]:
 
 def cannot_reach(address: str, error: BaseException) -> DataError:
     """Say that an address leads nowhere."""
-    reason = (str(error).strip().partition("\n")[0] or type(error).__name__).rstrip(".")
-    return DataError(f"{address!r} cannot be looked at: {reason}. Check the address.")
+    return DataError(f"{address!r} cannot be looked at: {reason_of(error)}. Check the address.")
 
 
 def canonical(place: str) -> str:
@@ -146,7 +149,7 @@ def canonical(place: str) -> str:
 
     What is on this machine has a path without links; anything else an address.
     """
-    if is_address(place):
+    if is_remote(place):
         system, inside = reach(place)
         scheme, _, inside = str(system.unstrip_protocol(inside)).partition("://")
         if scheme not in ("file", "local"):
