@@ -37,6 +37,7 @@ from regimix.errors import ModelFileError
 from regimix.result.gate import Gate
 from regimix.result.inference import Inference
 from regimix.result.mixture import Mixture
+from regimix.result.rivals import Rival
 from regimix.result.rowlaw import RowLaw
 from regimix.search.selection import Attempt, Selection
 from regimix.search.settings import Settings
@@ -643,7 +644,7 @@ def _read_record(make: Any, plain: Any, place: _Place) -> Any:
 @cache
 def _hints(make: Any) -> dict[str, Any]:
     """Return the annotations of the fields that belong into a file."""
-    local = {"Attempt": Attempt, "Selection": Selection, "Subspace": Subspace}
+    local = {"Attempt": Attempt, "Rival": Rival, "Selection": Selection, "Subspace": Subspace}
     hints = get_type_hints(make, localns=local)
     if make is Mixture:
         hints["gate"] = Gate | None  # a gate of the user's own cannot be saved

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from regimix.result.answer import Answer, answer, distances, rows_labelled
 from regimix.result.inference import errors, estimates
-from regimix.words import UNKNOWN, aligned, count, measured, number
+from regimix.words import UNKNOWN, aligned, bare, count, measured, number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -83,6 +83,9 @@ def print_mixture(
 ) -> None:
     """Print what was found: the regimes, their coefficients, and the outliers."""
     found = answer(mixture, table.source)
+    if found.rival and mixture.n_components > 1:
+        voice.answer(bare(found.rival), style="bold")
+        voice.answer()
     voice.answer(found.headline, style="bold")
     voice.answer()
     voice.answer(_regimes(mixture, found, voice))
@@ -99,6 +102,8 @@ def print_mixture(
         voice.answer()
         voice.answer(_outliers(shown, rows.key_name, table.target_name, voice))
     voice.answer()
+    if found.rival and mixture.n_components == 1:
+        voice.answer(bare(found.rival))
     voice.answer(found.ended, style="dim")
     voice.answer(found.details, style="dim")
     if found.favours:

@@ -74,12 +74,14 @@ class Rival:
 
     def describe(self, target: str = "y", features: Sequence[str] = ("x",)) -> str:
         """Say which relation it is, in a phrase that begins with "one"."""
-        response = RESPONSES[self.power].format(target)
+        # A model file of a later version may hold what is not known here.
+        response = RESPONSES.get(self.power, f"a power of {target}").replace("{}", target)
         if self.noise == COUNTS:
             response = f"the logarithm of the expected {target}"
         by = listing(features) if len(features) <= MOST_NAMED else several(len(features), "feature")
         kind = "relation" if self.terms == "linear" else "curved relation"
-        parts = [SPREADS[self.spread], NOISES[self.noise], "skewed noise" if self.skewed else ""]
+        parts = [SPREADS.get(self.spread, "uneven spread"), NOISES.get(self.noise, "other noise")]
+        parts += ["skewed noise"] * self.skewed
         more = listing([part for part in parts if part])
         return f"one {kind} between {response} and {by}" + (f", with {more}" if more else "")
 
