@@ -39,6 +39,7 @@ from regimix.result.inference import Inference
 from regimix.result.mixture import Mixture
 from regimix.result.rivals import Rival
 from regimix.result.rowlaw import RowLaw
+from regimix.result.stability import Stability
 from regimix.search.selection import Attempt, Selection
 from regimix.search.settings import Settings
 from regimix.search.subspace import Subspace
@@ -644,7 +645,8 @@ def _read_record(make: Any, plain: Any, place: _Place) -> Any:
 @cache
 def _hints(make: Any) -> dict[str, Any]:
     """Return the annotations of the fields that belong into a file."""
-    local = {"Attempt": Attempt, "Rival": Rival, "Selection": Selection, "Subspace": Subspace}
+    kinds = (Attempt, Rival, Selection, Stability, Subspace)
+    local = {kind.__name__: kind for kind in kinds}
     hints = get_type_hints(make, localns=local)
     if make is Mixture:
         hints["gate"] = Gate | None  # a gate of the user's own cannot be saved
@@ -720,6 +722,12 @@ LIMITS: dict[Any, dict[str, _Limit]] = {
         "r_squared": _Limit("m", free=True),
         "size": _Limit("m", 0.0),
         "covariance": _Limit("m p p", free=True),
+    },
+    Stability: {
+        "jaccard": _Limit("b m", 0.0, 1.0),
+        "n_components": _Limit("b", 0),
+        "coef": _Limit("b m d", free=True),
+        "intercept": _Limit("b m", free=True),
     },
     Selection: {
         "n_components": _Limit("k", 0),

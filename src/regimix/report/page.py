@@ -41,6 +41,7 @@ from regimix.words import (
     percent,
     probability,
     several,
+    spelled,
 )
 
 __all__ = ["assumptions", "headline", "render", "selection", "snippet", "write"]
@@ -49,6 +50,8 @@ __all__ = ["assumptions", "headline", "render", "selection", "snippet", "write"]
 LONGEST_TITLE, EQUATION = 200, 96
 # Attempts of the search that are listed.
 MOST_ATTEMPTS = 100
+# Single relations that are listed.
+MOST_RIVALS = 6
 # Keys of no more characters than this stay on one line.
 LONG_KEY = 32
 # Settings that are parameters of the estimator under the same name. The seed has another name;
@@ -196,6 +199,34 @@ def headline(mixture: Mixture, rows: Rows | None, level: float) -> dict[str, Any
     }
 
 
+def rivals(mixture: Mixture) -> list[tuple[str, str]]:
+    """List the likeliest single relations, each with its lead over the regimes."""
+    target = named(clean(mixture.target_name))
+    features = [named(clean(name)) for name in mixture.feature_names]
+    return [
+        (f"O{rival.describe(target, features)[1:]}", number(rival.lead))
+        for rival in mixture.rivals[:MOST_RIVALS]
+    ]
+
+
+def stability(mixture: Mixture, found: Answer) -> dict[str, Any] | None:
+    """Say which regimes came back from resampled rows, if that was tried."""
+    seen = mixture.resampled
+    if seen is None:
+        return None
+    numbers = [f"{spelled(k)} in {percent(share)}" for k, share in seen.counts.items()]
+    rows = zip(found.regimes, seen.recurrence, seen.mean_jaccard, strict=True)
+    return {
+        "words": f"{count(seen.n_resamples, 'resample')} of the rows were searched from the "
+        f"beginning. Regimes found: {listing(numbers)} of them. A regime comes back if it shares "
+        "more than half of its rows with one that is found again; in less than 60% it is doubtful.",
+        "rows": [
+            (line.name, percent(float(back)), number(float(similar), 2))
+            for line, back, similar in rows
+        ],
+    }
+
+
 def _context(
     mixture: Mixture, rows: Rows | None, terms: Terms, title: str | None, date: str
 ) -> dict[str, Any]:
@@ -226,6 +257,8 @@ def _context(
         "outliers": listed,
         "longest_key": LONG_KEY,
         "residuals": [] if rows is None else charts.panels(rows, terms),
+        "rivals": rivals(mixture),
+        "stability": stability(mixture, found),
         "selection": selection(mixture),
         "most_attempts": MOST_ATTEMPTS,
         "tried": charts.convergence(mixture.attempts),

@@ -85,6 +85,12 @@ class RegimeLine:
     r_squared: str = ""
     evidence: str = ""
     sentence: str = ""  # what moves the response, and how its rows scatter
+    doubt: str = ""  # that it did not come back from resampled rows, if so
+
+    @property
+    def name(self) -> str:
+        """Its name, with the word doubtful if it is."""
+        return f"Regime {self.index}{' (doubtful)' if self.doubt else ''}"
 
 
 @dataclass(frozen=True)
@@ -232,9 +238,19 @@ def _regimes(mixture: Mixture, level: float) -> tuple[RegimeLine, ...]:
             r_squared="" if inference is None else probability(float(inference.r_squared[j])),
             evidence="" if worth is None else number(float(worth[j])),
             sentence=f"{_effects(mixture, j, level)} {_spread(mixture, j)}",
+            doubt=_doubt(mixture, j),
         )
         for j in range(mixture.n_components)
     )
+
+
+def _doubt(mixture: Mixture, j: int) -> str:
+    """Say that a regime does not come back often enough, if that was tried."""
+    found = mixture.resampled
+    if found is None or not found.doubtful[j]:
+        return ""
+    share = percent(float(found.recurrence[j]))
+    return f"Doubtful: it came back in {share} of {count(found.n_resamples, 'resample')}."
 
 
 def _outliers(mixture: Mixture) -> RegimeLine | None:
@@ -450,6 +466,7 @@ def describe(mixture: Mixture, width: int) -> str:
         start = f"{line.index:>2}  {line.share:>6}  {line.noise:>{noisy}}  "
         last = "outliers" if line.index < 0 else equation(mixture, line.index, width - len(start))
         lines.append(start + last)
+        lines += ["    " + line.doubt] if line.doubt else []
     if rival and mixture.n_components == 1:
         lines += ["", *rival]
     return "\n".join([*lines, "", found.ended, found.details])

@@ -348,6 +348,8 @@ class Mixture(Regimes):
     rivals : tuple of Rival
         Single relations (curved, of uneven spread, with skewed noise, ...) that were compared with
         the regimes, the likeliest first; ``lead`` is how much likelier, in nats.
+    resampled : Stability or None
+        What :meth:`stability` found, if it was asked for and put here (``with_stability``).
     settled : bool
         Whether EM on all rows came to its end; its rounds are limited.
     origin : tuple of str
@@ -402,6 +404,7 @@ class Mixture(Regimes):
     label_counts: tuple[int, ...] | None = None
     search_evidence: tuple[float, ...] = ()
     rivals: tuple[Rival, ...] = ()
+    resampled: Stability | None = None
     settled: bool = True
 
     def __post_init__(self) -> None:
@@ -585,6 +588,10 @@ class Mixture(Regimes):
         rows = self._rows_of_fit(X, y, sample_weight)
         seed, count = read_seed(random_state), read_count("n_resamples", n_resamples)
         return stability(self, *rows, count, seed, n_jobs, progress)
+
+    def with_stability(self, found: Stability) -> Mixture:
+        """Return the mixture with what was found about its stability: displays then show it."""
+        return replace(self, resampled=found)
 
     def _rows_of_fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         if X is not None:

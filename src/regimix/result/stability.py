@@ -47,16 +47,12 @@ class Stability:
         Regimes found in each resample.
     coef, intercept : ndarray of shape (B, m, d), (B, m)
         Of the regimes that are like those of the fit; NaN where one did not come back.
-    estimate_coef, estimate_intercept : ndarray of shape (m, d), (m,)
-        Of the fit itself.
     """
 
     jaccard: Floats
     n_components: Labels
     coef: Floats
     intercept: Floats
-    estimate_coef: Floats
-    estimate_intercept: Floats
 
     @property
     def n_resamples(self) -> int:
@@ -125,7 +121,7 @@ def stability(
             if progress is not None:
                 progress(len(found), n_resamples)
     jaccard, count, coef, intercept = (np.array(part) for part in zip(*found, strict=True))
-    return Stability(jaccard, count, coef, intercept, mixture.coef, mixture.intercept)
+    return Stability(jaccard, count, coef, intercept)
 
 
 def _again(

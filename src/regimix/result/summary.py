@@ -193,7 +193,7 @@ def _title(mixture: Mixture, regime: RegimeLine) -> str:
     parts = [f"share {regime.share}", count(rows, "row"), f"noise {regime.noise}"]
     if regime.r_squared:
         parts.append(f"R² {regime.r_squared}")
-    return f"{f'Regime {regime.index}':<{NAME_WIDTH}}{', '.join(parts):>{WIDTH - NAME_WIDTH}}"
+    return f"{regime.name:<{NAME_WIDTH}}{', '.join(parts):>{WIDTH - NAME_WIDTH}}"
 
 
 def _largest(values: Floats, *, has_intercept: bool) -> list[int]:
