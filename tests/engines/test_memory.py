@@ -198,7 +198,7 @@ def test_a_batch_too_large_for_memory_is_cut(monkeypatch):
     X, y = noisy_table(rng, 300, 3)
     starts = rng.standard_normal((7, 3))
     whole = ilts(X, y, starts, keep=0.5)
-    monkeypatch.setattr("regimix.engines.memory_selection.BLOCK_BYTES", 3 * 300 * 8, raising=False)
+    monkeypatch.setattr("regimix.engines.memory.BLOCK_BYTES", 3 * 300 * 8)
     for cut, fit in zip(ilts(X, y, starts, keep=0.5), whole, strict=True):
         np.testing.assert_array_equal(cut.kept, fit.kept)
         np.testing.assert_allclose(cut.coef, fit.coef, rtol=1e-12)

@@ -210,7 +210,7 @@ def test_the_name_of_a_set_is_the_same_in_every_process():
     """Workers name their part of a set; a part may be with another worker in the next round."""
     code = (
         "import numpy as np; from regimix.engines.selection import Cut; "
-        "from regimix.engines.partition_selection import _hash; "
+        "from regimix.engines.partition import _hash; "
         "cut = Cut(abs, (), 1.0, 0.0, 5, 3, 0.1234567); print(_hash(cut, np.arange(6)))"
     )
     names = {

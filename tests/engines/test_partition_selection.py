@@ -6,11 +6,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from regimix.data.problem import Problem
-from regimix.engines import partition_selection as cuts
+from regimix.engines import partition as cuts
+from regimix.engines.base import _kept_weights
 from regimix.engines.memory import MemoryEngine
-from regimix.engines.partition_selection import Window, _factor, find_cuts
+from regimix.engines.partition import Window, find_cuts
 from regimix.engines.selection import masked, smallest
-from regimix.trimmed.ilts import ExactSolver, concentrate
+from regimix.trimmed.ilts import concentrate
 from tests.engines.cutting import cut_anywhere, table_in_parts
 from tests.oracles import noisy_table
 
@@ -85,7 +86,7 @@ class Case:
         kept = np.where(expected.kept, weights, 0.0)
         if expected.boundary >= 0:
             kept[expected.boundary] = expected.boundary_weight
-        found = self.engine.map_rows(_factor, cut)
+        found = self.engine.map_rows(_kept_weights, cut)
         np.testing.assert_allclose(found, kept, rtol=1e-9, atol=1e-9 * weights.max())
 
     def passes_of(self, question):
@@ -220,7 +221,7 @@ def test_late_rounds_make_two_passes(weighted):
 
     mass = np.floor(0.6 * engine.problem.mass)
     theta = 0.3 * rng.standard_normal((1, d + 1))
-    runs, _ = concentrate(engine, theta, mass, solver=ExactSolver(1, d + 1, mass), watch=watch)
+    runs, _ = concentrate(engine, theta, mass, watch=watch)
     assert runs[0].stopped == "fixed point"
     by_round = np.diff(passes)
     assert by_round.size >= 8

@@ -72,14 +72,19 @@ class Keeper:
         """Return which rows of a block are kept."""
         raise NotImplementedError
 
-    def weights(self, block: MemoryEngine, mask: Bools | None = None) -> Floats | None:
-        """Weights of a block's rows in the fit, zero if not kept; None if there are no weights.
+    def weights(self, block: MemoryEngine) -> Floats | None:
+        """Weights of a block's rows in the fit, zero if not kept; None if there are no weights."""
+        return None if block.problem.weights is None else self.factor(block)
+
+    def factor(self, block: MemoryEngine, mask: Bools | None = None) -> NDArray[Any]:
+        """Return what each row counts: its weight in the fit; without weights, whether it is kept.
 
         ``mask`` has the kept rows, if they are known already.
         """
+        kept = self.mask(block) if mask is None else mask
         if block.problem.weights is None:
-            return None
-        weights = np.where(self.mask(block) if mask is None else mask, block.problem.weights, 0.0)
+            return kept
+        weights = np.where(kept, block.problem.weights, 0.0)
         if self.boundary >= 0:
             weights[block.numbers == self.boundary] = self.boundary_weight
         return weights

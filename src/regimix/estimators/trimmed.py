@@ -12,13 +12,19 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from regimix.data.problem import Frame
 from regimix.engines.base import Engine
-from regimix.errors import ConvergenceWarning, EvidenceWarning, ParameterError, RankWarning
+from regimix.errors import (
+    ConvergenceWarning,
+    EvidenceWarning,
+    ParameterError,
+    RankWarning,
+    StopReason,
+)
 from regimix.estimators.inputs import new_rows, opened
 from regimix.model.em import REGIME_GAIN
 from regimix.search.settings import given_starts, read_seed
 from regimix.search.single import Single, find_single
-from regimix.trimmed.gradient import GradientSolver
-from regimix.trimmed.ilts import MAX_ITER, ExactSolver, Solver, check_limits, kept_mass
+from regimix.trimmed.gradient import solver_maker
+from regimix.trimmed.ilts import MAX_ITER, check_limits, kept_mass
 from regimix.trimmed.reweight import consistent_scale, judged, reweight
 
 __all__ = ["TrimmedRegressor"]
@@ -149,7 +155,7 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
                 seed=seed,
                 max_iter=self.max_iter,
                 tol=self.tol,
-                make_solver=self._make_solver,
+                make_solver=solver_maker(self.solver),
             )
             self._store(engine, single)
         self._warn(engine.problem, single)
@@ -170,12 +176,6 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         if isinstance(n, bool) or not isinstance(n, Integral) or int(n) < 0:
             raise ParameterError(f"n_starts must be a whole number from 0; got {n!r}.")
         check_limits(self.max_iter, self.tol)
-
-    def _make_solver(self, problem: Frame, n_starts: int, mass: float) -> Solver:
-        if self.solver == "exact":
-            return ExactSolver(n_starts, problem.n_columns, mass)
-        inner: Any = self.solver
-        return GradientSolver(problem, mass, n_starts, inner=inner)
 
     def _store(self, engine: Engine, single: Single) -> None:
         problem, run = engine.problem, single.run
@@ -201,7 +201,7 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
             self.evidence_ = single.evidence
 
     def _warn(self, problem: Frame, single: Single) -> None:
-        if single.run.stopped == "max_iter":
+        if single.run.stopped is StopReason.MAX_ITER:
             warnings.warn(
                 f"ILTS made max_iter={self.max_iter} rounds without settling; the best so far is "
                 "returned. Raise max_iter, or set tol above 0.",

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -26,9 +27,18 @@ from numpy.typing import NDArray
 from regimix.data.problem import Frame
 from regimix.engines.base import Engine, Follower, Selected
 from regimix.errors import ParameterError
-from regimix.trimmed.ilts import EPSILON, MAX_ITER, Callback, Run, TrimmedFit, fit_starts
+from regimix.trimmed.ilts import (
+    EPSILON,
+    MAX_ITER,
+    Callback,
+    ExactSolver,
+    Run,
+    SolverMaker,
+    TrimmedFit,
+    fit_starts,
+)
 
-__all__ = ["GradientSolver", "gd_ilts", "ideal_steps"]
+__all__ = ["GradientSolver", "gd_ilts", "ideal_steps", "solver_maker"]
 
 Floats = NDArray[np.float64]
 Inner = Literal["gradient", "cg"]
@@ -106,8 +116,8 @@ class GradientSolver:
     def __init__(
         self,
         problem: Frame,
-        mass: float,
         n_starts: int,
+        mass: float,
         *,
         inner: Inner = "gradient",
         steps: int | Literal["ideal"] = "ideal",
@@ -246,6 +256,12 @@ def _counted_cost(problem: Frame, mass: float) -> float:
     return (problem.n_columns + 16) / (2 * share * problem.n_columns)
 
 
+def solver_maker(kind: str) -> SolverMaker:
+    """Return what makes the solver of a kind: "exact", "gradient" or "cg"."""
+    inner: Any = kind
+    return ExactSolver if kind == "exact" else partial(GradientSolver, inner=inner)
+
+
 def gd_ilts(
     X: Any,
     y: Any,
@@ -293,25 +309,18 @@ chunk_rows
     """
     _check(inner, steps, step_size, selection_cost)
 
-    def zero(engine: Engine) -> Floats:
-        return np.zeros(engine.problem.n_columns)
-
-    def solver(problem: Frame, n_starts: int, mass: float) -> GradientSolver:
-        return GradientSolver(
-            problem,
-            mass,
-            n_starts,
-            inner=inner,
-            steps=steps,
-            step_size=step_size,
-            selection_cost=selection_cost,
-        )
-
+    make_solver = partial(
+        GradientSolver,
+        inner=inner,
+        steps=steps,
+        step_size=step_size,
+        selection_cost=selection_cost,
+    )
     return fit_starts(
-        solver,
+        make_solver,
         X,
         y,
-        zero if start is None else start,
+        _zero if start is None else start,
         keep=keep,
         start_intercept=start_intercept,
         fit_intercept=fit_intercept,
@@ -321,6 +330,10 @@ chunk_rows
         callback=callback,
         chunk_rows=chunk_rows,
     )
+
+
+def _zero(engine: Engine) -> Floats:
+    return np.zeros(engine.problem.n_columns)
 
 
 def _check(inner: Any, steps: Any, step_size: Any, selection_cost: Any) -> None:

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from scipy.linalg import lapack
 from regimix.data.problem import Frame, Problem
 from regimix.engines.base import Engine, Follower, RowSums, Selected
 from regimix.engines.memory import MemoryEngine
-from regimix.errors import ParameterError
+from regimix.errors import ParameterError, StopReason
 from regimix.threads import fitting_threads
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "RoundState",
     "Run",
     "Solver",
+    "SolverMaker",
     "TrimmedFit",
     "check_limits",
     "concentrate",
@@ -46,7 +47,6 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-StopReason = Literal["fixed point", "tol", "max_iter", "callback"]
 
 # ILTS settles in tens of rounds; hundreds mean that something is unusual about the data.
 MAX_ITER = 300
@@ -109,7 +109,8 @@ class TrimmedFit:
         Their weights in the fit, if there were weights; one row may count in part.
     objective : ndarray of shape (n_iter + 1,)
         Trimmed sum of squares at the start and after each round; it never rises.
-    stopped : {"fixed point", "tol", "max_iter", "callback"}
+    stopped : StopReason
+        "fixed point", "tol", "max_iter" or "callback".
     n_iter : int
         Rounds made.
     rank : int
@@ -131,7 +132,7 @@ class TrimmedFit:
     @property
     def converged(self) -> bool:
         """Whether the fit settled by itself."""
-        return self.stopped in ("fixed point", "tol")
+        return self.stopped in (StopReason.FIXED_POINT, StopReason.TOL)
 
 
 @dataclass
@@ -170,6 +171,9 @@ class Solver(Protocol):
         ...
 
 
+SolverMaker = Callable[[Frame, int, float], Solver]  # of a table, a number of starts, a mass
+
+
 def concentrate(
     engine: Engine,
     thetas: Floats,
@@ -187,7 +191,7 @@ def concentrate(
     start; a true answer stops them all. ``polish`` brings the results to full accuracy, at the cost
     of one more pass. The follower that is returned has the kept rows of each run.
     """
-    solver = solver or ExactSolver(len(thetas), thetas.shape[1], mass)
+    solver = solver or ExactSolver(engine.problem, len(thetas), mass)
     follower = engine.follow(len(thetas), mass, narrow=solver.narrow)
     runs = [Run(theta) for theta in thetas]
     with fitting_threads(engine.problem.n_columns):
@@ -212,10 +216,10 @@ def _make_rounds(
         for i, selected in zip(active, selections, strict=True):
             _note(runs[i], *solver.take(i, runs[i].theta, selected, follower), tol)
             if watch is not None and watch(i, runs[i], selected):
-                runs[i].stopped = "callback"
-        if any(runs[i].stopped == "callback" for i in active):
+                runs[i].stopped = StopReason.CALLBACK
+        if any(runs[i].stopped is StopReason.CALLBACK for i in active):
             for run in runs:
-                run.stopped = run.stopped or "callback"
+                run.stopped = run.stopped or StopReason.CALLBACK
         active = [i for i in active if runs[i].stopped is None]
         if not active or iteration == max_iter:
             break
@@ -225,15 +229,15 @@ def _make_rounds(
             run.n_iter += 1
             run.n_steps.append(steps)
     for run in runs:
-        run.stopped = run.stopped or "max_iter"
+        run.stopped = run.stopped or StopReason.MAX_ITER
 
 
 def _note(run: Run, objective: float, settled: bool, tol: float) -> None:
     """Record a round; stop when the solver has settled, or at too small a gain."""
     if settled:
-        run.stopped = "fixed point"
+        run.stopped = StopReason.FIXED_POINT
     elif tol > 0 and run.objective and run.objective[-1] - objective < tol * run.objective[-1]:
-        run.stopped = "tol"
+        run.stopped = StopReason.TOL
     run.objective.append(objective)
 
 
@@ -242,8 +246,8 @@ class ExactSolver:
 
     narrow = True
 
-    def __init__(self, n_starts: int, size: int, mass: float) -> None:
-        self._normal = [NormalEquations(size) for _ in range(n_starts)]
+    def __init__(self, problem: Frame, n_starts: int, mass: float) -> None:
+        self._normal = [NormalEquations(problem.n_columns) for _ in range(n_starts)]
         self._seen: list[set[int]] = [set() for _ in range(n_starts)]
         self._mass = mass
 
@@ -278,7 +282,8 @@ class ExactSolver:
         The equations carry the rounding of their updates; the gradient summed afresh does not.
         This brings the coefficients to the accuracy of a solve from scratch, for one pass.
         """
-        settled = [i for i, run in enumerate(runs) if run.stopped == "fixed point" and run.n_iter]
+        fixed = StopReason.FIXED_POINT
+        settled = [i for i, run in enumerate(runs) if run.stopped is fixed and run.n_iter]
         if not settled:
             return
         moments = follower.gradients(settled, np.stack([runs[i].theta for i in settled]))
@@ -440,7 +445,7 @@ def ilts(
     TrimmedFit, or tuple of TrimmedFit if ``start`` is a matrix
     """
     return fit_starts(
-        lambda problem, n_starts, mass: ExactSolver(n_starts, problem.n_columns, mass),
+        ExactSolver,
         X,
         y,
         least_squares if start is None else start,
@@ -457,7 +462,7 @@ def ilts(
 
 
 def fit_starts(
-    make_solver: Callable[[Frame, int, float], Solver],
+    make_solver: SolverMaker,
     X: Any,
     y: Any,
     start: Any,
