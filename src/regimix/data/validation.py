@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import DataConversionWarning
 
 from regimix.errors import DataError, DataKindError, Message, Setting
 from regimix.threads import fitting_threads, in_threads
@@ -139,6 +138,9 @@ def read_target(y: Any, n_rows: int) -> Floats:
         raise DataError("requires y to be passed, but the target y is None: pass one number a row.")
     values = read_vector(y, "y")
     if values.ndim == 2 and values.shape[1] == 1:
+        # Imported where it is used: opening a table of Parquet files needs no scikit-learn.
+        from sklearn.exceptions import DataConversionWarning
+
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected; y.ravel() is used.",
             DataConversionWarning,

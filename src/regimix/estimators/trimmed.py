@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral
 from typing import Any, Self
 
@@ -19,7 +18,7 @@ from regimix.errors import (
     RankWarning,
     StopReason,
 )
-from regimix.estimators.inputs import new_rows, opened
+from regimix.estimators.inputs import new_rows, opened, warn_user
 from regimix.model.em import REGIME_GAIN
 from regimix.search.settings import given_starts, read_seed
 from regimix.search.single import Single, find_single
@@ -202,30 +201,22 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
 
     def _warn(self, problem: Frame, single: Single) -> None:
         if single.run.stopped is StopReason.MAX_ITER:
-            warnings.warn(
+            warn_user(
+                ConvergenceWarning,
                 f"ILTS made max_iter={self.max_iter} rounds without settling; the best so far is "
                 "returned. Raise max_iter, or set tol above 0.",
-                ConvergenceWarning,
-                stacklevel=3,
             )
         if single.run.rank < problem.n_columns:
-            warnings.warn(
+            warn_user(
+                RankWarning,
                 f"the kept rows determine {single.run.rank} of {problem.n_columns} coefficients "
                 "(columns that repeat or depend on each other, or too few rows); the shortest "
                 "solution is returned. Drop columns, or keep more rows.",
-                RankWarning,
-                stacklevel=3,
             )
         if single.evidence is not None and single.evidence < REGIME_GAIN:
-            warnings.warn(
+            warn_user(
+                EvidenceWarning,
                 f"a constant explains y as well as a line does: {single.evidence:.1f} nats, and "
                 f"{REGIME_GAIN:g} are needed. A robust line through the rows is returned. Check "
                 "the columns, or bring more rows.",
-                EvidenceWarning,
-                stacklevel=3,
             )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags
