@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from regimix import gd_ilts, ilts
 from regimix.data.problem import Problem
+from regimix.engines.base import kept_rows
 from regimix.engines.memory import MemoryEngine
 from regimix.engines.selection import (
     is_within,
-    masked,
     masked_mass,
     residual_sizes,
     within_sums,
@@ -336,5 +336,5 @@ def test_values_of_rows_are_the_same_for_blocks_of_any_size(monkeypatch, weighte
     cut = engine.choose(residual_sizes, (theta,), mass)
     np.testing.assert_array_equal(cut.kept, chosen.kept)
     # Blocks are asked for their own part of what was chosen.
-    np.testing.assert_array_equal(engine.map_rows(masked, cut), chosen.kept)
+    np.testing.assert_array_equal(engine.map_rows(kept_rows, cut), chosen.kept)
     assert engine.fold(masked_mass, cut) == masked_mass(engine, chosen)

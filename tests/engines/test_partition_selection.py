@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from regimix.data.problem import Problem
 from regimix.engines import partition as cuts
-from regimix.engines.base import _kept_weights
+from regimix.engines.base import _kept_weights, kept_rows
 from regimix.engines.memory import MemoryEngine
 from regimix.engines.partition import Window, find_cuts
-from regimix.engines.selection import masked, smallest
+from regimix.engines.selection import smallest
 from regimix.trimmed.ilts import concentrate
 from tests.engines.cutting import cut_anywhere, table_in_parts
 from tests.oracles import noisy_table
@@ -78,7 +78,7 @@ class Case:
     def agrees(self, cut, values, mass, floor=0.0):
         """Compare a cut with the selection in memory, row by row."""
         expected = smallest(values, mass, self.problem.weights, floor)
-        np.testing.assert_array_equal(self.engine.map_rows(masked, cut), expected.kept)
+        np.testing.assert_array_equal(self.engine.map_rows(kept_rows, cut), expected.kept)
         weights = self.problem.weights
         if weights is None:
             assert cut.boundary == -1
@@ -200,7 +200,9 @@ def test_what_is_handed_over_is_bounded(monkeypatch):
         handed.clear()
         before = engine.parts.n_passes
         (cut,) = find_cuts(engine, told, [(values,)], 12_000.0, [0.0], [window])
-        np.testing.assert_array_equal(engine.map_rows(masked, cut), smallest(values, 12_000.0).kept)
+        np.testing.assert_array_equal(
+            engine.map_rows(kept_rows, cut), smallest(values, 12_000.0).kept
+        )
         passes = engine.parts.n_passes - 1 - before
         assert sum(handed) <= passes * (cuts.UNEVEN * 200 + 9 * 10)
 

@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     from regimix.engines.memory import MemoryEngine
     from regimix.engines.selection import BlockValues, Keeper, Mask
 
-__all__ = ["Engine", "Follower", "Nothing", "RowSums", "Sample", "Selected", "combine"]
+__all__ = [
+    "Engine",
+    "Follower",
+    "Nothing",
+    "RowSums",
+    "Sample",
+    "Selected",
+    "combine",
+    "kept_rows",
+]
 
 Floats = NDArray[np.float64]
 T = TypeVar("T")
@@ -123,7 +132,7 @@ class Follower(ABC):
         keeper = self.keeper(start)
         weighted = self.engine.problem.weighted
         weights = self.engine.map_rows(_kept_weights, keeper) if weighted else None
-        return self.engine.map_rows(_kept_rows, keeper), weights
+        return self.engine.map_rows(kept_rows, keeper), weights
 
 
 def _kept_sums(block: MemoryEngine, keeper: Keeper, theta: Floats) -> RowSums:
@@ -145,8 +154,9 @@ def _product(block: MemoryEngine, keeper: Keeper, direction: Floats) -> Floats:
     return block.product(direction, keeper.factor(block))
 
 
-def _kept_rows(block: MemoryEngine, keeper: Keeper) -> NDArray[np.bool_]:
-    return np.array(keeper.mask(block))
+def kept_rows(block: MemoryEngine, rows: Mask) -> NDArray[np.bool_]:
+    """Return which rows of a block are meant, as an array of its own."""
+    return np.array(rows.mask(block))
 
 
 def _kept_weights(block: MemoryEngine, keeper: Keeper) -> Floats:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
-from functools import reduce
+from functools import partial, reduce
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -73,19 +73,10 @@ WORKER_FAILURES: dict[type[Exception], str] = {
 
 
 class DaskParts:
-    """Parts of a table that workers hold or read when they are asked.
+    """Parts of a table, each made by a ``Delayed``, that workers hold or read when they are asked.
 
-    Parameters
-    ----------
-    client : Client
-    parts : sequence of Delayed
-        Each makes a ``RawRows``.
-    part_names : sequence of str, optional
-        Their names in messages.
-    lasting : bool
-        Whether the cluster outlives the fit: results for each row then stay on it.
-    patience : float
-        Seconds to wait for a worker when none is left.
+    ``lasting`` says whether the cluster outlives the fit: results for each row then stay on it.
+    ``patience`` is how many seconds to wait for a worker when none is left.
     """
 
     def __init__(
@@ -124,7 +115,8 @@ class DaskParts:
             level = leaves
             while len(level) > 1:
                 groups = [level[first : first + TREE] for first in range(0, len(level), TREE)]
-                level = [self.client.submit(_add, group, pure=False) for group in groups]
+                submit = partial(self.client.submit, reduce, combine, pure=False)
+                level = [submit(group) for group in groups]
             self._wait(level, leaves)
             self.n_passes += 1
             return level[0].result()
@@ -274,12 +266,8 @@ class DaskParts:
         ) from error
 
 
-def _run(task: Task, rows: RawRows, own: Any) -> Any:
+def _run(task: Callable[[Any, Any], T], rows: Any, own: Any) -> T:
     return task(rows, own)
-
-
-def _add(results: list[T]) -> T:
-    return reduce(combine, results)
 
 
 # --- connecting -----------------------------------------------------------------------------------
@@ -301,19 +289,15 @@ def connected(address: str | None = None, n_workers: int | None = None) -> Itera
         with _reached(address) as client:
             yield client
         return
-    with _started(n_workers) as cluster, Client(cluster) as client:
-        yield client
-
-
-def _started(n_workers: int | None) -> LocalCluster:
-    """Start workers on this machine."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise ClusterError(GUARD)  # this is a worker that reads the script of its user again
     try:
-        return LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0")
+        started = LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0")
     except RuntimeError as error:
         why = f"a cluster on this machine cannot be started ({error}). {GUARD}"
         raise ClusterError(why) from error
+    with started as cluster, Client(cluster) as client:
+        yield client
 
 
 def _reached(address: str) -> Client:
@@ -373,15 +357,11 @@ def dask_map(
             return dask_map(function, items, rows, names, watch)
     blocks = [None] * len(items) if rows is None else _cut_up(rows, "rows")
     # As a node of the graph the function travels once, however many items there are.
-    run, node = delayed(_apply, pure=False), delayed(function, pure=False)
+    run, node = delayed(_run, pure=False), delayed(function, pure=False)
     jobs = [run(node, item, block) for item, block in zip(items, blocks, strict=True)]
     work = DaskParts(client, jobs, names)
     work.watch = watch
     return work.gather()
-
-
-def _apply(function: Callable[[Any, Any], T], item: Any, block: Any) -> T:
-    return function(item, block)
 
 
 def _dask_parts(X: Any, y: Any, sample_weight: Any = None) -> tuple[Names, list[Delayed]]:
@@ -415,6 +395,8 @@ def _frame_parts(X: Any, names: Names, vectors: dict[str, Any]) -> list[Delayed]
 
     (Cut apart, Dask may merge partitions of the one and not of the other.)
     """
+    mark = max(map(len, names), default=0) * "_"  # longer than any name: it is no name
+    further = {}
     for what, vector in vectors.items():
         if vector.npartitions != X.npartitions:
             raise _unmatched(X.npartitions, what, vector.npartitions)
@@ -423,14 +405,9 @@ def _frame_parts(X: Any, names: Names, vectors: dict[str, Any]) -> list[Delayed]
                 f"{what} must be one number a row; got a data frame of {len(vector.columns)} "
                 "columns. Pass one of them."
             )
-    vectors = {
-        what: vector[vector.columns[0]] if vector.ndim == 2 else vector
-        for what, vector in vectors.items()
-    }
-    mark = max(map(len, names), default=0) * "_"  # longer than any name: it is no name
-    together = X.assign(**{mark + what: vector for what, vector in vectors.items()})
+        further[mark + what] = vector[vector.columns[0]] if vector.ndim == 2 else vector
     read = delayed(_load_frame, pure=True)
-    return [read(part, [mark + what for what in vectors]) for part in together.to_delayed()]
+    return [read(part, list(further)) for part in X.assign(**further).to_delayed()]
 
 
 def _unmatched(n_parts: int, what: str, n_others: int) -> DataError:

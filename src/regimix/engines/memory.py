@@ -68,24 +68,15 @@ CLOSE_ENOUGH = 0.1
 
 
 class MemoryEngine(Engine):
-    """Answer the questions of ``engines.base`` from one array: a whole table, or a block of one.
-
-    Parameters
-    ----------
-    problem : Problem
-    chunk_rows : int, optional
-        Rows to read at a time; default: as many as fit the cache.
-    numbers : range or ndarray of int, optional
-        Row numbers in the whole table; default: this is the whole table.
-    """
+    """Answer the questions of ``engines.base`` from one array: a whole table, or a block of one."""
 
     problem: Problem
 
     def __init__(
         self,
         problem: Problem,
-        chunk_rows: int | None = None,
-        numbers: range | NDArray[np.int64] | None = None,
+        chunk_rows: int | None = None,  # rows to read at a time; as many as fit the cache
+        numbers: range | NDArray[np.int64] | None = None,  # in the whole table, if this is a block
     ) -> None:
         self.problem = problem
         self.chunk_rows = chunk_rows
@@ -107,19 +98,16 @@ class MemoryEngine(Engine):
 
     def fold(self, function: Callable[..., T], *args: Any) -> T:
         """Add up ``function(block, *args)`` over blocks of rows."""
-        blocks = self._blocks()
-        if len(blocks) == 1:
-            return function(self, *args)
-        return reduce(combine, in_threads(lambda block: function(block, *args), blocks))
+        return reduce(combine, in_threads(lambda block: function(block, *args), self._blocks()))
 
     def map_rows(self, function: Callable[..., NDArray[Any]], *args: Any) -> NDArray[Any]:
         """Concatenate ``function(block, *args)``, one value for each row."""
-        blocks = self._blocks()
-        if len(blocks) == 1:
-            return function(self, *args)
         out = np.empty(0)
         # Filled as results come: joining them at the end would take the memory twice.
-        for i, part in enumerate(in_threads(lambda block: function(block, *args), blocks)):
+        parts = in_threads(lambda block: function(block, *args), self._blocks())
+        for i, part in enumerate(parts):
+            if part.size == self.problem.n_rows:
+                return part
             if i == 0:
                 out = np.empty(self.problem.n_rows, dtype=part.dtype)
             out[i * BLOCK_ROWS : i * BLOCK_ROWS + part.size] = part
@@ -209,17 +197,10 @@ class MemoryEngine(Engine):
 
     def standardised(self, rows: Indices | slice) -> Floats:
         """Copy some rows in standardised units, with the constant column first if there is one."""
-        problem = self.problem
-        picked = problem.X[rows]
-        first = int(problem.fit_intercept)
-        Z = np.empty((picked.shape[0], problem.n_columns))
-        if first:
-            Z[:, 0] = 1.0
-            np.subtract(picked, problem.center, out=Z[:, 1:])
-            Z[:, 1:] *= self._inverse_scale
-        else:
-            np.multiply(picked, self._inverse_scale, out=Z)
-        return Z
+        values = self.read(rows) * self._inverse_scale
+        if not self.problem.fit_intercept:
+            return np.asarray(values)
+        return np.column_stack([np.ones(len(values)), values])
 
     def target(self, rows: Indices | slice) -> Floats:
         """Standardised response of some rows."""
@@ -377,18 +358,14 @@ class MemoryEngine(Engine):
 
 @dataclass
 class _Start:
-    """What is remembered of one start between selections.
-
-    ``rows`` are those that moved in the last selection, with their residuals then and their signed
-    weights; None when so many moved that sums over all kept rows are cheaper.
-    """
+    """What is remembered of one start between selections."""
 
     signature: int = 0
     boundary: tuple[int, float] = (-1, 0.0)
     threshold: float = math.inf
-    rows: Indices | None = None
-    residuals: Floats = field(default_factory=lambda: np.empty(0))
-    signs: Floats = field(default_factory=lambda: np.empty(0))
+    # Rows that moved in the last selection, with their residuals then and their signed weights;
+    # None when so many moved that sums over all kept rows are cheaper.
+    moved: tuple[Indices, Floats, Floats] | None = None
 
     def note(self, choice: Choice, moved: Indices) -> None:
         """Take over a new selection, in which these rows moved."""
@@ -446,9 +423,8 @@ class MemoryFollower(Follower):
         choice = smallest(sizes, self.mass, self._weights, floor)
         selected = self._record(0, choice, residuals)
         if self.narrow and self._last_theta is not None and selected.n_moved:
-            self._band = Band.around(
-                self.engine, theta, self._last_theta, sizes, choice, self.mass, floor
-            )
+            step = theta - self._last_theta
+            self._band = Band.around(self, theta, step, sizes, choice, floor)
         self._last_theta = theta
         return selected
 
@@ -497,7 +473,7 @@ class MemoryFollower(Follower):
             # So many rows moved that it is not worth listing them.
             for chunk in self.engine.chunks():
                 memory.note(choice, np.flatnonzero(changed[chunk]) + chunk.start)
-            memory.rows = None
+            memory.moved = None
             return Selected(objective, n_moved, 0.0, choice.threshold, memory.hashed())
         places = np.flatnonzero(changed)
         signs = np.where(choice.kept[places], 1.0, -1.0)
@@ -520,16 +496,15 @@ class MemoryFollower(Follower):
                     if row >= 0:
                         rows, places = np.append(rows, row), np.append(places, place)
                         signs = np.append(signs, sign * (self._weights[row] - weight))
-        memory.rows, memory.residuals, memory.signs = rows, residuals[places], signs
-        square = float((signs * memory.residuals) @ memory.residuals)
+        near = residuals[places]
+        memory.moved = rows, near, signs
+        square = float((signs * near) @ near)
         return Selected(objective, int(rows.size), square, choice.threshold, memory.hashed())
 
     def moved_sums(self, start: int) -> RowSums | None:
         """Sum over the rows that entered, minus those that left, in the last selection."""
-        memory = self._starts[start]
-        if memory.rows is None:
-            return None
-        return self.engine.sums(memory.rows, memory.residuals, memory.signs)
+        moved = self._starts[start].moved
+        return None if moved is None else self.engine.sums(*moved)
 
     def keeper(self, start: int) -> Choice:
         """Return a rule that says which rows of any block are kept, until the next selection."""
@@ -556,16 +531,15 @@ class Band:
     @classmethod
     def around(
         cls,
-        engine: MemoryEngine,
+        follower: MemoryFollower,
         theta: Floats,
-        last_theta: Floats,
+        step: Floats,
         sizes: Floats,
         choice: Choice,
-        mass: float,
         floor: float,
     ) -> Band | None:
         """Find the rows that may change sides within reach; None if they are too many."""
-        radius = REACH * float(np.linalg.norm(theta - last_theta))
+        engine, radius = follower.engine, REACH * float(np.linalg.norm(step))
         typical = np.sqrt(theta.size)  # length of a standardised row
         if radius * typical > CLOSE_ENOUGH * choice.threshold:
             return None
@@ -588,7 +562,7 @@ class Band:
             threshold=choice.threshold,
             margin=margin,
             floor=floor,
-            mass=mass - inside_mass,
+            mass=follower.mass - inside_mass,
             rows=rows,
             read=engine.read(rows) if rows.size * theta.size * 8 <= CHUNK_BYTES else None,
             weights=None if weights is None else weights[rows],

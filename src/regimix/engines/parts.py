@@ -85,27 +85,14 @@ class RawRows:
 
 @dataclass(frozen=True)
 class PartTable:
-    """A table that is read in parts: what ``fit`` takes in the place of X and y.
+    """A table that is read in parts: what ``fit`` takes in the place of X and y."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The features.
-    target_name : str
-        The response.
-    readers : tuple of callable
-        Each reads a part of the table, in one or several pieces; they can be sent to workers.
-    part_names : tuple of str
-        What the parts are called in messages, one for each reader.
-    on_cluster : bool
-        Whether workers of a Dask cluster are to read it, not this machine.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of the features
     target_name: str
+    # Each reads a part of the table, in one or several pieces; they can be sent to workers.
     readers: tuple[Callable[[], Iterable[RawRows]], ...]
-    part_names: tuple[str, ...]
-    on_cluster: bool = False
+    part_names: tuple[str, ...]  # in messages, one for each reader
+    on_cluster: bool = False  # whether workers of a Dask cluster are to read it, not this machine
 
     def local_parts(self) -> LocalParts:
         """Read the parts here, one after the other."""
@@ -126,22 +113,15 @@ class PartTable:
 
 
 class LocalParts:
-    """Parts of a table that are read here, one after the other; always the same rows.
-
-    Parameters
-    ----------
-    read : callable
-        Yields the parts, anew at every call.
-    """
+    """Parts of a table that are read here, one after the other; always the same rows."""
 
     def __init__(self, read: Callable[[], Iterable[RawRows]]) -> None:
-        self._read = read
+        self._read = read  # yields the parts, anew at every call
         self.part_names: tuple[str, ...] | None = None
         self._n_parts: int | None = None
         self.n_passes = 0
         self.watch: Watch | None = None
-        # Seconds of time.monotonic() after which a pass is given up.
-        self.deadline: float | None = None
+        self.deadline: float | None = None  # by time.monotonic(): a pass is given up then
 
     def fold(self, task: Task, own: Sequence[Any] | None = None) -> Any:
         """Add up what a task returns for each part, in the order of the parts."""

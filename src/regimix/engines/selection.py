@@ -30,7 +30,6 @@ __all__ = [
     "Near",
     "fill_mass",
     "is_within",
-    "masked",
     "masked_mass",
     "present",
     "residual_sizes",
@@ -152,9 +151,7 @@ def smallest(
     ties = np.flatnonzero((np.abs(values - threshold) <= floor) & present)
     last, part = fill_mass(weights[ties], mass - float(weights[kept].sum()))
     kept[ties[: last + 1]] = True
-    return (
-        Choice(kept, threshold) if part is None else Choice(kept, threshold, int(ties[last]), part)
-    )
+    return Choice(kept, threshold, *((-1, 0.0) if part is None else (int(ties[last]), part)))
 
 
 def fill_mass(weights: Floats, mass: float) -> tuple[int, float | None]:
@@ -241,11 +238,6 @@ class Near:
     def mask(self, block: MemoryEngine) -> Bools:
         """Return which rows of a block are near, and present."""
         return np.asarray((residual_sizes(block, self.theta) < self.bound) & present(block))
-
-
-def masked(block: MemoryEngine, rows: Mask) -> Bools:
-    """Return which rows of a block are meant."""
-    return rows.mask(block)
 
 
 def masked_mass(block: MemoryEngine, rows: Mask) -> float:

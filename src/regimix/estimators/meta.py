@@ -308,13 +308,13 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
         if callable(self.loss):
             return self.loss
         methods = LOSSES[get_tags(self.estimator).estimator_type]
-        fitting = [name for name, method in methods.items() if hasattr(model, method)]
-        if self.loss != "auto" and self.loss not in fitting:
+        usable = [name for name, method in methods.items() if hasattr(model, method)]
+        if self.loss != "auto" and self.loss not in usable:
             raise ParameterError(
                 f"loss={self.loss!r} needs {methods[self.loss]}, which {self.estimator!r} lacks; "
-                f"it can be one of {fitting}."
+                f"it can be one of {usable}."
             )
-        return fitting[0] if self.loss == "auto" else self.loss
+        return usable[0] if self.loss == "auto" else self.loss
 
     def _fraction(self, iteration: int) -> float:
         """Fraction to keep in a round."""
@@ -435,19 +435,18 @@ class _Rows:
         mass = fraction * float(self.weights.sum())
         if self.whole:
             mass = max(1.0, math.floor(mass * (1 + ROUNDING)))
-        room = mass - float(kept.sum())
-        if room > ROUNDING * mass:
-            kept += _keep_smallest(losses, room, self.weights - kept)
+        left = mass - float(kept.sum())
+        if left > ROUNDING * mass:
+            kept += _keep_smallest(losses, left, self.weights - kept)
         return kept
 
     def held(self, kept: Floats, fraction: float, balance: float) -> list[str]:
         """Name the classes of which nothing is kept but the floor, unless that was asked for."""
-        floors, codes = self._floors(fraction, balance), self.codes
-        if codes is None or balance == 1.0:
+        if self.codes is None or balance == 1.0:
             return []
-        names, masses = np.unique(self.y), np.bincount(codes, self.weights)
-        full = np.bincount(codes, kept) > floors * (1 + ROUNDING)
-        return [repr(name) for name in names[~full & (floors < masses)].tolist()]
+        floors, masses = self._floors(fraction, balance), np.bincount(self.codes, self.weights)
+        full = np.bincount(self.codes, kept) > floors * (1 + ROUNDING)
+        return [repr(name) for name in np.unique(self.y)[~full & (floors < masses)].tolist()]
 
     def _floors(self, fraction: float, balance: float) -> Floats:
         """Mass of each class that is kept whatever its losses are."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-untyped]
@@ -26,7 +26,7 @@ from regimix.model.blocks import Labelling, Law
 from regimix.model.labelling import Taken, label_squares
 from regimix.model.rows import whitened_rows
 from regimix.search.checkpoint import Checkpoint
-from regimix.search.net import SUBSPACE_ROWS, net_source
+from regimix.search.net import SUBSPACE_ROWS, NetSource, net_source
 from regimix.search.selection import Attempt
 from regimix.search.settings import Progress, Settings, answer_interrupts
 from regimix.search.single import Starts, find_single
@@ -58,19 +58,6 @@ BATCH = 8
 MAX_STARTS = 200
 # A sum of weights carries rounding: a mass is met when it is met up to this share.
 ROUNDING = 1e-9
-
-
-class StartSource(Protocol):
-    """Starts in a random order, made when they are asked for."""
-
-    @property
-    def size(self) -> int:
-        """How many starts there are."""
-        ...
-
-    def draw(self, seed: int, first: int, count: int) -> Starts:
-        """Make starts ``first``, ``first + 1``, ... of the order that belongs to a seed."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -109,7 +96,7 @@ class Peeled:
 
 def peel(
     engine: Engine,
-    source: StartSource,
+    source: NetSource,
     *,
     tolerance: float,
     n_components: int | None = None,
@@ -132,8 +119,6 @@ def peel(
 
     Parameters
     ----------
-    engine : Engine
-    source : StartSource
     tolerance : float
         The paper's delta, in units of the standardised response: a smaller residual is explained.
     n_components : int, optional
@@ -150,7 +135,6 @@ def peel(
         tried for the next component; a true answer stops with the best so far.
     n_jobs : int, optional
         Batches that run side by side, as joblib counts them.
-    max_iter, tol, make_solver : of ILTS
     checkpoint : Checkpoint, optional
         Where each component and each share in vain is written down. A search that finds some of its
         own there goes on from them, to the same end.
@@ -192,7 +176,7 @@ class _Search:
     """The state of a search: what was found, and the rows that are left."""
 
     engine: Engine
-    source: StartSource
+    source: NetSource
     tolerance: float
     count: int  # most starts for one component at one share
     seed: int

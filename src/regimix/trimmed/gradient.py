@@ -66,14 +66,9 @@ MEASURED_ROUNDS = frozenset(4**k for k in range(8))
 def ideal_steps(error: float, selection_cost: float, rate: float) -> int:
     """Count the inner steps of a round by Proposition 15 (``lem:efficiency``).
 
-    Parameters
-    ----------
-    error : float
-        The paper's lambda_t: current distance from the component, relative to its length.
-    selection_cost : float
-        The paper's w: cost of a selection in units of an inner step.
-    rate : float
-        Logarithm by which one inner step shrinks the gradient.
+    ``error`` is the paper's lambda_t, the current distance from the component relative to its
+    length; ``selection_cost`` its w, the cost of a selection in units of an inner step; ``rate``
+    the logarithm by which one inner step shrinks the gradient.
     """
     error = min(max(error, 1e-300), FIRST_ERROR)
     gain = selection_cost / (error * math.log(1 / error))

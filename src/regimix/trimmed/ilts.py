@@ -64,31 +64,15 @@ RANK_ROUNDINGS = 16
 
 @dataclass(frozen=True)
 class RoundState:
-    """The state of one start after a round, for callbacks.
+    """The state of one start after a round, for callbacks, in user units."""
 
-    Attributes
-    ----------
-    start : int
-        Which start of the batch, from 0.
-    iteration : int
-        Rounds made so far by this start.
-    coef, intercept : ndarray of shape (d,), float
-        Current coefficients in user units.
-    objective : float
-        Trimmed sum of squares in user units.
-    n_kept : float
-        Rows (or weight) kept.
-    n_moved : int
-        Rows that entered or left the kept set in this round.
-    """
-
-    start: int
-    iteration: int
-    coef: Floats
+    start: int  # which of the batch, from 0
+    iteration: int  # rounds made so far by this start
+    coef: Floats  # (d,)
     intercept: float
-    objective: float
-    n_kept: float
-    n_moved: int
+    objective: float  # trimmed sum of squares
+    n_kept: float  # rows (or weight)
+    n_moved: int  # rows that entered or left the kept set in this round
 
 
 Callback = Callable[[RoundState], Any]
@@ -172,6 +156,7 @@ class Solver(Protocol):
 
 
 SolverMaker = Callable[[Frame, int, float], Solver]  # of a table, a number of starts, a mass
+Watcher = Callable[[int, Run, Selected], Any]  # of a start, its run so far, its last selection
 
 
 def concentrate(
@@ -182,7 +167,7 @@ def concentrate(
     solver: Solver | None = None,
     max_iter: int = MAX_ITER,
     tol: float = 0.0,
-    watch: Callable[[int, Run, Selected], Any] | None = None,
+    watch: Watcher | None = None,
     polish: bool = False,
 ) -> tuple[list[Run], Follower]:
     """Run Algorithm 1 from a batch of starts (starts, p) that keep the same mass, standardised.
@@ -207,21 +192,19 @@ def _make_rounds(
     solver: Solver,
     max_iter: int,
     tol: float,
-    watch: Callable[[int, Run, Selected], Any] | None,
+    watch: Watcher | None,
 ) -> None:
     """Select and refit, all starts that have not stopped together."""
     active = list(range(len(runs)))
     for iteration in range(max_iter + 1):
         selections = follower.select(np.stack([runs[i].theta for i in active]), active)
+        enough = False
         for i, selected in zip(active, selections, strict=True):
             _note(runs[i], *solver.take(i, runs[i].theta, selected, follower), tol)
             if watch is not None and watch(i, runs[i], selected):
-                runs[i].stopped = StopReason.CALLBACK
-        if any(runs[i].stopped is StopReason.CALLBACK for i in active):
-            for run in runs:
-                run.stopped = run.stopped or StopReason.CALLBACK
+                runs[i].stopped, enough = StopReason.CALLBACK, True
         active = [i for i in active if runs[i].stopped is None]
-        if not active or iteration == max_iter:
+        if enough or not active or iteration == max_iter:
             break
         for i in active:
             run = runs[i]
@@ -229,7 +212,7 @@ def _make_rounds(
             run.n_iter += 1
             run.n_steps.append(steps)
     for run in runs:
-        run.stopped = run.stopped or StopReason.MAX_ITER
+        run.stopped = run.stopped or (StopReason.CALLBACK if enough else StopReason.MAX_ITER)
 
 
 def _note(run: Run, objective: float, settled: bool, tol: float) -> None:
@@ -490,10 +473,12 @@ def fit_starts(
     else:
         thetas = _read_starts(problem, start, start_intercept)
 
+    unit = problem.target_scale**2
+
     def watch(i: int, run: Run, selected: Selected) -> Any:
         coef, intercept = problem.to_user(run.theta)
-        objective = run.objective[-1] * problem.target_scale**2
-        state = RoundState(i, run.n_iter, coef, float(intercept), objective, mass, selected.n_moved)
+        square = run.objective[-1] * unit
+        state = RoundState(i, run.n_iter, coef, float(intercept), square, mass, selected.n_moved)
         return None if callback is None else callback(state)
 
     runs, follower = concentrate(
@@ -509,28 +494,17 @@ def fit_starts(
     fits = []
     for i, run in enumerate(runs):
         coef, intercept = problem.to_user(run.theta)
+        path, steps = np.array(run.objective) * unit, tuple(run.n_steps)
         assert run.stopped is not None
-        fits.append(
-            TrimmedFit(
-                coef,
-                float(intercept),
-                *follower.kept(i),
-                objective=np.array(run.objective) * problem.target_scale**2,
-                stopped=run.stopped,
-                n_iter=run.n_iter,
-                rank=run.rank,
-                n_steps=tuple(run.n_steps),
-            )
-        )
+        known = (coef, float(intercept), *follower.kept(i), path)
+        fits.append(TrimmedFit(*known, run.stopped, run.n_iter, run.rank, steps))
     return tuple(fits) if np.ndim(start) == 2 else fits[0]
 
 
 def check_limits(max_iter: Any, tol: Any, chunk_rows: Any = None) -> None:
     """Refuse limits that make no sense."""
-    whole_numbers = [("max_iter", max_iter, 0)]
-    if chunk_rows is not None:
-        whole_numbers.append(("chunk_rows", chunk_rows, 1))
-    for name, value, lowest in whole_numbers:
+    limits = [("max_iter", max_iter, 0), ("chunk_rows", 1 if chunk_rows is None else chunk_rows, 1)]
+    for name, value, lowest in limits:
         if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < lowest:
             raise ParameterError(f"{name} must be a whole number from {lowest}; got {value!r}.")
     if isinstance(tol, bool) or not isinstance(tol, Real) or not 0 <= float(tol) < 1:
