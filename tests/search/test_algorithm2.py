@@ -10,7 +10,7 @@ from regimix.engines.selection import Choice
 from regimix.errors import ParameterError
 from regimix.model.labelling import Taken
 from regimix.search import algorithm2 as module
-from regimix.search.algorithm2 import peel
+from regimix.search.algorithm2 import Peeling
 from regimix.search.net import net_source
 from regimix.search.single import Starts
 from regimix.synth import make_mlrc
@@ -18,6 +18,10 @@ from regimix.trimmed.gradient import GradientSolver
 from regimix.trimmed.ilts import concentrate, kept_mass
 
 EXACT = 1e-5
+
+
+def peel(*args, **options):
+    return Peeling(*args, **options).run()
 
 
 class Given:

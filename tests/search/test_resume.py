@@ -17,7 +17,7 @@ from regimix.errors import CheckpointError
 from regimix.model.em import Parameters, evaluate
 from regimix.model.rows import whitened_rows
 from regimix.search import loop as moves
-from regimix.search.algorithm2 import peel
+from regimix.search.algorithm2 import Peeling
 from regimix.search.checkpoint import Checkpoint
 from regimix.search.loop import Search, search_model
 from regimix.search.net import net_source
@@ -266,7 +266,8 @@ def peeled(kind, checkpoint=None, weighted=False, **told):
     weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else None
     engine = MemoryEngine(Problem.from_arrays(X, y, weights, fit_intercept=False))
     source = net_source(engine, 2, seed=1)
-    return peel(engine, source, tolerance=1e-4, checkpoint=checkpoint, **{**PEELS[kind], **told})
+    options = {"checkpoint": checkpoint, **PEELS[kind], **told}
+    return Peeling(engine, source, tolerance=1e-4, **options).run()
 
 
 def told_of(found):

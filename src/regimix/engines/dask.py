@@ -26,7 +26,7 @@ from distributed.scheduler import KilledWorker
 
 from regimix.data.validation import Table, read_vector
 from regimix.engines.base import combine
-from regimix.engines.parts import PartTable, PassStopped, RawRows, Task, Watch, name_of
+from regimix.engines.parts import PartTable, PassStopped, RawRows, Task, Watch, name_of, unreadable
 from regimix.errors import (
     ClusterError,
     DataError,
@@ -260,10 +260,7 @@ class DaskParts:
                 raise ClusterError(reason.format(getattr(error, "task", error))) from error
         statuses = [leaf.status for leaf in leaves]
         index = parts[statuses.index("error")] if "error" in statuses else 0
-        raise DataError(
-            f"{name_of(index, self.part_names)} cannot be read: {type(error).__name__}: "
-            f"{str(error).rstrip('.')}. Repair it or leave it out."
-        ) from error
+        raise unreadable(name_of(index, self.part_names), error) from error
 
 
 def _run(task: Callable[[Any, Any], T], rows: Any, own: Any) -> T:

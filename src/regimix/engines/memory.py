@@ -398,9 +398,15 @@ class MemoryFollower(Follower):
         self._buffer: Floats | None = None
 
     def select(self, thetas: Floats, starts: Sequence[int]) -> list[Selected]:
-        """Keep the rows of smallest residual at ``thetas[i]`` for start ``starts[i]``."""
-        if len(self._kept) == 1:
-            return [self._select_single(thetas[0])]
+        """Keep the rows of smallest residual at ``thetas[i]`` for start ``starts[i]``.
+
+        One pass over the rows serves several starts. Of one start, the band of undecided rows is
+        looked at alone while that is certain to be right.
+        """
+        if self._band is not None:
+            choice = self._band.choose(thetas[0])
+            if choice is not None:
+                return [self._record(0, choice, self._band.residuals, self._band.rows)]
         block = max(1, BLOCK_BYTES // (8 * self.engine.problem.n_rows))
         found: list[Selected] = []
         for first in range(0, len(starts), block):
@@ -408,28 +414,7 @@ class MemoryFollower(Follower):
             found += self._select_block(thetas[part], starts[part])
         return found
 
-    def _select_single(self, theta: Floats) -> Selected:
-        """One start: look at the band of undecided rows alone while that is certain to be right."""
-        if self._band is not None:
-            choice = self._band.choose(theta)
-            if choice is not None:
-                return self._record(0, choice, self._band.residuals, self._band.rows)
-            self._band = None
-        if self._buffer is None:
-            self._buffer = np.empty((1, self.engine.problem.n_rows))
-        residuals = self.engine.residual_block(theta[None, :], out=self._buffer)[0]
-        sizes = np.abs(residuals)
-        floor = float(self.engine.problem.residual_floor(theta))
-        choice = smallest(sizes, self.mass, self._weights, floor)
-        selected = self._record(0, choice, residuals)
-        if self.narrow and self._last_theta is not None and selected.n_moved:
-            step = theta - self._last_theta
-            self._band = Band.around(self, theta, step, sizes, choice, floor)
-        self._last_theta = theta
-        return selected
-
     def _select_block(self, thetas: Floats, starts: Sequence[int]) -> list[Selected]:
-        """Several starts: one pass over the rows serves all of them."""
         count = len(starts)
         if self._buffer is None or len(self._buffer) < 3 * count:
             # Memory that is new every round costs more than the arithmetic in it.
@@ -446,7 +431,14 @@ class MemoryFollower(Follower):
                 smallest(row, self.mass, self._weights, float(floor))
                 for row, floor in zip(sizes, floors, strict=True)
             ]
-        return [self._record(start, choices[i], residuals[i]) for i, start in enumerate(starts)]
+        found = [self._record(start, choices[i], residuals[i]) for i, start in enumerate(starts)]
+        if self.narrow and len(self._kept) == 1:
+            theta, last, self._band = thetas[0], self._last_theta, None
+            if last is not None and found[0].n_moved:
+                floor = float(floors[0])
+                self._band = Band.around(self, theta, theta - last, sizes[0], choices[0], floor)
+            self._last_theta = theta
+        return found
 
     def _objective(self, choice: Choice, residuals: Floats) -> float:
         """Sum of squared residuals over the kept rows, by weight."""

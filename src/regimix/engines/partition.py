@@ -334,11 +334,10 @@ class _Search:
             reach = 2 * floor + 8 * np.spacing(abs(threshold))
             self.window = Window(min(lowest, threshold - reach), max(highest, threshold + reach))
             return
-        low = values < threshold - floor
-        ties = np.flatnonzero(~low & (values <= threshold + floor))
+        low, tied = replace(self.cut, threshold=threshold).split(values)
+        ties = np.flatnonzero(tied)
         ties = ties[np.argsort(numbers[ties], kind="stable")]
-        room = self.mass - below - float(weights[low].sum())
-        last, part = fill_mass(weights[ties], room)
+        last, part = fill_mass(weights[ties], self.mass - below - float(weights[low].sum()))
         self.cut = _ending_at(self.cut, int(numbers[ties[last]]), part, threshold)
         self.done = True
 
@@ -361,17 +360,18 @@ def _count(
 
 
 def _count_one(block: MemoryEngine, values: Floats, window: Window, few: float) -> _Counts:
-    weights, numbers = block.problem.weights, block.numbers
-    if weights is not None:
+    weights, numbers = _weights(block), block.numbers
+    if block.problem.weights is not None:
         present = weights > 0
         values, weights, numbers = values[present], weights[present], numbers[present]
     low = values < window.lowest
     rows = np.flatnonzero(~low & (values <= window.highest))
-    near = values[rows]
-    row_weights = np.ones(rows.size) if weights is None else weights[rows]
-    below = float(np.count_nonzero(low) if weights is None else weights[low].sum())
-    bins = np.bincount(window.bins(near), row_weights, BINS).astype(np.float64)
-    candidates = [(near, numbers[rows], row_weights)] if rows.size <= few else None
+    near, own = values[rows], weights[rows]
+    bins = np.bincount(window.bins(near), own, BINS).astype(np.float64)
+    candidates = [(near, numbers[rows], own)] if rows.size <= few else None
+    # Counting costs less than adding ones.
+    plain = block.problem.weights is None
+    below = float(np.count_nonzero(low) if plain else weights[low].sum())
     return _Counts(below, bins, candidates, _ends(values), _ends(near))
 
 
@@ -389,41 +389,38 @@ def _hull(one: tuple[float, float], two: tuple[float, float]) -> tuple[float, fl
 def _count_ties(engine: PartitionEngine, cut: Cut, mass: float) -> Cut:
     """Find the last kept row among more tied rows than can be returned."""
     below, masses = engine.fold(_tie_mass, cut)
-    room = mass - below
+    left = mass - below
     filled = np.cumsum([own for _, own in masses])
-    place = min(int(np.searchsorted(filled, room * (1 - ROUNDING))), len(masses) - 1)
+    place = min(int(np.searchsorted(filled, left * (1 - ROUNDING))), len(masses) - 1)
     first, own = masses[place]
-    room -= float(filled[place]) - own
-    ((row, part),) = engine.fold(_tie_at, cut, first, room)
+    ((row, part),) = engine.fold(_tie_at, cut, first, left - float(filled[place]) + own)
     return _ending_at(cut, row, part, cut.threshold)
 
 
 def _tie_mass(block: MemoryEngine, cut: Cut) -> tuple[float, list[tuple[int, float]]]:
     """Weigh the rows of a block below the ties, and the ties."""
-    low, ties, weights = _tied(block, cut)
+    low, ties = cut.split(cut.values(block, *cut.args))
+    weights = _weights(block)
     return float(weights[low].sum()), [(int(block.numbers[0]), float(weights[ties].sum()))]
 
 
 def _tie_at(
-    block: MemoryEngine, cut: Cut, first: int, room: float
+    block: MemoryEngine, cut: Cut, first: int, left: float
 ) -> list[tuple[int, float | None]]:
-    """Return the tied row at which the room is full, and the part of it that is kept, if not all.
+    """Return the tied row at which the mass is full, and the part of it that is kept, if not all.
 
     Only the block that begins with row ``first`` has an answer.
     """
     if int(block.numbers[0]) != first:
         return []
-    _, ties, weights = _tied(block, cut)
-    last, part = fill_mass(weights[ties], room)
+    _, ties = cut.split(cut.values(block, *cut.args))
+    last, part = fill_mass(_weights(block)[ties], left)
     return [(int(block.numbers[ties][last]), part)]
 
 
-def _tied(block: MemoryEngine, cut: Cut) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Floats]:
-    """Return which rows lie below the ties, which are tied, and the weights of all."""
-    values, weights = cut.values(block, *cut.args), block.problem.weights
-    low = values < cut.threshold - cut.floor
-    ties = ~low & (values <= cut.threshold + cut.floor)
-    return low, ties, np.ones(values.size) if weights is None else weights
+def _weights(block: MemoryEngine) -> Floats:
+    weights = block.problem.weights
+    return np.ones(block.problem.n_rows) if weights is None else weights
 
 
 # --- following starts ---------------------------------------------------------------------------

@@ -40,6 +40,7 @@ __all__ = [
     "Task",
     "Watch",
     "name_of",
+    "unreadable",
 ]
 
 Floats = NDArray[np.float64]
@@ -106,10 +107,7 @@ class PartTable:
             except (OSError, ValueError) as error:
                 if isinstance(error, RegimixError):
                     raise
-                raise DataError(
-                    f"{name} cannot be read: {type(error).__name__}: {str(error).rstrip('.')}. "
-                    "Repair it or leave it out."
-                ) from error
+                raise unreadable(name, error) from error
 
 
 class LocalParts:
@@ -156,6 +154,12 @@ class LocalParts:
                 raise PassStopped(StopReason.CALLBACK)
         self._n_parts = index + 1
         self.n_passes += 1
+
+
+def unreadable(name: str, error: BaseException) -> DataError:
+    """Say that a part cannot be read."""
+    why = f"{type(error).__name__}: {str(error).rstrip('.')}"
+    return DataError(f"{name} cannot be read: {why}. Repair it or leave it out.")
 
 
 def name_of(part: int, names: Sequence[str] | None) -> str:
@@ -266,10 +270,11 @@ def _survey_rows(names: tuple[str, ...], rows: RawRows) -> _Survey:
     weights = np.ones(rows.n_rows)
     if rows.weights is not None:
         weights = check_weights(np.asarray(rows.weights), rows.n_rows)
+    lowest, highest = np.append(lowest, y.min()), np.append(highest, y.max())
     return _Survey(
         rows.n_rows,
-        np.append(lowest, y.min()),
-        np.append(highest, y.max()),
+        lowest,
+        highest,
         int(np.count_nonzero(weights)),
         float(weights.max()),
         # Of the largest: the sum of very large weights is no number.

@@ -122,10 +122,15 @@ class Cut(Keeper):
         """Return which rows of a block are kept."""
         return self.among(self.values(block, *self.args), block)
 
+    def split(self, values: Floats) -> tuple[Bools, Bools]:
+        """Return which values are below the threshold, and which are tied with it."""
+        below = values < self.threshold - self.floor
+        return below, ~below & (values <= self.threshold + self.floor)
+
     def among(self, values: Floats, block: MemoryEngine) -> Bools:
         """Return which rows are kept, their values being known already."""
-        kept = values < self.threshold - self.floor
-        near = np.flatnonzero(~kept & (values <= self.threshold + self.floor))
+        kept, tied = self.split(values)
+        near = np.flatnonzero(tied)
         kept[near] = block.numbers[near] <= self.last
         weights = block.problem.weights
         if weights is not None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import partial
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,7 @@ __all__ = [
     "Peeled",
     "Rejected",
     "net_rows",
-    "peel",
+    "Peeling",
     "search_net",
 ]
 
@@ -94,115 +93,77 @@ class Peeled:
     n_starts: int = 0  # starts tried in all
 
 
-def peel(
-    engine: Engine,
-    source: NetSource,
-    *,
-    tolerance: float,
-    n_components: int | None = None,
-    taus: Sequence[float] | None = None,
-    ratio: float = SHARE_RATIO,
-    max_starts: int = MAX_STARTS,
-    time_limit: float | None = None,
-    callback: Callable[[Peeled, int], Any] | None = None,
-    seed: int = 0,
-    n_jobs: int | None = None,
-    max_iter: int = MAX_ITER,
-    tol: float = 0.0,
-    make_solver: SolverMaker = ExactSolver,
-    checkpoint: Checkpoint | None = None,
-) -> Peeled:
-    """Find components one after the other, each among the rows that those before it left.
-
-    The answer does not depend on ``n_jobs``: starts run in batches of fixed size and are judged in
-    their order.
-
-    Parameters
-    ----------
-    tolerance : float
-        The paper's delta, in units of the standardised response: a smaller residual is explained.
-    n_components : int, optional
-        Default: as many as there are ``taus``, or until none is accepted.
-    taus : sequence of float, optional
-        Share of all rows that each component must explain, and that ILTS keeps; below the true
-        share. Default: the geometric search 1, c, c^2, ... of the paper's footnote, c = ``ratio``.
-    max_starts : int
-        Most starts for one component at one share.
-    time_limit : float, optional
-        Seconds; the batch under way is finished first.
-    callback : callable, optional
-        Called after each batch that led to no component with what was found so far, and the starts
-        tried for the next component; a true answer stops with the best so far.
-    n_jobs : int, optional
-        Batches that run side by side, as joblib counts them.
-    checkpoint : Checkpoint, optional
-        Where each component and each share in vain is written down. A search that finds some of its
-        own there goes on from them, to the same end.
-    """
-    jobs = int(effective_n_jobs(n_jobs))
-    deadline = math.inf if time_limit is None else time.monotonic() + time_limit
-    run = partial(_run_batch, make_solver=make_solver, max_iter=max_iter, tol=tol)
-    # One BLAS thread in every case: batches are small, and sums must not depend on ``n_jobs``.
-    with threadpool_limits(1, "blas"), Parallel(n_jobs=jobs, prefer="threads") as pool:
-
-        def run_all(left: Engine, mass: float, starts: list[Starts]) -> list[list[_Outcome]]:
-            outcomes: list[list[_Outcome]] = pool(delayed(run)(left, mass, some) for some in starts)
-            return outcomes
-
-        count = min(max_starts, source.size)
-        end = deadline, callback, checkpoint
-        search = _Search(engine, source, tolerance, count, seed, *end, jobs, run_all)
-        found = search.found
-        try:
-            with answer_interrupts():
-                search.resume()
-                if taus is None:
-                    found.stopped = search.geometric(n_components, ratio)
-                else:
-                    found.stopped = search.given(taus)
-        except PassStopped as stop:
-            found.stopped = stop.reason
-        except KeyboardInterrupt:
-            found.stopped = StopReason.INTERRUPTED
-    return found
-
-
 # Where ILTS from one start ended, the largest residual of the rows it keeps, the start's source.
 _Outcome = tuple[Floats, float, str]
 
 
 @dataclass
-class _Search:
-    """The state of a search: what was found, and the rows that are left."""
+class Peeling:
+    """Finds components one after the other, each among the rows that those before it left.
 
-    engine: Engine
+    The answer does not depend on ``n_jobs``: starts run in batches of fixed size and are judged in
+    their order.
+    """
+
+    engine: Engine  # the rows that are left
     source: NetSource
+    _: KW_ONLY
+    # The paper's delta, in units of the standardised response: a smaller residual is explained.
     tolerance: float
-    count: int  # most starts for one component at one share
-    seed: int
-    deadline: float
-    callback: Callable[[Peeled, int], Any] | None
-    saved: Checkpoint | None
-    jobs: int
-    run: Callable[[Engine, float, list[Starts]], list[list[_Outcome]]]
-    found: Peeled = field(default_factory=Peeled)
+    # Default: as many as there are ``taus``, or until none is accepted.
+    n_components: int | None = None
+    # Share of all rows that each component must explain, and that ILTS keeps; below the true share.
+    # Default: the geometric search 1, c, c^2, ... of the paper's footnote, c = ``ratio``.
+    taus: Sequence[float] | None = None
+    ratio: float = SHARE_RATIO
+    max_starts: int = MAX_STARTS  # for one component at one share
+    time_limit: float | None = None  # seconds; the batch under way is finished first
+    # Called after each batch that led to no component with what was found so far, and the starts
+    # tried for the next component; a true answer stops with the best so far.
+    callback: Callable[[Peeled, int], Any] | None = None
+    seed: int = 0
+    n_jobs: int | None = None  # batches that run side by side, as joblib counts them
+    max_iter: int = MAX_ITER
+    tol: float = 0.0
+    make_solver: SolverMaker = ExactSolver
+    # Where each component and each share in vain is written down. A search that finds some of its
+    # own there goes on from them, to the same end.
+    checkpoint: Checkpoint | None = None
+    found: Peeled = field(default_factory=Peeled, init=False)
 
-    def __post_init__(self) -> None:
+    def run(self) -> Peeled:
+        """Search, and return what was found."""
         self.problem = self.engine.problem  # the original one: n stays what it was
+        self.jobs = int(effective_n_jobs(self.n_jobs))
+        self.count = min(self.max_starts, self.source.size)
+        self.deadline = math.inf if self.time_limit is None else time.monotonic() + self.time_limit
+        # One BLAS thread in every case: batches are small, and sums must not depend on ``n_jobs``.
+        with threadpool_limits(1, "blas"), Parallel(n_jobs=self.jobs, prefer="threads") as pool:
+            self.pool = pool
+            try:
+                with answer_interrupts():
+                    self.resume()
+                    self.found.stopped = self.geometric() if self.taus is None else self.given()
+            except PassStopped as stop:
+                self.found.stopped = stop.reason
+            except KeyboardInterrupt:
+                self.found.stopped = StopReason.INTERRUPTED
+        return self.found
 
-    def given(self, taus: Sequence[float]) -> StopReason:
+    def given(self) -> StopReason:
         """Search for one component at each of the given shares."""
+        taus = self.taus or ()
         tried = len(self.found.accepted) + len(self.found.rejected)
         for component, tau in enumerate(taus[tried:], tried):
             self.attempt(component, tau)
         all_found = len(self.found.accepted) == len(taus)
         return StopReason.ALL_FOUND if all_found else self._unsuccessful()
 
-    def geometric(self, n_components: int | None, ratio: float) -> StopReason:
+    def geometric(self) -> StopReason:
         """Search at ever smaller shares; the footnote to Algorithm 2."""
         smallest = ROWS_PER_COEFFICIENT * self.problem.n_columns / self.problem.mass
-        while len(self.found.accepted) != n_components:
-            tau = ratio ** len(self.found.rejected)
+        while len(self.found.accepted) != self.n_components:
+            tau = self.ratio ** len(self.found.rejected)
             if self.found.rejected and tau < smallest:
                 return self._unsuccessful()
             self.attempt(len(self.found.accepted), tau)
@@ -252,7 +213,26 @@ class _Search:
         for first in range(0, self.count, BATCH * self.jobs):
             begins = range(first, min(first + BATCH * self.jobs, self.count), BATCH)
             starts = [self.source.draw(seed, i, min(BATCH, self.count - i)) for i in begins]
-            yield from self.run(self.engine, mass, starts)
+            yield from self.pool(delayed(self._run_batch)(mass, some) for some in starts)
+
+    def _run_batch(self, mass: float, starts: Starts) -> list[_Outcome]:
+        """Run ILTS from a few starts together."""
+        thresholds = np.full(len(starts.thetas), math.inf)
+
+        def watch(start: int, _run: Run, selected: Selected) -> None:
+            thresholds[start] = selected.threshold
+
+        runs, _ = concentrate(
+            self.engine,
+            starts.thetas,
+            mass,
+            solver=self.make_solver(self.engine.problem, len(starts.thetas), mass),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            watch=watch,
+        )
+        thetas = [run.theta for run in runs]
+        return list(zip(thetas, thresholds.tolist(), starts.source, strict=True))
 
     def _accepts(self, theta: Floats, threshold: float, needed: float) -> bool:
         """Whether enough of the remaining rows lie within the tolerance: line 9."""
@@ -275,7 +255,7 @@ class _Search:
 
         The rows of a component, and so its share, follow from its coefficients.
         """
-        if self.saved is None:
+        if self.checkpoint is None:
             return
         accepted = [
             {"theta": one.theta, "tau": one.tau, "start": one.start, "source": one.source}
@@ -283,40 +263,17 @@ class _Search:
         ]
         rejected = [asdict(tried) for tried in self.found.rejected]
         values = {"accepted": accepted, "rejected": rejected, "n_starts": self.found.n_starts}
-        self.saved.put("peel", values)
+        self.checkpoint.put("peel", values)
 
     def resume(self) -> None:
         """Go on from what is written down; rows are removed as they were."""
-        values = None if self.saved is None else self.saved.get("peel")
+        values = None if self.checkpoint is None else self.checkpoint.get("peel")
         if values is None:
             return
         for component in values["accepted"]:
             self._take(**component)
         self.found.rejected = [Rejected(**rejected) for rejected in values["rejected"]]
         self.found.n_starts = values["n_starts"]
-
-
-def _run_batch(
-    engine: Engine,
-    mass: float,
-    starts: Starts,
-    *,
-    make_solver: SolverMaker,
-    max_iter: int,
-    tol: float,
-) -> list[_Outcome]:
-    """Run ILTS from a few starts together."""
-    thresholds = np.full(len(starts.thetas), math.inf)
-
-    def watch(start: int, run: Run, selected: Selected) -> None:  # noqa: ARG001 - as ILTS calls it
-        thresholds[start] = selected.threshold
-
-    solver = make_solver(engine.problem, len(starts.thetas), mass)
-    runs, _ = concentrate(
-        engine, starts.thetas, mass, solver=solver, max_iter=max_iter, tol=tol, watch=watch
-    )
-    thetas = [run.theta for run in runs]
-    return list(zip(thetas, thresholds.tolist(), starts.source, strict=True))
 
 
 # --- search="net" ---------------------------------------------------------------------------------
@@ -365,7 +322,7 @@ def search_net(
 
     tolerance = settings.tolerance
     delta = _tolerance(engine, settings) if tolerance is None else tolerance / problem.target_scale
-    peeled = peel(
+    peeled = Peeling(
         engine,
         source,
         tolerance=delta,
@@ -380,7 +337,7 @@ def search_net(
         tol=settings.tol,
         make_solver=make_solver,
         checkpoint=checkpoint,
-    )
+    ).run()
     labelling = Taken(tuple(accepted.near for accepted in peeled.accepted))
     if peeled.stopped in (StopReason.TIME_LIMIT, StopReason.CALLBACK):
         engine.hurry()
