@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial, reduce
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -72,6 +73,7 @@ WORKER_FAILURES: dict[type[Exception], str] = {
 }
 
 
+@dataclass(eq=False)
 class DaskParts:
     """Parts of a table, each made by a ``Delayed``, that workers hold or read when they are asked.
 
@@ -79,29 +81,21 @@ class DaskParts:
     ``patience`` is how many seconds to wait for a worker when none is left.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        parts: Sequence[Delayed],
-        part_names: Sequence[str] | None = None,
-        *,
-        lasting: bool = True,
-        patience: float = PATIENCE,
-    ) -> None:
-        self.client = client
-        self.lasting = lasting
-        self.patience = patience
-        self.n_passes = 0
-        self.part_names = None if part_names is None else tuple(part_names)
-        self.watch: Watch | None = None
-        self.deadline: float | None = None
-        self._parts = list(parts)
-        self._held: list[Delayed] | None = None
+    client: Client
+    parts: list[Delayed]
+    part_names: tuple[str, ...] | None = None
+    _: KW_ONLY
+    lasting: bool = True
+    patience: float = PATIENCE
+    n_passes: int = field(default=0, init=False)
+    watch: Watch | None = field(default=None, init=False)
+    deadline: float | None = field(default=None, init=False)
+    _held: list[Delayed] | None = field(default=None, init=False)
 
     @property
     def held(self) -> bool:
         """Whether the workers keep the parts between passes."""
-        return self._held is not None and self._held is not self._parts
+        return self._held is not None and self._held is not self.parts
 
     def fold(self, task: Task, own: Sequence[Any] | None = None) -> Any:
         """Add up what a task returns for each part, in the order of the parts."""
@@ -109,7 +103,7 @@ class DaskParts:
             if self._held is None:
                 fits = self._fits()
                 persist = self.client.persist
-                self._held = persist(self._parts, optimize_graph=False) if fits else self._parts
+                self._held = persist(self.parts, optimize_graph=False) if fits else self.parts
             tasks = self._tasks(task, self._held, own)
             leaves: list[Future[Any]] = self.client.compute(tasks, optimize_graph=False)
             level = leaves
@@ -125,7 +119,7 @@ class DaskParts:
         self, task: Task, lengths: Sequence[int], dtype: Any, own: Sequence[Any] | None = None
     ) -> Any:
         """Concatenate what a task returns for each row, on the workers."""
-        tasks = self._tasks(task, self._parts, own)
+        tasks = self._tasks(task, self.parts, own)
         blocks = [
             da.from_delayed(values, shape=(length,), dtype=dtype)
             for values, length in zip(tasks, lengths, strict=True)
@@ -152,7 +146,7 @@ class DaskParts:
     def gather(self) -> list[Any]:
         """Fetch the parts themselves: for work whose results are small."""
         with self._cluster():
-            futures: list[Future[Any]] = self.client.compute(self._parts, optimize_graph=False)
+            futures: list[Future[Any]] = self.client.compute(self.parts, optimize_graph=False)
             self._wait(futures, futures)
             return [future.result() for future in futures]
 
@@ -160,11 +154,11 @@ class DaskParts:
 
     def _fits(self) -> bool:
         """Estimate from a few parts whether the workers have memory for all of them."""
-        count = len(self._parts)
+        count = len(self.parts)
         some = sorted({0, count // 2, count - 1})
         # Not pure: a fit of the same table that ends early must not cancel this one's tasks.
         size = delayed(attrgetter("nbytes"), pure=False)
-        asked = [size(self._parts[part]) for part in some]
+        asked = [size(self.parts[part]) for part in some]
         sizes = self.client.compute(asked, optimize_graph=False)
         self._wait(sizes, sizes, some)
         limits = [worker.get("memory_limit") or np.inf for worker in self._workers().values()]
@@ -329,7 +323,7 @@ def dask_rows(X: Any, y: Any, sample_weight: Any = None) -> Iterator[tuple[Names
 
     The cluster is the current one, or one started for this table.
     """
-    part_names: Sequence[str] | None = None
+    part_names = None
     if isinstance(X, PartTable):
         read = delayed(_read_whole, pure=True)
         names, parts = X.names, [read(reader) for reader in X.readers]

@@ -106,11 +106,11 @@ def _on_block(
 class PartitionEngine(Engine):
     """Answer the questions of ``engines.base`` from parts of a table."""
 
-    def __init__(self, parts: Parts, maker: _BlockMaker) -> None:
+    def __init__(self, parts: Parts, maker: _BlockMaker, firsts: Sequence[int]) -> None:
         self.parts = parts
         self.problem: Frame = maker.units.frame
         self._maker = maker
-        self._firsts = maker.units.firsts
+        self._firsts = firsts  # places of the parts' first rows in the whole table
 
     def fold(self, function: Callable[..., T], *args: Any) -> T:
         """Add up ``function(block, *args)`` over blocks of rows."""
@@ -148,7 +148,8 @@ class PartitionEngine(Engine):
             n_present=self.problem.n_present - count,
         )
         units = replace(self._maker.units, frame=frame)
-        return PartitionEngine(self.parts, _BlockMaker(units, (*self._maker.gone, rows)))
+        maker = _BlockMaker(units, (*self._maker.gone, rows))
+        return PartitionEngine(self.parts, maker, self._firsts)
 
     def hurry(self) -> None:
         """Let the last passes finish, within a minute if there was a limit."""
@@ -177,8 +178,8 @@ def open_parts(
     parts: Parts, names: tuple[str, ...], *, fit_intercept: bool = True
 ) -> PartitionEngine:
     """Check the rows of all parts, find their units, and make an engine of them."""
-    units = PartUnits.find(parts, names, fit_intercept=fit_intercept)
-    return PartitionEngine(parts, _BlockMaker(units))
+    units, firsts = PartUnits.find(parts, names, fit_intercept=fit_intercept)
+    return PartitionEngine(parts, _BlockMaker(units), firsts)
 
 
 # --- thresholds over all parts --------------------------------------------------------------------

@@ -195,13 +195,14 @@ class PartUnits:
     """
 
     frame: Frame
-    firsts: tuple[int, ...]  # places of the parts' first rows in the whole table
     weight_most: float
     weight_unit: float
 
     @classmethod
-    def find(cls, parts: Parts, names: tuple[str, ...], *, fit_intercept: bool) -> PartUnits:
-        """Check the rows of all parts, and find their units."""
+    def find(
+        cls, parts: Parts, names: tuple[str, ...], *, fit_intercept: bool
+    ) -> tuple[PartUnits, list[int]]:
+        """Check the rows of all parts; return their units, and where in the table each begins."""
         surveys: list[_Survey] = parts.fold(partial(_survey, names, parts.part_names)) or []
         n_rows = sum(survey.n_rows for survey in surveys)
         if n_rows < 2:
@@ -229,7 +230,7 @@ class PartUnits:
             fit_intercept=bool(fit_intercept),
         )
         firsts = np.cumsum([0, *(survey.n_rows for survey in surveys)])[:-1]
-        return cls(frame, tuple(firsts.tolist()), most, unit)
+        return cls(frame, most, unit), firsts.tolist()
 
 
 @dataclass(frozen=True, eq=False)

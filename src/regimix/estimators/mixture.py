@@ -224,8 +224,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         from regimix.result.fit import fit_mixture
 
         given = self.get_params(deep=False)
-        for name in ("fit_intercept", "gating", "init"):
-            del given[name]
+        given = {name: given[name] for name in given.keys() - {"fit_intercept", "gating", "init"}}
         if self.checkpoint is not None and self.random_state is None:
             # A fit that goes on has the seed that it began with.
             given["random_state"] = seed_in(self.checkpoint)

@@ -97,7 +97,7 @@ class Peeled:
 _Outcome = tuple[Floats, float, str]
 
 
-@dataclass
+@dataclass(eq=False)
 class Peeling:
     """Finds components one after the other, each among the rows that those before it left.
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal
@@ -98,6 +98,7 @@ class _Pace:
         self.last_step = step
 
 
+@dataclass(eq=False)
 class GradientSolver:
     """A few gradient or conjugate gradient steps on the kept rows.
 
@@ -106,27 +107,19 @@ class GradientSolver:
     a few times, at longer and longer intervals, for the kept rows change less and less.
     """
 
-    narrow = False
+    problem: Frame
+    n_starts: int
+    mass: float
+    _: KW_ONLY
+    inner: Inner = "gradient"
+    steps: int | Literal["ideal"] = "ideal"
+    step_size: float | Literal["auto"] = "auto"
+    selection_cost: float | None = None
+    narrow: bool = field(default=False, init=False)
 
-    def __init__(
-        self,
-        problem: Frame,
-        n_starts: int,
-        mass: float,
-        *,
-        inner: Inner = "gradient",
-        steps: int | Literal["ideal"] = "ideal",
-        step_size: float | Literal["auto"] = "auto",
-        selection_cost: float | None = None,
-    ) -> None:
-        self._problem = problem
-        self._mass = mass
-        self._inner = inner
-        self._steps = steps
-        self._step_size = step_size
-        self._floor = math.log(max(problem.mass, 2.0)) / problem.mass
-        self._cost = selection_cost or _counted_cost(problem, mass)
-        self._pace = [_Pace() for _ in range(n_starts)]
+    def __post_init__(self) -> None:
+        self._cost = self.selection_cost or _counted_cost(self.problem, self.mass)
+        self._pace = [_Pace() for _ in range(self.n_starts)]
 
     def take(
         self, start: int, theta: Floats, selected: Selected, _follower: Follower
@@ -135,7 +128,7 @@ class GradientSolver:
         assert selected.objective is not None
         pace = self._pace[start]
         pace.n_moved, pace.objective = selected.n_moved, selected.objective
-        rounding = self._mass * float(self._problem.residual_floor(theta)) ** 2
+        rounding = self.mass * float(self.problem.residual_floor(theta)) ** 2
         settled = pace.to_gain <= max(SETTLED**2 * selected.objective, rounding)
         return selected.objective, selected.n_moved == 0 and settled
 
@@ -150,7 +143,7 @@ class GradientSolver:
         assert pace.diagonal is not None
         gradient: Floats = follower.gradients([start], theta[None, :])[0]
         begin = float(gradient @ (gradient / pace.diagonal))
-        walk = self._conjugate if self._inner == "cg" else self._descend
+        walk = self._conjugate if self.inner == "cg" else self._descend
         step, gradient, made = walk(start, gradient, self._count(pace), follower)
         pace.to_gain = float(gradient @ (gradient / pace.diagonal))
         length = math.sqrt(float(pace.diagonal @ (theta + step) ** 2))
@@ -164,11 +157,13 @@ class GradientSolver:
         """Do nothing: every round began with the gradient summed afresh."""
 
     def _count(self, pace: _Pace) -> int:
-        if self._steps != "ideal":
-            return self._steps
+        if self.steps != "ideal":
+            return self.steps
         # The proposition's floor, log n / n, is where selections stop to depend on the error. Once
         # the rows stay, nothing is gained by selecting again soon.
-        error = pace.error if pace.n_moved == 0 else max(pace.error, self._floor)
+        mass = self.problem.mass
+        floor = math.log(max(mass, 2.0)) / mass if pace.n_moved else 0.0
+        error = max(pace.error, floor)
         return ideal_steps(error, self._cost, pace.rate)
 
     def _descend(
@@ -177,8 +172,8 @@ class GradientSolver:
         """Gradient steps of fixed size; the product that a step costs gives the next gradient."""
         pace = self._pace[start]
         assert pace.diagonal is not None
-        if pace.size is None and self._step_size != "auto":
-            pace.size = float(self._step_size)
+        if pace.size is None and self.step_size != "auto":
+            pace.size = float(self.step_size)
         elif pace.size is None:
             top = _largest_eigenvalue(start, gradient, pace.diagonal, follower)
             pace.size = 1.0 / top if top > 0 else 0.0
@@ -334,15 +329,14 @@ def _zero(engine: Engine) -> Floats:
 def _check(inner: Any, steps: Any, step_size: Any, selection_cost: Any) -> None:
     if inner not in ("gradient", "cg"):
         raise ParameterError(f'inner must be "gradient" or "cg"; got {inner!r}.')
-    if steps != "ideal" and not (_is_number(steps, Integral) and steps >= 1):
+    if steps != "ideal" and not (_is_positive(steps) and isinstance(steps, Integral)):
         raise ParameterError(f'steps must be "ideal" or a whole number from 1; got {steps!r}.')
-    if step_size != "auto" and not (_is_number(step_size, Real) and 0 < step_size < math.inf):
+    if step_size != "auto" and not _is_positive(step_size):
         raise ParameterError(f'step_size must be "auto" or a positive number; got {step_size!r}.')
-    if selection_cost is not None and not (
-        _is_number(selection_cost, Real) and 0 < selection_cost < math.inf
-    ):
+    if selection_cost is not None and not _is_positive(selection_cost):
         raise ParameterError(f"selection_cost must be a positive number; got {selection_cost!r}.")
 
 
-def _is_number(value: Any, kind: type) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
+def _is_positive(value: Any) -> bool:
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    return number and 0 < float(value) < math.inf
