@@ -440,11 +440,6 @@ class _Start:
     share: float | None = None
     error: float | None = None
 
-    def note(self, cut: Cut, sums: RowSums, share: float) -> None:
-        """Take over a new selection, and compare its share with the one predicted."""
-        self.error = None if self.share is None else abs(share - self.share)
-        self.cut, self.sums, self.share = cut, sums, share
-
 
 class PartitionFollower(Follower):
     """Remembers the cuts of each of a batch of starts, and the sums over the rows they keep."""
@@ -466,14 +461,15 @@ class PartitionFollower(Follower):
         ]
         args = [(theta,) for theta in thetas]
         cuts = find_cuts(self.engine, residual_sizes, args, self.mass, floors, windows)
-        before = [self._starts[start].cut for start in starts]
-        found = self.engine.fold(_kept_sums, cuts, before)
+        known = [self._starts[start] for start in starts]
+        found = self.engine.fold(_kept_sums, cuts, [start.cut for start in known])
         selected = []
-        for start, cut, last, values, sums in zip(starts, cuts, before, sizes, found, strict=True):
+        for start, cut, values, sums in zip(known, cuts, sizes, found, strict=True):
             row_sums, square, moved, name = sums
             share = float(weights[values < cut.threshold].sum() / weights.sum())
-            self._starts[start].note(cut, row_sums, share)
-            moved += last is not None and not same_part(cut.part, last.part)
+            moved += start.cut is not None and not same_part(cut.part, start.cut.part)
+            start.error = None if start.share is None else abs(share - start.share)
+            start.cut, start.sums, start.share = cut, row_sums, share
             selected.append(Selected(square, moved, 0.0, cut.threshold, int(name[0])))
         return selected
 

@@ -15,8 +15,7 @@ Proposition 15 (``lem:efficiency``) says how many steps a round should make: pro
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal
@@ -32,7 +31,7 @@ from regimix.trimmed.ilts import (
     MAX_ITER,
     Callback,
     ExactSolver,
-    Run,
+    Solver,
     SolverMaker,
     TrimmedFit,
     fit_starts,
@@ -99,7 +98,7 @@ class _Pace:
 
 
 @dataclass(eq=False)
-class GradientSolver:
+class GradientSolver(Solver):
     """A few gradient or conjugate gradient steps on the kept rows.
 
     Columns are brought to equal length over the kept rows first (one pass, a vector): rows of high
@@ -115,7 +114,6 @@ class GradientSolver:
     steps: int | Literal["ideal"] = "ideal"
     step_size: float | Literal["auto"] = "auto"
     selection_cost: float | None = None
-    narrow: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self._cost = self.selection_cost or _counted_cost(self.problem, self.mass)
@@ -152,9 +150,6 @@ class GradientSolver:
             left = max(pace.to_gain, SOLVED * begin)
             pace.rate = max(0.5 * math.log(begin / left) / made, SLOWEST_RATE)
         return theta + step, theta.size, made
-
-    def polish(self, runs: Sequence[Run], follower: Follower) -> None:
-        """Do nothing: every round began with the gradient summed afresh."""
 
     def _count(self, pace: _Pace) -> int:
         if self.steps != "ideal":

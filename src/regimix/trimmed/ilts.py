@@ -12,10 +12,11 @@ convergence a little; it does not move the fixed point.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,25 +135,24 @@ class Run:
 # --- one batch of starts, in standardised units --------------------------------------------------
 
 
-class Solver(Protocol):
+class Solver(ABC):
     """The inner half of a round: the fit to the kept rows."""
 
     # Whether selections may look at undecided rows alone (the solver then knows the objective).
-    narrow: bool
+    narrow: ClassVar[bool] = False
 
+    @abstractmethod
     def take(
         self, start: int, theta: Floats, selected: Selected, follower: Follower, /
     ) -> tuple[float, bool]:
         """Note a selection; return the objective and whether the start has settled."""
-        ...
 
+    @abstractmethod
     def refit(self, start: int, theta: Floats, follower: Follower) -> tuple[Floats, int, int]:
         """Fit the kept rows from ``theta``; return new coefficients, rank and inner steps."""
-        ...
 
-    def polish(self, runs: Sequence[Run], follower: Follower) -> None:
+    def polish(self, runs: Sequence[Run], follower: Follower) -> None:  # noqa: B027 - optional
         """Bring the coefficients of runs that have settled to full accuracy."""
-        ...
 
 
 SolverMaker = Callable[[Frame, int, float], Solver]  # of a table, a number of starts, a mass
@@ -224,7 +224,7 @@ def _note(run: Run, objective: float, settled: bool, tol: float) -> None:
     run.objective.append(objective)
 
 
-class ExactSolver:
+class ExactSolver(Solver):
     """Exact least squares on the kept rows, by normal equations that follow the moves."""
 
     narrow = True
