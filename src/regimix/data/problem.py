@@ -238,17 +238,14 @@ class Problem(Frame):
         cls, Z: Floats, y: Floats, weights: Floats | None = None, *, counts: bool = True
     ) -> Problem:
         """Wrap rows that are checked and standardised already; units are trivial."""
-        if weights is None or (weights == 1.0).all():
-            weights, counts = None, True
-        return cls(
+        plain = weights is None or bool((weights == 1.0).all())
+        present = np.ones(y.size) if plain or weights is None else weights
+        frame = Frame(
             n_rows=y.size,
-            n_present=y.size if weights is None else int(np.count_nonzero(weights)),
-            weighted=weights is not None,
-            X=Z,
-            y=y,
-            weights=weights,
-            counts=counts,
-            mass=float(y.size if weights is None else weights.sum()),
+            n_present=int(np.count_nonzero(present)),
+            weighted=not plain,
+            counts=counts or plain,
+            mass=float(present.sum()),
             fit_intercept=False,
             center=np.zeros(Z.shape[1]),
             scale=np.ones(Z.shape[1]),
@@ -256,6 +253,7 @@ class Problem(Frame):
             target_scale=1.0,
             feature_names=tuple(f"z{i}" for i in range(Z.shape[1])),
         )
+        return cls.framed(frame, Z, y, None if plain else weights)
 
     @classmethod
     def framed(

@@ -91,9 +91,9 @@ def opened(
     """
     name = None if _is_dask(y) and not hasattr(y, "divisions") else getattr(y, "name", None)
     label = None if name is None else str(name)
+    intercept = estimator.fit_intercept
     if not is_remote(X):
-        fit_intercept = estimator.fit_intercept
-        problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=fit_intercept)
+        problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=intercept)
         validate_data(estimator, X, y, skip_check_array=True)
         yield Rows(MemoryEngine(problem), label)
         return
@@ -108,7 +108,7 @@ def opened(
     try:
         with _parts(X, y, sample_weight) as (names, parts):
             parts.watch, parts.deadline = watch, deadline
-            engine = open_parts(parts, names, fit_intercept=estimator.fit_intercept)
+            engine = open_parts(parts, names, fit_intercept=intercept)
             estimator.n_features_in_ = len(names)
             estimator.__dict__.pop("feature_names_in_", None)
             if isinstance(X, PartTable) or hasattr(X, "columns"):

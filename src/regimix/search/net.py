@@ -51,30 +51,15 @@ RADIUS_LEVELS = ((0.5, 0.6745), (0.65, 0.9346), (0.8, 1.2816))
 
 @dataclass(frozen=True)
 class Net:
-    """A net whose points are made when they are asked for.
-
-    Attributes
-    ----------
-    dimensions : int
-    radius, granularity : float
-        Every point of the ball is within the granularity of a point of the net.
-    size : int
-        Number of points.
-    spacing : float
-        Side of the cubes whose centres they are.
-    budget : int
-        Cost up to which a cube touches the ball.
-    tables : tuple of ndarray of shape (budget + 1,)
-        How many cubes of 2, 3, ... coordinates stay within each budget.
-    """
+    """A net whose points are made when they are asked for."""
 
     dimensions: int
     radius: float
-    granularity: float
-    size: int
-    spacing: float
-    budget: int
-    tables: tuple[Floats, ...]
+    granularity: float  # every point of the ball is so near to a point of the net
+    size: int  # number of points
+    spacing: float  # side of the cubes whose centres they are
+    budget: int  # cost up to which a cube touches the ball
+    tables: tuple[Floats, ...]  # how many cubes of 2, 3, ... coordinates stay within each budget
 
     def points(self, indices: NDArray[np.integer]) -> Floats:
         """Make the points of given indices from 0 to ``size - 1``, (indices, dimensions)."""
