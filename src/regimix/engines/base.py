@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.problem import Frame, Problem
 from regimix.engines.row_sampling import Drawn, draw_rows
 
 if TYPE_CHECKING:
-    from regimix.data.problem import Frame
     from regimix.engines.memory import MemoryEngine
     from regimix.engines.selection import BlockValues, Keeper, Mask
 
@@ -172,6 +172,7 @@ class Engine(ABC):
     """
 
     problem: Frame
+    chunk_rows: int | None = None  # rows to read at a time; default: as many as fit the cache
     _last_draw: tuple[int, int, Drawn] | None = None
 
     @abstractmethod
@@ -200,13 +201,15 @@ class Engine(ABC):
     def without(self, rows: Mask) -> Engine:
         """Leave rows out; the table, its units and its number of rows stay."""
 
-    @abstractmethod
-    def hurry(self) -> None:
+    def hurry(self) -> None:  # noqa: B027 - rows in memory are always at hand
         """Let the last passes finish although the time is over: only the answer is missing."""
 
-    @abstractmethod
     def block_of(self, drawn: Drawn) -> MemoryEngine:
         """Make a block of drawn rows, in the units of the table."""
+        from regimix.engines.memory import MemoryEngine
+
+        problem = Problem.framed(self.problem, drawn.X, drawn.y, drawn.weights)
+        return MemoryEngine(problem, self.chunk_rows, drawn.numbers)
 
     def draw(self, rows: int, seed: int) -> Drawn:
         """Draw at least so many distinct rows with all their copies, in order of their keys.

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from regimix.data.problem import Problem
 from regimix.data.validation import CHUNK_BYTES, chunk_size, chunks
 from regimix.engines.base import Engine, Follower, RowSums, Selected, T, combine
-from regimix.engines.row_sampling import Drawn, mix
+from regimix.engines.row_sampling import mix
 from regimix.engines.selection import (
     BlockValues,
     Choice,
@@ -75,7 +75,7 @@ class MemoryEngine(Engine):
     def __init__(
         self,
         problem: Problem,
-        chunk_rows: int | None = None,  # rows to read at a time; as many as fit the cache
+        chunk_rows: int | None = None,
         numbers: range | NDArray[np.int64] | None = None,  # in the whole table, if this is a block
     ) -> None:
         self.problem = problem
@@ -132,14 +132,6 @@ class MemoryEngine(Engine):
             mass=float(weights.sum()),
         )
         return MemoryEngine(left, self.chunk_rows)
-
-    def hurry(self) -> None:
-        """Do nothing: rows in memory are always at hand."""
-
-    def block_of(self, drawn: Drawn) -> MemoryEngine:
-        """Make a block of drawn rows, in the units of the table."""
-        problem = Problem.framed(self.problem, drawn.X, drawn.y, drawn.weights)
-        return MemoryEngine(problem, self.chunk_rows, drawn.numbers)
 
     def _blocks(self) -> list[MemoryEngine]:
         n_rows = self.problem.n_rows

@@ -29,7 +29,7 @@ from regimix.data.problem import Frame, Problem
 from regimix.engines.base import Engine, Follower, Nothing, RowSums, Selected, T
 from regimix.engines.memory import MemoryEngine
 from regimix.engines.parts import Parts, PartUnits, RawRows
-from regimix.engines.row_sampling import Drawn, mix
+from regimix.engines.row_sampling import mix
 from regimix.engines.selection import (
     ROUNDING,
     BlockValues,
@@ -156,11 +156,6 @@ class PartitionEngine(Engine):
         self.parts.watch = None
         if self.parts.deadline is not None:
             self.parts.deadline = time.monotonic() + LAST_SECONDS
-
-    def block_of(self, drawn: Drawn) -> MemoryEngine:
-        """Make a block of drawn rows, in the units of the table."""
-        problem = Problem.framed(self.problem, drawn.X, drawn.y, drawn.weights)
-        return MemoryEngine(problem, numbers=drawn.numbers)
 
     def predicting(self) -> tuple[MemoryEngine, Floats]:
         """Return a block of drawn rows, and the weights of all their copies."""
