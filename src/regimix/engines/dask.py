@@ -13,8 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
-from dataclasses import KW_ONLY, dataclass, field
-from functools import partial, reduce
+from functools import reduce
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -27,7 +26,7 @@ from distributed.scheduler import KilledWorker
 
 from regimix.data.validation import Table, read_vector
 from regimix.engines.base import combine
-from regimix.engines.parts import PartTable, PassStopped, RawRows, Task, Watch, name_of, unreadable
+from regimix.engines.parts import PartTable, PassStopped, RawRows, Task, Watch, name_of
 from regimix.errors import (
     ClusterError,
     DataError,
@@ -73,29 +72,45 @@ WORKER_FAILURES: dict[type[Exception], str] = {
 }
 
 
-@dataclass(eq=False)
 class DaskParts:
-    """Parts of a table, each made by a ``Delayed``, that workers hold or read when they are asked.
+    """Parts of a table that workers hold or read when they are asked.
 
-    ``lasting`` says whether the cluster outlives the fit: results for each row then stay on it.
-    ``patience`` is how many seconds to wait for a worker when none is left.
+    Parameters
+    ----------
+    client : Client
+    parts : sequence of Delayed
+        Each makes a ``RawRows``.
+    part_names : sequence of str, optional
+        Their names in messages.
+    lasting : bool
+        Whether the cluster outlives the fit: results for each row then stay on it.
+    patience : float
+        Seconds to wait for a worker when none is left.
     """
 
-    client: Client
-    parts: list[Delayed]
-    part_names: tuple[str, ...] | None = None
-    _: KW_ONLY
-    lasting: bool = True
-    patience: float = PATIENCE
-    n_passes: int = field(default=0, init=False)
-    watch: Watch | None = field(default=None, init=False)
-    deadline: float | None = field(default=None, init=False)
-    _held: list[Delayed] | None = field(default=None, init=False)
+    def __init__(
+        self,
+        client: Client,
+        parts: Sequence[Delayed],
+        part_names: Sequence[str] | None = None,
+        *,
+        lasting: bool = True,
+        patience: float = PATIENCE,
+    ) -> None:
+        self.client = client
+        self.lasting = lasting
+        self.patience = patience
+        self.n_passes = 0
+        self.part_names = None if part_names is None else tuple(part_names)
+        self.watch: Watch | None = None
+        self.deadline: float | None = None
+        self._parts = list(parts)
+        self._held: list[Delayed] | None = None
 
     @property
     def held(self) -> bool:
         """Whether the workers keep the parts between passes."""
-        return self._held is not None and self._held is not self.parts
+        return self._held is not None and self._held is not self._parts
 
     def fold(self, task: Task, own: Sequence[Any] | None = None) -> Any:
         """Add up what a task returns for each part, in the order of the parts."""
@@ -103,14 +118,13 @@ class DaskParts:
             if self._held is None:
                 fits = self._fits()
                 persist = self.client.persist
-                self._held = persist(self.parts, optimize_graph=False) if fits else self.parts
+                self._held = persist(self._parts, optimize_graph=False) if fits else self._parts
             tasks = self._tasks(task, self._held, own)
             leaves: list[Future[Any]] = self.client.compute(tasks, optimize_graph=False)
             level = leaves
             while len(level) > 1:
                 groups = [level[first : first + TREE] for first in range(0, len(level), TREE)]
-                submit = partial(self.client.submit, reduce, combine, pure=False)
-                level = [submit(group) for group in groups]
+                level = [self.client.submit(_add, group, pure=False) for group in groups]
             self._wait(level, leaves)
             self.n_passes += 1
             return level[0].result()
@@ -119,7 +133,7 @@ class DaskParts:
         self, task: Task, lengths: Sequence[int], dtype: Any, own: Sequence[Any] | None = None
     ) -> Any:
         """Concatenate what a task returns for each row, on the workers."""
-        tasks = self._tasks(task, self.parts, own)
+        tasks = self._tasks(task, self._parts, own)
         blocks = [
             da.from_delayed(values, shape=(length,), dtype=dtype)
             for values, length in zip(tasks, lengths, strict=True)
@@ -146,7 +160,7 @@ class DaskParts:
     def gather(self) -> list[Any]:
         """Fetch the parts themselves: for work whose results are small."""
         with self._cluster():
-            futures: list[Future[Any]] = self.client.compute(self.parts, optimize_graph=False)
+            futures: list[Future[Any]] = self.client.compute(self._parts, optimize_graph=False)
             self._wait(futures, futures)
             return [future.result() for future in futures]
 
@@ -154,11 +168,11 @@ class DaskParts:
 
     def _fits(self) -> bool:
         """Estimate from a few parts whether the workers have memory for all of them."""
-        count = len(self.parts)
+        count = len(self._parts)
         some = sorted({0, count // 2, count - 1})
         # Not pure: a fit of the same table that ends early must not cancel this one's tasks.
         size = delayed(attrgetter("nbytes"), pure=False)
-        asked = [size(self.parts[part]) for part in some]
+        asked = [size(self._parts[part]) for part in some]
         sizes = self.client.compute(asked, optimize_graph=False)
         self._wait(sizes, sizes, some)
         limits = [worker.get("memory_limit") or np.inf for worker in self._workers().values()]
@@ -254,11 +268,18 @@ class DaskParts:
                 raise ClusterError(reason.format(getattr(error, "task", error))) from error
         statuses = [leaf.status for leaf in leaves]
         index = parts[statuses.index("error")] if "error" in statuses else 0
-        raise unreadable(name_of(index, self.part_names), error) from error
+        raise DataError(
+            f"{name_of(index, self.part_names)} cannot be read: {type(error).__name__}: "
+            f"{str(error).rstrip('.')}. Repair it or leave it out."
+        ) from error
 
 
-def _run(task: Callable[[Any, Any], T], rows: Any, own: Any) -> T:
+def _run(task: Task, rows: RawRows, own: Any) -> Any:
     return task(rows, own)
+
+
+def _add(results: list[T]) -> T:
+    return reduce(combine, results)
 
 
 # --- connecting -----------------------------------------------------------------------------------
@@ -280,15 +301,19 @@ def connected(address: str | None = None, n_workers: int | None = None) -> Itera
         with _reached(address) as client:
             yield client
         return
+    with _started(n_workers) as cluster, Client(cluster) as client:
+        yield client
+
+
+def _started(n_workers: int | None) -> LocalCluster:
+    """Start workers on this machine."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise ClusterError(GUARD)  # this is a worker that reads the script of its user again
     try:
-        started = LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0")
+        return LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0")
     except RuntimeError as error:
         why = f"a cluster on this machine cannot be started ({error}). {GUARD}"
         raise ClusterError(why) from error
-    with started as cluster, Client(cluster) as client:
-        yield client
 
 
 def _reached(address: str) -> Client:
@@ -323,7 +348,7 @@ def dask_rows(X: Any, y: Any, sample_weight: Any = None) -> Iterator[tuple[Names
 
     The cluster is the current one, or one started for this table.
     """
-    part_names = None
+    part_names: Sequence[str] | None = None
     if isinstance(X, PartTable):
         read = delayed(_read_whole, pure=True)
         names, parts = X.names, [read(reader) for reader in X.readers]
@@ -348,11 +373,15 @@ def dask_map(
             return dask_map(function, items, rows, names, watch)
     blocks = [None] * len(items) if rows is None else _cut_up(rows, "rows")
     # As a node of the graph the function travels once, however many items there are.
-    run, node = delayed(_run, pure=False), delayed(function, pure=False)
+    run, node = delayed(_apply, pure=False), delayed(function, pure=False)
     jobs = [run(node, item, block) for item, block in zip(items, blocks, strict=True)]
     work = DaskParts(client, jobs, names)
     work.watch = watch
     return work.gather()
+
+
+def _apply(function: Callable[[Any, Any], T], item: Any, block: Any) -> T:
+    return function(item, block)
 
 
 def _dask_parts(X: Any, y: Any, sample_weight: Any = None) -> tuple[Names, list[Delayed]]:
@@ -386,8 +415,6 @@ def _frame_parts(X: Any, names: Names, vectors: dict[str, Any]) -> list[Delayed]
 
     (Cut apart, Dask may merge partitions of the one and not of the other.)
     """
-    mark = max(map(len, names), default=0) * "_"  # longer than any name: it is no name
-    further = {}
     for what, vector in vectors.items():
         if vector.npartitions != X.npartitions:
             raise _unmatched(X.npartitions, what, vector.npartitions)
@@ -396,9 +423,14 @@ def _frame_parts(X: Any, names: Names, vectors: dict[str, Any]) -> list[Delayed]
                 f"{what} must be one number a row; got a data frame of {len(vector.columns)} "
                 "columns. Pass one of them."
             )
-        further[mark + what] = vector[vector.columns[0]] if vector.ndim == 2 else vector
+    vectors = {
+        what: vector[vector.columns[0]] if vector.ndim == 2 else vector
+        for what, vector in vectors.items()
+    }
+    mark = max(map(len, names), default=0) * "_"  # longer than any name: it is no name
+    together = X.assign(**{mark + what: vector for what, vector in vectors.items()})
     read = delayed(_load_frame, pure=True)
-    return [read(part, list(further)) for part in X.assign(**further).to_delayed()]
+    return [read(part, [mark + what for what in vectors]) for part in together.to_delayed()]
 
 
 def _unmatched(n_parts: int, what: str, n_others: int) -> DataError:

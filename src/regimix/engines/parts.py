@@ -40,7 +40,6 @@ __all__ = [
     "Task",
     "Watch",
     "name_of",
-    "unreadable",
 ]
 
 Floats = NDArray[np.float64]
@@ -107,7 +106,10 @@ class PartTable:
             except (OSError, ValueError) as error:
                 if isinstance(error, RegimixError):
                     raise
-                raise unreadable(name, error) from error
+                why = f"{type(error).__name__}: {str(error).rstrip('.')}"
+                raise DataError(
+                    f"{name} cannot be read: {why}. Repair it or leave it out."
+                ) from error
 
 
 class LocalParts:
@@ -154,12 +156,6 @@ class LocalParts:
                 raise PassStopped(StopReason.CALLBACK)
         self._n_parts = index + 1
         self.n_passes += 1
-
-
-def unreadable(name: str, error: BaseException) -> DataError:
-    """Say that a part cannot be read."""
-    why = f"{type(error).__name__}: {str(error).rstrip('.')}"
-    return DataError(f"{name} cannot be read: {why}. Repair it or leave it out.")
 
 
 def name_of(part: int, names: Sequence[str] | None) -> str:
