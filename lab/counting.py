@@ -55,7 +55,7 @@ class CountingEngine(MemoryEngine):
         return _CountingFollower(self, super().follow(n_starts, mass, narrow=False), mass)
 
 
-class _CountingFollower:
+class _CountingFollower(Follower):
     """Passes everything on, and adds what it costs."""
 
     def __init__(self, engine: CountingEngine, follower: Follower, mass: float) -> None:
@@ -168,13 +168,13 @@ def counted_run(
 
 
 def _exact(problem: Problem, mass: float) -> Solver:
-    return ExactSolver(1, problem.n_columns, mass)
+    return ExactSolver(problem, 1, mass)
 
 
 def gradient_solver(steps: int | str) -> Callable[[Problem, float], Solver]:
     """Return a maker of plain gradient solvers with so many steps a round, or "ideal"."""
 
     def make(problem: Problem, mass: float) -> Solver:
-        return GradientSolver(problem, mass, 1, steps="ideal" if steps == "ideal" else int(steps))
+        return GradientSolver(problem, 1, mass, steps="ideal" if steps == "ideal" else int(steps))
 
     return make

@@ -23,7 +23,7 @@
 
 A message says what is wrong, what was received, what is allowed and what to do. Where it names
 parameters, it is a `Message`, which knows them: the command line calls them by its options.
-`StopReason` lists why a search ends, which is no error.
+`StopReason` lists why a search or a trimmed fit ends, which is no error.
 """
 
 from __future__ import annotations
@@ -60,8 +60,11 @@ __all__ = [
 
 
 class StopReason(StrEnum):
-    """Why a search ended; the last four ended it before it was done."""
+    """Why a search or a trimmed fit ended; after the fits, the last four ended it early."""
 
+    FIXED_POINT = "fixed point"
+    TOL = "tol"
+    MAX_ITER = "max_iter"
     NOTHING_IMPROVES = "nothing improves"
     ALL_FOUND = "all found"
     NONE_ACCEPTED = "none accepted"

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from regimix import gd_ilts, ilts
 from regimix.data.problem import Problem
+from regimix.engines.base import kept_rows
 from regimix.engines.memory import MemoryEngine
 from regimix.engines.selection import (
     is_within,
-    masked,
     masked_mass,
     residual_sizes,
     within_sums,
@@ -198,7 +198,7 @@ def test_a_batch_too_large_for_memory_is_cut(monkeypatch):
     X, y = noisy_table(rng, 300, 3)
     starts = rng.standard_normal((7, 3))
     whole = ilts(X, y, starts, keep=0.5)
-    monkeypatch.setattr("regimix.engines.memory_selection.BLOCK_BYTES", 3 * 300 * 8, raising=False)
+    monkeypatch.setattr("regimix.engines.memory.BLOCK_BYTES", 3 * 300 * 8)
     for cut, fit in zip(ilts(X, y, starts, keep=0.5), whole, strict=True):
         np.testing.assert_array_equal(cut.kept, fit.kept)
         np.testing.assert_allclose(cut.coef, fit.coef, rtol=1e-12)
@@ -336,5 +336,5 @@ def test_values_of_rows_are_the_same_for_blocks_of_any_size(monkeypatch, weighte
     cut = engine.choose(residual_sizes, (theta,), mass)
     np.testing.assert_array_equal(cut.kept, chosen.kept)
     # Blocks are asked for their own part of what was chosen.
-    np.testing.assert_array_equal(engine.map_rows(masked, cut), chosen.kept)
+    np.testing.assert_array_equal(engine.map_rows(kept_rows, cut), chosen.kept)
     assert engine.fold(masked_mass, cut) == masked_mass(engine, chosen)

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regimix.data.problem import Problem
+from regimix.engines.base import kept_rows
 from regimix.engines.memory import MemoryEngine
-from regimix.engines.selection import Near, is_within, masked, masked_mass, present, within_sums
+from regimix.engines.selection import Near, is_within, masked_mass, present, within_sums
 from regimix.model.blocks import Law, labelled_sums, mixture_sums
 from regimix.model.labelling import Likeliest, Trimmed, unlikeliness
 from tests.engines.cutting import cut_anywhere, table_in_parts, weights_of
@@ -150,7 +151,7 @@ def test_rows_near_a_fit_are_those_of_memory(seed, weighting, bound):
     near = Near(pair.theta, bound)
     for one, other in (
         pair.both(lambda e: e.map_rows(is_within, pair.theta, bound)),
-        pair.both(lambda e: e.map_rows(masked, near)),
+        pair.both(lambda e: e.map_rows(kept_rows, near)),
         pair.both(lambda e: e.map_rows(present)),
     ):
         np.testing.assert_array_equal(one, other)
@@ -210,7 +211,7 @@ def test_the_name_of_a_set_is_the_same_in_every_process():
     """Workers name their part of a set; a part may be with another worker in the next round."""
     code = (
         "import numpy as np; from regimix.engines.selection import Cut; "
-        "from regimix.engines.partition_selection import _hash; "
+        "from regimix.engines.partition import _hash; "
         "cut = Cut(abs, (), 1.0, 0.0, 5, 3, 0.1234567); print(_hash(cut, np.arange(6)))"
     )
     names = {

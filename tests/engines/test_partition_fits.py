@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from regimix.data.problem import Problem
-from regimix.engines import partition_selection as cut
+from regimix.engines import partition as cut
 from regimix.engines.memory import MemoryEngine
 from regimix.result.fit import fit_mixture
 from regimix.search.settings import Settings
 from regimix.search.single import find_single
 from regimix.synth import make_mlrc
-from regimix.trimmed.gradient import GradientSolver
-from regimix.trimmed.ilts import ExactSolver
+from regimix.trimmed.gradient import solver_maker
 from tests.engines.cutting import cut_anywhere, table_in_parts, weights_of
 
 
@@ -93,12 +92,6 @@ def test_repeated_rows_make_the_same_fit():
     y += rng.integers(-1, 2, 4_000) / 10
     both_fits(X, y, outliers=0.1)
     both_fits(X, y)
-
-
-def solver_maker(kind):
-    if kind == "exact":
-        return lambda frame, starts, mass: ExactSolver(starts, frame.n_columns, mass)
-    return lambda frame, starts, mass: GradientSolver(frame, mass, starts, inner=kind)
 
 
 @pytest.mark.parametrize("share", [None, 0.7])

@@ -6,11 +6,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from regimix.data.problem import Problem
-from regimix.engines import partition_selection as cuts
+from regimix.engines import partition as cuts
+from regimix.engines.base import _kept_weights, kept_rows
 from regimix.engines.memory import MemoryEngine
-from regimix.engines.partition_selection import Window, _factor, find_cuts
-from regimix.engines.selection import masked, smallest
-from regimix.trimmed.ilts import ExactSolver, concentrate
+from regimix.engines.partition import Window, find_cuts
+from regimix.engines.selection import smallest
+from regimix.trimmed.ilts import concentrate
 from tests.engines.cutting import cut_anywhere, table_in_parts
 from tests.oracles import noisy_table
 
@@ -77,7 +78,7 @@ class Case:
     def agrees(self, cut, values, mass, floor=0.0):
         """Compare a cut with the selection in memory, row by row."""
         expected = smallest(values, mass, self.problem.weights, floor)
-        np.testing.assert_array_equal(self.engine.map_rows(masked, cut), expected.kept)
+        np.testing.assert_array_equal(self.engine.map_rows(kept_rows, cut), expected.kept)
         weights = self.problem.weights
         if weights is None:
             assert cut.boundary == -1
@@ -85,7 +86,7 @@ class Case:
         kept = np.where(expected.kept, weights, 0.0)
         if expected.boundary >= 0:
             kept[expected.boundary] = expected.boundary_weight
-        found = self.engine.map_rows(_factor, cut)
+        found = self.engine.map_rows(_kept_weights, cut)
         np.testing.assert_allclose(found, kept, rtol=1e-9, atol=1e-9 * weights.max())
 
     def passes_of(self, question):
@@ -199,7 +200,9 @@ def test_what_is_handed_over_is_bounded(monkeypatch):
         handed.clear()
         before = engine.parts.n_passes
         (cut,) = find_cuts(engine, told, [(values,)], 12_000.0, [0.0], [window])
-        np.testing.assert_array_equal(engine.map_rows(masked, cut), smallest(values, 12_000.0).kept)
+        np.testing.assert_array_equal(
+            engine.map_rows(kept_rows, cut), smallest(values, 12_000.0).kept
+        )
         passes = engine.parts.n_passes - 1 - before
         assert sum(handed) <= passes * (cuts.UNEVEN * 200 + 9 * 10)
 
@@ -220,7 +223,7 @@ def test_late_rounds_make_two_passes(weighted):
 
     mass = np.floor(0.6 * engine.problem.mass)
     theta = 0.3 * rng.standard_normal((1, d + 1))
-    runs, _ = concentrate(engine, theta, mass, solver=ExactSolver(1, d + 1, mass), watch=watch)
+    runs, _ = concentrate(engine, theta, mass, watch=watch)
     assert runs[0].stopped == "fixed point"
     by_round = np.diff(passes)
     assert by_round.size >= 8

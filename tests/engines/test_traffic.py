@@ -11,8 +11,7 @@ from tornado.iostream import IOStream
 
 from regimix.data.problem import STANDARDISE_ROWS
 from regimix.engines.dask import dask_rows
-from regimix.engines.partition import open_parts
-from regimix.engines.partition_selection import BINS, MOST_CANDIDATES, UNEVEN
+from regimix.engines.partition import BINS, MOST_CANDIDATES, UNEVEN, open_parts
 from regimix.engines.selection import residual_sizes
 from regimix.model.blocks import Law, mixture_sums
 from regimix.result.fit import SEARCH_ROWS, fit_mixture

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
+from regimix import global_ilts
 from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.engines.selection import Choice
 from regimix.errors import ParameterError
+from regimix.model.labelling import Taken
 from regimix.search import algorithm2 as module
-from regimix.search.algorithm2 import peel
+from regimix.search.algorithm2 import Peeling
 from regimix.search.net import net_source
 from regimix.search.single import Starts
 from regimix.synth import make_mlrc
@@ -16,6 +18,10 @@ from regimix.trimmed.gradient import GradientSolver
 from regimix.trimmed.ilts import concentrate, kept_mass
 
 EXACT = 1e-5
+
+
+def peel(*args, **options):
+    return Peeling(*args, **options).run()
 
 
 class Given:
@@ -51,6 +57,11 @@ def errors(engine, truth, found):
     return np.array([np.linalg.norm(ours - t, axis=1).min() for t in true])
 
 
+def labels_of(engine, found):
+    """The component that took each row, -1 for the rows that are left."""
+    return engine.map_rows(Taken(tuple(accepted.near for accepted in found.accepted)))
+
+
 def lines(counts, slopes=(1.0, -1.0, 3.0)):
     """Rows on lines through the origin, so many on each, in standardised units."""
     x = np.concatenate([1.0 + np.arange(count) / count for count in counts])
@@ -79,7 +90,7 @@ def test_all_components_of_easy_mixtures_are_found(m, tau, corruption):
         assert found.stopped == "all found"
         assert errors(engine, truth, found).max() < EXACT
         # Exact rows fit exactly: the rows removed are those of the components.
-        np.testing.assert_array_equal(found.remaining, truth.corrupted)
+        np.testing.assert_array_equal(labels_of(engine, found) == -1, truth.corrupted)
         np.testing.assert_allclose(sum(a.share for a in found.accepted), 1 - truth.corrupted.mean())
 
 
@@ -107,20 +118,20 @@ def test_the_share_asked_for_is_of_the_original_rows():
     # 40 of 100 rows are needed both times; of the 40 rows left, 0.4 would be 16.
     found = peel(engine, Given([[1.1], [-1.1]]), tolerance=1e-6, taus=[0.4, 0.4])
     assert found.stopped == "all found"
-    assert [np.count_nonzero(a.rows) for a in found.accepted] == [60, 40]
+    np.testing.assert_array_equal(labels_of(engine, found), label)
     assert [a.share for a in found.accepted] == [0.6, 0.4]
     found = peel(engine, Given([[1.1], [-1.1]]), tolerance=1e-6, taus=[0.4, 0.41])
     assert found.stopped == "none accepted"
     assert [r.component for r in found.rejected] == [1]
     assert found.rejected[0].reason == "only 40 rows are left"
-    np.testing.assert_array_equal(found.remaining, label == 1)
+    np.testing.assert_array_equal(labels_of(engine, found) == -1, label == 1)
 
 
 def test_the_floor_of_the_share_is_needed_not_one_row_more():
     engine, _ = lines([61, 40])
     start = Given([[1.0]])
-    assert peel(engine, start, tolerance=1e-6, taus=61.9 / 101).stopped == "all found"
-    assert peel(engine, start, tolerance=1e-6, taus=62.1 / 101).stopped == "none accepted"
+    assert peel(engine, start, tolerance=1e-6, taus=[61.9 / 101]).stopped == "all found"
+    assert peel(engine, start, tolerance=1e-6, taus=[62.1 / 101]).stopped == "none accepted"
 
 
 def test_the_tolerance_is_strict():
@@ -128,14 +139,14 @@ def test_the_tolerance_is_strict():
     y = np.where(np.arange(10) < 9, 0.0, 1.0)
     y[:2] = [0.5, -0.5]  # nine rows of mean zero, the two farthest at a distance of one half
     engine = MemoryEngine(Problem.from_standardised(x, y))
-    at = peel(engine, Given([[0.0]]), tolerance=0.5, taus=0.9)
+    at = peel(engine, Given([[0.0]]), tolerance=0.5, taus=[0.9])
     assert not at.accepted
     assert at.rejected[0].nearest == 0.5
     assert at.rejected[0].needed == 9
-    above = peel(engine, Given([[0.0]]), tolerance=np.nextafter(0.5, 1), taus=0.9)
-    assert above.accepted[0].rows.tolist() == [True] * 9 + [False]
-    inside = peel(engine, Given([[0.0]]), tolerance=0.5, taus=0.7)
-    assert inside.accepted[0].rows.tolist() == [False] * 2 + [True] * 7 + [False]
+    above = peel(engine, Given([[0.0]]), tolerance=np.nextafter(0.5, 1), taus=[0.9])
+    assert labels_of(engine, above).tolist() == [0] * 9 + [-1]
+    inside = peel(engine, Given([[0.0]]), tolerance=0.5, taus=[0.7])
+    assert labels_of(engine, inside).tolist() == [-1] * 2 + [0] * 7 + [-1]
 
 
 def test_a_component_without_an_accepted_start_removes_nothing_and_is_reported():
@@ -150,17 +161,15 @@ def test_a_component_without_an_accepted_start_removes_nothing_and_is_reported()
     assert 1e-6 < first.nearest < np.inf
     assert first.reason == "every start was tried"
     assert found.stopped == "none accepted"
-    for accepted, component in zip(found.accepted, (0, 1, 2), strict=True):
-        np.testing.assert_array_equal(accepted.rows, label == component)
-    assert not found.remaining.any()
+    np.testing.assert_array_equal(labels_of(engine, found), label)
 
 
 def test_the_first_start_in_order_is_taken():
     engine, label = lines([50, 50])
-    found = peel(engine, Given([[9.0], [-1.1], [1.1]]), tolerance=1e-6, taus=0.5, n_components=1)
+    found = peel(engine, Given([[9.0], [-1.1], [1.1]]), tolerance=1e-6, taus=[0.5])
     taken = found.accepted[0]
     assert taken.source == "given"
-    component = label[taken.rows]
+    component = label[labels_of(engine, found) == 0]
     assert component.min() == component.max()
     assert taken.start + 1 == found.n_starts
 
@@ -178,7 +187,7 @@ def test_the_answer_does_not_depend_on_jobs(max_starts):
             n_jobs=jobs,
             max_starts=max_starts,
             seed=5,
-            callback=seen.append,
+            callback=lambda _, n_tried: seen.append(n_tried),
         )
         for jobs in (1, 2, 3)
     ]
@@ -188,8 +197,8 @@ def test_the_answer_does_not_depend_on_jobs(max_starts):
         assert (other.stopped, other.n_starts) == (one.stopped, one.n_starts)
         for a, b in zip(one.accepted, other.accepted, strict=True):
             np.testing.assert_array_equal(a.theta, b.theta)
-            np.testing.assert_array_equal(a.rows, b.rows)
             assert (a.start, a.tau, a.share) == (b.start, b.tau, b.share)
+        np.testing.assert_array_equal(labels_of(engine, one), labels_of(engine, other))
     assert len(seen) % 3 == 0
 
 
@@ -209,7 +218,7 @@ def test_other_solvers_do_too():
     engine, truth = mixture(0, 2, 5, 60)
 
     def make_solver(problem, n_starts, mass):
-        return GradientSolver(problem, mass, n_starts, inner="cg")
+        return GradientSolver(problem, n_starts, mass, inner="cg")
 
     source = net_source(engine, 2)
     found = peel(engine, source, tolerance=1e-4, taus=[0.4, 0.4], make_solver=make_solver)
@@ -230,14 +239,15 @@ def test_weights_are_copies():
     assert a.stopped == b.stopped == "all found"
     for one, other in zip(a.accepted, b.accepted, strict=True):
         np.testing.assert_allclose(one.theta, other.theta, rtol=1e-9)
-        np.testing.assert_array_equal(np.repeat(one.rows, times), other.rows)
-        assert not one.rows[times == 0].any()
         np.testing.assert_allclose(one.share, other.share)
+    labels = labels_of(short, a)
+    np.testing.assert_array_equal(np.repeat(labels, times), labels_of(long, b))
+    assert (labels[times == 0] == -1).all()
 
 
 def test_max_starts_is_reported():
     engine, _ = lines([50, 30, 20])
-    found = peel(engine, Given([[1.1]] * 40), tolerance=1e-9, taus=0.7, max_starts=12)
+    found = peel(engine, Given([[1.1]] * 40), tolerance=1e-9, taus=[0.7], max_starts=12)
     assert found.stopped == "max_starts"
     assert found.n_starts == found.rejected[0].n_tried == 12
     assert found.rejected[0].reason == "max_starts: 12 of 40 starts were tried"
@@ -247,7 +257,7 @@ def test_time_is_looked_at_after_each_batch():
     engine, label = lines([50, 30, 20])
     found = peel(engine, Given([[1.1]] * 40), tolerance=1e-6, taus=[0.5, 0.4, 0.1], time_limit=0)
     assert found.stopped == "time_limit"
-    np.testing.assert_array_equal(found.remaining, label != 0)  # what was found is kept
+    np.testing.assert_array_equal(labels_of(engine, found) == -1, label != 0)  # the rest is kept
     assert found.rejected[0].n_tried == module.BATCH
     assert found.rejected[0].reason == "time_limit: 8 of 40 starts were tried"
 
@@ -256,24 +266,23 @@ def test_a_true_answer_of_the_callback_stops():
     engine, label = lines([50, 30, 20])
     states = []
 
-    def callback(state):
-        states.append(state)
+    def callback(found, n_tried):
+        states.append((len(found.accepted), n_tried))
         return len(states) == 2
 
     options = {"tolerance": 1e-6, "taus": [0.5, 0.4, 0.1], "callback": callback}
     found = peel(engine, Given([[1.1]] * 40), **options)
     assert found.stopped == "callback"
-    assert [state.n_tried for state in states] == [8, 16]
-    assert all(state.component == 1 and len(state.accepted) == 1 for state in states)
-    np.testing.assert_array_equal(found.remaining, label != 0)
+    assert states == [(1, 8), (1, 16)]
+    np.testing.assert_array_equal(labels_of(engine, found) == -1, label != 0)
     assert found.n_starts == 17
 
 
 def test_an_interrupt_keeps_what_was_found():
     engine, _ = lines([50, 30, 20])
 
-    def interrupt(state):
-        if state.accepted:
+    def interrupt(found, _):
+        if found.accepted:
             raise KeyboardInterrupt
 
     found = peel(engine, Given([[1.1]] * 40), tolerance=1e-9, taus=[0.5, 0.4], callback=interrupt)
@@ -295,17 +304,16 @@ def test_the_table_is_never_copied():
     ("options", "message"),
     [
         ({"tolerance": 0.0}, "tolerance must be a positive number; got 0.0"),
-        ({"max_starts": 0}, "max_starts must be at least 1"),
-        ({"ratio": 1.0}, "ratio must be above 0 and below 1"),
-        ({"n_components": 0}, "n_components must be at least 1"),
-        ({"taus": [0.5, 0.2], "n_components": 3}, "one for each of the 3 components; got 2"),
-        ({"taus": [0.5, 1.2]}, "taus must be shares above 0 and at most 1"),
+        ({"max_starts": 0}, "max_starts must be None or a whole number from 1; got 0"),
+        ({"n_components": 0}, 'n_components must be "auto" or a whole number from 1; got 0'),
+        ({"shares": [0.5, 0.2], "n_components": 3}, "one for each of the 3 components"),
+        ({"shares": [0.5, 1.2]}, "one number above 0 and at most 1 for each component"),
     ],
 )
 def test_wrong_settings_are_refused(options, message):
-    engine, _ = lines([5, 5])
+    X, y, _ = make_mlrc(50, 2, 2, random_state=0)
     with pytest.raises(ParameterError, match=message):
-        peel(engine, Given([[1.0]]), **{"tolerance": 0.1, **options})
+        global_ilts(X, y, search="net", **options)
 
 
 def test_a_net_too_large_to_walk_is_refused():

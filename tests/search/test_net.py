@@ -27,60 +27,42 @@ def adversarial(net):
     corners = corners[np.linalg.norm(corners, axis=1) <= net.radius]
     axes = net.radius * np.vstack([np.eye(net.dimensions), -np.eye(net.dimensions)])
     diagonal = np.full((1, net.dimensions), net.radius / np.sqrt(net.dimensions))
-    on_surface = np.vstack([axes, diagonal, -diagonal])
-    return on_surface if net.surface else np.vstack([on_surface, corners])
+    return np.vstack([axes, diagonal, -diagonal, corners])
 
 
 def random_points(net, rng, count=300):
     points = rng.standard_normal((count, net.dimensions))
     points *= net.radius / np.linalg.norm(points, axis=1, keepdims=True)
-    if not net.surface:
-        points *= rng.random((count, 1)) ** (1 / net.dimensions)
-    return points
+    return points * rng.random((count, 1)) ** (1 / net.dimensions)
 
 
 @few
-@given(
-    st.integers(1, 4),
-    st.floats(0.05, 20.0),
-    st.floats(0.3, 1.6),
-    st.booleans(),
-    st.integers(0, 2**32 - 1),
-)
-def test_every_point_is_within_the_granularity(dimensions, radius, share, surface, seed):
-    net = lay_net(dimensions, radius, share * radius, surface=surface)
+@given(st.integers(1, 4), st.floats(0.05, 20.0), st.floats(0.3, 1.6), st.integers(0, 2**32 - 1))
+def test_every_point_is_within_the_granularity(dimensions, radius, share, seed):
+    net = lay_net(dimensions, radius, share * radius)
     points = net.points(np.arange(net.size))
     asked = np.vstack([random_points(net, np.random.default_rng(seed)), adversarial(net)])
     distances, _ = cKDTree(points).query(asked)
     assert distances.max() <= net.granularity * EDGE
-    lengths = np.linalg.norm(points, axis=1)
-    assert (lengths <= radius * EDGE).all()
-    if net.surface:
-        np.testing.assert_allclose(lengths, radius)
+    assert (np.linalg.norm(points, axis=1) <= radius * EDGE).all()
 
 
 @few
-@given(st.integers(1, 4), st.floats(0.3, 0.99), st.booleans())
-def test_the_size_is_that_of_a_plain_enumeration(dimensions, share, surface):
-    net = lay_net(dimensions, 1.0, share, surface=surface)
+@given(st.integers(1, 4), st.floats(0.3, 0.99))
+def test_the_size_is_that_of_a_plain_enumeration(dimensions, share):
+    net = lay_net(dimensions, 1.0, share)
     reach = int(1 / net.spacing) + 1
     cubes = np.array(list(itertools.product(range(-reach, reach + 1), repeat=dimensions)))
     near = np.linalg.norm(np.maximum(np.abs(cubes) - 0.5, 0), axis=1) * net.spacing
-    far = np.linalg.norm(np.abs(cubes) + 0.5, axis=1) * net.spacing
-    touching = near <= 1 + 1e-9
-    if surface:
-        touching &= far >= 1 - 1e-9
-    assert net.size == np.count_nonzero(touching)
-    if not surface:
-        points = net.points(np.arange(net.size))
-        assert len(np.unique(points.round(9), axis=0)) == net.size
+    assert net.size == np.count_nonzero(near <= 1 + 1e-9)
+    points = net.points(np.arange(net.size))
+    assert len(np.unique(points.round(9), axis=0)) == net.size
 
 
 def test_one_point_covers_what_is_small():
-    for surface in (False, True):
-        net = lay_net(7, 1.0, 1.0, surface=surface)
-        assert net.size == 1
-        np.testing.assert_array_equal(net.points(np.array([0])), np.zeros((1, 7)))
+    net = lay_net(7, 1.0, 1.0)
+    assert net.size == 1
+    np.testing.assert_array_equal(net.points(np.array([0])), np.zeros((1, 7)))
 
 
 @few
@@ -124,18 +106,17 @@ def test_points_outside_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("dimensions", "share", "surface"),
-    [(1, 1e-9, False), (2, 1e-8, True), (10, 0.2, False), (8, 0.25, True), (300, 0.9, False)],
+    ("dimensions", "share"), [(1, 1e-9), (2, 1e-8), (10, 0.2), (8, 0.25), (300, 0.9)]
 )
-def test_too_large_a_net_is_refused_with_numbers_and_a_remedy(dimensions, share, surface):
+def test_too_large_a_net_is_refused_with_numbers_and_a_remedy(dimensions, share):
     with pytest.raises(
         ParameterError, match=r"at least .* points, more than can be walked"
     ) as info:
-        lay_net(dimensions, 2.0, 2.0 * share, surface=surface)
+        lay_net(dimensions, 2.0, 2.0 * share)
     remedy = float(str(info.value).split("A granularity of ")[1].split(" ")[0])
-    assert lay_net(dimensions, 2.0, remedy, surface=surface).size <= 10_000_000
+    assert lay_net(dimensions, 2.0, remedy).size <= 10_000_000
     with pytest.raises(ParameterError):
-        lay_net(dimensions, 2.0, 0.9 * remedy if dimensions < 20 else 1.9, surface=surface)
+        lay_net(dimensions, 2.0, 0.9 * remedy if dimensions < 20 else 1.9)
 
 
 @pytest.mark.parametrize("wrong", [(0, 1.0, 0.5), (2, 0.0, 0.5), (2, 1.0, 0.0), (2, np.inf, 1.0)])

@@ -27,7 +27,7 @@ few = settings(max_examples=30, deadline=None)
 
 
 def exact(problem, n_starts, mass):
-    return ExactSolver(n_starts, problem.n_columns, mass)
+    return ExactSolver(problem, n_starts, mass)
 
 
 def search(X, y, mass, seed=0, **options):

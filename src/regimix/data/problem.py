@@ -56,42 +56,20 @@ LARGEST_THETA = 1e60
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """Size and units of a checked table, wherever its rows are.
+    """Size and units of a checked table, wherever its rows are."""
 
-    Attributes
-    ----------
-    n_rows : int
-        Rows of the table, absent ones included.
-    n_present : int
-        Rows of positive weight.
-    weighted : bool
-        Whether rows have weights.
-    counts : bool
-        Whether weights are whole numbers (or absent), so that the kept mass is whole too.
-    mass : float
-        Total weight, the ``n`` of every formula.
-    fit_intercept : bool
-    center, scale : ndarray of shape (d,)
-        Units of the columns; the center is zero without an intercept.
-    target_center, target_scale : float
-        Units of the response.
-    feature_names : tuple of str
-        Names of the columns, for messages.
-    distinct_response : bool
-        Whether the table is large and nearly all of its distinct rows differ in the response.
-    """
-
-    n_rows: int
-    n_present: int
+    n_rows: int  # absent ones (of weight zero) included
+    n_present: int  # rows of positive weight
     weighted: bool
-    counts: bool
-    mass: float
+    counts: bool  # whether weights are whole numbers (or absent): the kept mass is whole too
+    mass: float  # total weight, the ``n`` of every formula
     fit_intercept: bool
-    center: Floats
-    scale: Floats
+    center: Floats  # (d,), zero without an intercept
+    scale: Floats  # (d,)
     target_center: float
     target_scale: float
-    feature_names: tuple[str, ...]
+    feature_names: tuple[str, ...]  # for messages
+    # Whether the table is large and nearly all of its distinct rows differ in the response.
     distinct_response: bool = False
 
     @classmethod
@@ -115,7 +93,14 @@ class Frame:
         rows = (values[0], values[1][:, None]) if values is not None else (None, None)
         (lowest, y_lowest), (highest, y_highest) = (np.split(ends, [-1]) for ends in extent)
         centred = known["fit_intercept"]
-        center, scale = _units(X, weights, lowest, highest, centred=centred)
+        center, scale = np.zeros_like(lowest), np.ones_like(lowest)
+        block = max(1, CHUNK_BYTES // (8 * len(X)))
+        for first in range(0, lowest.size, block):  # a few columns at a time bound the memory
+            part = slice(first, first + block)
+            columns = X[:, part].astype(np.float64)
+            center[part], scale[part] = _units(
+                columns, weights, lowest[part], highest[part], centred=centred
+            )
         _check_units(center, scale, lowest, highest, column_labels(names), rows[0])
         y_center, y_scale = _units(y[:, None], weights, y_lowest, y_highest, centred=centred)
         # A response whose values differ by rounding alone is constant, with the scale of its value.
@@ -149,12 +134,10 @@ class Frame:
         ``X @ slopes.T + constant``. Serves passes over X that must not standardise it. Shapes are
         (..., n_columns) to (..., d) and (...).
         """
-        first = int(self.fit_intercept)
-        slopes = theta[..., first:] / self.scale
-        constant = -(slopes @ self.center) if first else np.zeros(theta.shape[:-1])
-        if first:
-            constant = constant + theta[..., 0]
-        return slopes, constant
+        if not self.fit_intercept:
+            return theta / self.scale, np.zeros(theta.shape[:-1])
+        slopes = theta[..., 1:] / self.scale
+        return slopes, theta[..., 0] - slopes @ self.center
 
     def to_user(self, theta: Floats) -> tuple[Floats, Floats]:
         """Translate standardised coefficients (..., n_columns) into the user's units.
@@ -200,13 +183,10 @@ class Frame:
         Residuals below it are rounding noise: they count as equal, so that the kept set of an
         exact fit is decided by row order and not by the last bit.
         """
-        first = int(self.fit_intercept)
         digits = 1.0 + np.abs(self.center) / self.scale
-        size = (
-            1.0 + np.abs(theta[..., first:]) @ digits + abs(self.target_center / self.target_scale)
-        )
-        if first:
-            size = size + np.abs(theta[..., 0])
+        if self.fit_intercept:
+            digits = np.append(1.0, digits)
+        size = 1.0 + np.abs(theta) @ digits + abs(self.target_center / self.target_scale)
         precision = 4 * np.finfo(np.float64).eps * math.sqrt(max(1, self.n_columns))
         return np.asarray(precision * size)
 
@@ -215,20 +195,13 @@ class Frame:
 class Problem(Frame):
     """A checked regression table in memory, with its units.
 
-    Attributes
-    ----------
-    X : ndarray of shape (n, d)
-        The user's numbers, in the user's memory; never modified.
-    y : ndarray of shape (n,)
-        The response in user units.
-    weights : ndarray of shape (n,) or None
-        Row weights; zero means absent. Whole numbers count repetitions; any others are relative
-        importances and were scaled to a mean of one over the rows present.
+    Weights that are whole numbers count repetitions; any others are relative importances and were
+    scaled to a mean of one over the rows present.
     """
 
-    X: NDArray[Any]
-    y: Floats
-    weights: Floats | None
+    X: NDArray[Any]  # (n, d), the user's numbers, in the user's memory; never modified
+    y: Floats  # (n,), in user units
+    weights: Floats | None  # (n,), zero means absent
 
     @classmethod
     def from_arrays(
@@ -265,17 +238,14 @@ class Problem(Frame):
         cls, Z: Floats, y: Floats, weights: Floats | None = None, *, counts: bool = True
     ) -> Problem:
         """Wrap rows that are checked and standardised already; units are trivial."""
-        if weights is None or (weights == 1.0).all():
-            weights, counts = None, True
-        return cls(
+        plain = weights is None or bool((weights == 1.0).all())
+        present = np.ones(y.size) if plain or weights is None else weights
+        frame = Frame(
             n_rows=y.size,
-            n_present=y.size if weights is None else int(np.count_nonzero(weights)),
-            weighted=weights is not None,
-            X=Z,
-            y=y,
-            weights=weights,
-            counts=counts,
-            mass=float(y.size if weights is None else weights.sum()),
+            n_present=int(np.count_nonzero(present)),
+            weighted=not plain,
+            counts=counts or plain,
+            mass=float(present.sum()),
             fit_intercept=False,
             center=np.zeros(Z.shape[1]),
             scale=np.ones(Z.shape[1]),
@@ -283,6 +253,7 @@ class Problem(Frame):
             target_scale=1.0,
             feature_names=tuple(f"z{i}" for i in range(Z.shape[1])),
         )
+        return cls.framed(frame, Z, y, None if plain else weights)
 
     @classmethod
     def framed(
@@ -308,29 +279,8 @@ def standard_places(count: int) -> NDArray[np.intp]:
 
 
 def _differs_with_response(X: NDArray[Any], y: Floats) -> bool:
-    """Whether rows that differ nearly always differ in the response."""
     rows = np.unique(np.column_stack([X.astype(np.float64), y]), axis=0)
     return bool(np.unique(rows[:, -1]).size >= RARELY_EQUAL * len(rows))
-
-
-def _units(
-    sample: NDArray[Any],
-    weights: Floats | None,
-    lowest: Floats,
-    highest: Floats,
-    *,
-    centred: bool,
-) -> tuple[Floats, Floats]:
-    """Find center and scale of each column, a few columns at a time to bound the memory."""
-    center, scale = np.zeros_like(lowest), np.ones_like(lowest)
-    block = max(1, CHUNK_BYTES // (8 * len(sample)))
-    for first in range(0, lowest.size, block):
-        part = slice(first, first + block)
-        columns = sample[:, part].astype(np.float64)
-        center[part], scale[part] = _spread(
-            columns, weights, lowest[part], highest[part], centred=centred
-        )
-    return center, scale
 
 
 def _check_units(
@@ -371,7 +321,7 @@ def _check_units(
         )
 
 
-def _spread(
+def _units(
     sample: Floats, weights: Floats | None, lowest: Floats, highest: Floats, *, centred: bool
 ) -> tuple[Floats, Floats]:
     """Find a robust location and spread per column; fall back until the spread is not zero.

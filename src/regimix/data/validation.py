@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import DataConversionWarning
 
 from regimix.errors import DataError, DataKindError, Message, Setting
 from regimix.threads import fitting_threads, in_threads
@@ -93,7 +92,12 @@ class Table:
         else:
             values = _plain_array(X, "X")
             if values.ndim != 2:
-                _refuse_shape(values)
+                raise DataError(
+                    "X must be a table of rows and columns; expected 2D array, got "
+                    f"{values.ndim}D array of shape {values.shape} instead. Pass one row for each "
+                    "observation and one column for each feature. Reshape your data with "
+                    "X.reshape(-1, 1) if it is one column, or X.reshape(1, -1) if it is one row."
+                )
             names = tuple(f"x{i}" for i in range(values.shape[1]))
             values = _numbers(values, column_labels(names))
         rows, columns = values.shape
@@ -139,6 +143,9 @@ def read_target(y: Any, n_rows: int) -> Floats:
         raise DataError("requires y to be passed, but the target y is None: pass one number a row.")
     values = read_vector(y, "y")
     if values.ndim == 2 and values.shape[1] == 1:
+        # Imported where it is used: opening a table of Parquet files needs no scikit-learn.
+        from sklearn.exceptions import DataConversionWarning
+
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected; y.ravel() is used.",
             DataConversionWarning,
@@ -235,19 +242,6 @@ def column_labels(names: Sequence[str]) -> list[str]:
 
 def _is_frame(data: Any) -> bool:
     return hasattr(data, "to_numpy") and hasattr(data, "columns")
-
-
-def _refuse_shape(values: NDArray[Any]) -> NoReturn:
-    advice = "Pass one row for each observation and one column for each feature."
-    if values.ndim == 1:
-        advice = (
-            "Reshape your data with X.reshape(-1, 1) if it is one column, or X.reshape(1, -1) if "
-            "it is one row."
-        )
-    raise DataError(
-        f"X must be a table of rows and columns; expected 2D array, got {values.ndim}D array of "
-        f"shape {values.shape} instead. {advice}"
-    )
 
 
 def _plain_array(data: Any, what: str) -> NDArray[Any]:

@@ -11,19 +11,28 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.problem import Frame, Problem
 from regimix.engines.row_sampling import Drawn, draw_rows
 
 if TYPE_CHECKING:
-    from regimix.data.problem import Frame
     from regimix.engines.memory import MemoryEngine
     from regimix.engines.selection import BlockValues, Keeper, Mask
 
-__all__ = ["Engine", "Follower", "Nothing", "RowSums", "Sample", "Selected", "combine"]
+__all__ = [
+    "Engine",
+    "Follower",
+    "Nothing",
+    "RowSums",
+    "Sample",
+    "Selected",
+    "combine",
+    "kept_rows",
+]
 
 Floats = NDArray[np.float64]
 T = TypeVar("T")
@@ -77,43 +86,81 @@ class Sample:
     weights: Floats  # (rows,), total weight of all copies of the row
 
 
-class Follower(Protocol):
-    """Remembers the kept rows of each of a batch of starts, and sums over them."""
+class Follower(ABC):
+    """Remembers which rows each of a batch of starts keeps, and sums over them.
 
+    Sums are over the kept rows of a start, with weights ``w`` and residuals ``r`` at ``theta``.
+    """
+
+    def __init__(self, engine: Engine, mass: float) -> None:
+        self.engine = engine
+        self.mass = mass
+
+    @abstractmethod
     def select(self, thetas: Floats, starts: Sequence[int]) -> list[Selected]:
         """Keep the rows of smallest residual at ``thetas[i]`` for start ``starts[i]``."""
-        ...
 
-    def moved_sums(self, start: int) -> RowSums | None:
+    @abstractmethod
+    def keeper(self, start: int) -> Keeper:
+        """Return a rule that says which rows of any block are kept."""
+
+    def moved_sums(self, start: int) -> RowSums | None:  # noqa: ARG002 - of use in memory only
         """Sum over the rows that entered, minus those that left, in the last selection.
 
-        None when so many moved that ``kept_sums`` is cheaper.
+        None when ``kept_sums`` is cheaper.
         """
-        ...
+        return None
 
     def kept_sums(self, start: int, theta: Floats) -> RowSums:
-        """Sum over all kept rows, afresh, with residuals at ``theta``."""
-        ...
+        """Sum ``w z z'`` and ``w z r`` over all kept rows, afresh."""
+        return self.engine.fold(_kept_sums, self.keeper(start), theta)
 
     def gradients(self, starts: Sequence[int], thetas: Floats) -> Floats:
-        """Sum ``w z r`` over each start's kept rows, residuals at ``thetas``; no p x p matrix."""
-        ...
+        """Sum ``w z r`` for several starts; no p x p matrix."""
+        return self.engine.fold(_gradients, [self.keeper(start) for start in starts], thetas)
 
     def diagonal(self, start: int) -> Floats:
-        """Sum ``w z^2`` over the kept rows, column by column."""
-        ...
+        """Sum ``w z^2``, column by column."""
+        return self.engine.fold(_diagonal, self.keeper(start))
 
     def product(self, start: int, direction: Floats) -> Floats:
-        """Multiply the kept rows' Gram matrix with a vector; no p x p matrix."""
-        ...
+        """Multiply the Gram matrix of the kept rows with a vector; no p x p matrix."""
+        return self.engine.fold(_product, self.keeper(start), direction)
 
     def kept(self, start: int) -> tuple[Any, Any]:
         """Return the kept rows, and their weights in the fit if there are weights."""
-        ...
+        keeper = self.keeper(start)
+        weighted = self.engine.problem.weighted
+        weights = self.engine.map_rows(_kept_weights, keeper) if weighted else None
+        return self.engine.map_rows(kept_rows, keeper), weights
 
-    def keeper(self, start: int) -> Keeper:
-        """Return a rule that says which rows of any block are kept."""
-        ...
+
+def _kept_sums(block: MemoryEngine, keeper: Keeper, theta: Floats) -> RowSums:
+    factor = keeper.factor(block)
+    rows = np.flatnonzero(factor)
+    weights = None if block.problem.weights is None else factor[rows]
+    return block.sums(rows, None, weights, theta)
+
+
+def _gradients(block: MemoryEngine, keepers: Sequence[Keeper], thetas: Floats) -> Floats:
+    return block.gradients(thetas, [keeper.factor(block) for keeper in keepers])
+
+
+def _diagonal(block: MemoryEngine, keeper: Keeper) -> Floats:
+    return block.diagonal(keeper.factor(block))
+
+
+def _product(block: MemoryEngine, keeper: Keeper, direction: Floats) -> Floats:
+    return block.product(direction, keeper.factor(block))
+
+
+def kept_rows(block: MemoryEngine, rows: Mask) -> NDArray[np.bool_]:
+    """Return which rows of a block are meant, as an array of its own."""
+    return np.array(rows.mask(block))
+
+
+def _kept_weights(block: MemoryEngine, keeper: Keeper) -> Floats:
+    return keeper.factor(block).astype(np.float64)
 
 
 class Engine(ABC):
@@ -125,6 +172,7 @@ class Engine(ABC):
     """
 
     problem: Frame
+    chunk_rows: int | None = None  # rows to read at a time; default: as many as fit the cache
     _last_draw: tuple[int, int, Drawn] | None = None
 
     @abstractmethod
@@ -153,13 +201,15 @@ class Engine(ABC):
     def without(self, rows: Mask) -> Engine:
         """Leave rows out; the table, its units and its number of rows stay."""
 
-    @abstractmethod
-    def hurry(self) -> None:
+    def hurry(self) -> None:  # noqa: B027 - rows in memory are always at hand
         """Let the last passes finish although the time is over: only the answer is missing."""
 
-    @abstractmethod
     def block_of(self, drawn: Drawn) -> MemoryEngine:
         """Make a block of drawn rows, in the units of the table."""
+        from regimix.engines.memory import MemoryEngine
+
+        problem = Problem.framed(self.problem, drawn.X, drawn.y, drawn.weights)
+        return MemoryEngine(problem, self.chunk_rows, drawn.numbers)
 
     def draw(self, rows: int, seed: int) -> Drawn:
         """Draw at least so many distinct rows with all their copies, in order of their keys.

@@ -52,37 +52,23 @@ def need_pyarrow() -> None:
 
 @dataclass(frozen=True)
 class FileMark:
-    """What a file is recognised by, to notice that it was changed; empty where it is not known.
+    """What a file is recognised by, to notice that it was changed; empty where it is not known."""
 
-    Attributes
-    ----------
-    footer : str
-        Fingerprint of the footer, which says where each column is, how long, and its extent.
-    version : str
-        What an object store calls this version of the file.
-    time : str
-        When it was last changed.
-    """
-
-    footer: str = ""
-    version: str = ""
-    time: str = ""
+    footer: str = ""  # fingerprint of the footer: where each column is, how long, and its extent
+    version: str = ""  # what an object store calls this version of the file
+    time: str = ""  # when it was last changed
 
     def is_same(self, other: FileMark) -> bool:
         """Whether nothing that both know differs."""
-        mine = (self.footer, self.version, self.time)
-        theirs = (other.footer, other.version, other.time)
-        return all(not a or not b or a == b for a, b in zip(mine, theirs, strict=True))
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return all(not a or not b or a == b for a, b in pairs)
 
 
 @contextmanager
 def open_parquet(path: str, *, at_once: bool = False) -> Iterator[tuple[Any, FileMark]]:
     """Open a file, here or at an address that fsspec knows ("s3://...").
 
-    Parameters
-    ----------
-    at_once : bool
-        Whether all of it is wanted in memory: from elsewhere it is then fetched in few requests.
+    If all of it is wanted in memory (``at_once``), it is fetched from elsewhere in few requests.
     """
     import pyarrow.parquet as pq
 
@@ -134,31 +120,15 @@ def what_failed(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class Span:
-    """Consecutive row groups of one file.
-
-    Attributes
-    ----------
-    path, name : str
-        Where the file is, and what messages call it.
-    first, stop : int
-        The row groups, ``stop`` not included.
-    n_rows : int
-        Their rows.
-    first_row : int
-        Where they begin in the whole table.
-    output : str
-        What a file of as many rows is called that is written beside it.
-    mark : FileMark
-        What the file is recognised by.
-    """
+    """Consecutive row groups of one file, ``first`` to ``stop``, which is not included."""
 
     path: str
-    name: str
+    name: str  # what messages call the file
     first: int
     stop: int
     n_rows: int
-    first_row: int = 0
-    output: str = ""
+    first_row: int = 0  # where they begin in the whole table
+    output: str = ""  # what a file of as many rows is called that is written beside it
     mark: FileMark = field(default_factory=FileMark)
 
     def __str__(self) -> str:
@@ -193,50 +163,30 @@ class Span:
     def _check(self, metadata: Any, mark: FileMark) -> None:
         groups = range(self.first, min(self.stop, metadata.num_row_groups))
         found = sum(metadata.row_group(group).num_rows for group in groups)
+        how = "it was written anew"
         if found != self.n_rows:
-            raise DataError(
-                f"{self.name!r} has changed since the table was opened: {found} rows are where "
-                f"there were {self.n_rows}. Open the table again."
-            )
-        if not self.mark.is_same(mark):
-            raise DataError(
-                f"{self.name!r} has changed since the table was opened: it was written anew. Open "
-                "the table again."
-            )
+            how = f"{found} rows are where there were {self.n_rows}"
+        elif self.mark.is_same(mark):
+            return
+        raise DataError(
+            f"{self.name!r} has changed since the table was opened: {how}. Open the table again."
+        )
 
 
 @dataclass(frozen=True)
 class ParquetReader:
-    """Reads a part of a table: spans of files, one after the other.
-
-    Attributes
-    ----------
-    spans : tuple of Span
-    features : tuple of str
-    target, weights, key : str or None
-        Other columns.
-    number : str
-        Type of the numbers of X.
-    missing : {"drop", "error"}
-        Whether rows with a missing or infinite value are left out, or refused.
-    blank_target : bool
-        Whether the target may be missing.
-    piece_rows : int or None
-        Most rows in a piece; None: the part is read as one piece.
-    use_threads : bool
-        Whether several threads take columns apart.
-    """
+    """Reads a part of a table: spans of files, one after the other."""
 
     spans: tuple[Span, ...]
     features: tuple[str, ...]
     target: str | None
     weights: str | None = None
     key: str | None = None
-    number: str = "float64"
-    missing: str = "drop"
-    blank_target: bool = False
-    piece_rows: int | None = None
-    use_threads: bool = False
+    number: str = "float64"  # type of the numbers of X
+    missing: str = "drop"  # rows with a missing or infinite value: left out; or "error"
+    blank_target: bool = False  # whether the target may be missing
+    piece_rows: int | None = None  # most rows in a piece; None: the part is read as one piece
+    use_threads: bool = False  # whether several threads take columns apart
 
     @property
     def n_rows(self) -> int:
@@ -246,14 +196,12 @@ class ParquetReader:
     def __call__(self) -> Iterator[RawRows]:
         """Read the part in pieces; the last may have no rows."""
         size = min(self.piece_rows or self.n_rows, self.n_rows)
+        width = np.dtype(self.number).itemsize * len(self._columns)
+        batch_rows = max(FEWEST_BATCH_ROWS, BATCH_BYTES // width)
+        how = {"use_threads": self.use_threads, "at_once": self.piece_rows is None}
         piece = _Piece(self, size)
         for span in self.spans:
-            for batch in span.batches(
-                self._columns,
-                self._batch_rows,
-                use_threads=self.use_threads,
-                at_once=self.piece_rows is None,
-            ):
+            for batch in span.batches(self._columns, batch_rows, **how):
                 done = 0
                 while done < batch.num_rows:
                     if not piece.free:
@@ -286,11 +234,6 @@ class ParquetReader:
     def _columns(self) -> list[str]:
         others = [name for name in (self.target, self.weights) if name is not None]
         return [*self.features, *others]
-
-    @property
-    def _batch_rows(self) -> int:
-        width = np.dtype(self.number).itemsize * len(self._columns)
-        return max(FEWEST_BATCH_ROWS, BATCH_BYTES // width)
 
 
 class _Piece:
@@ -338,12 +281,10 @@ class _Piece:
 
     def rows(self) -> RawRows:
         """Return what was added."""
-        there = slice(0, self._filled)
-        return RawRows(
-            self.X[there],
-            None if self.y is None else self.y[there],
-            None if self.weights is None else self.weights[there],
-        )
+        columns = (self.X, self.y, self.weights)
+        X, y, weights = (None if one is None else one[: self._filled] for one in columns)
+        assert X is not None
+        return RawRows(X, y, weights)
 
 
 def _numbers(column: Any) -> NDArray[Any]:

@@ -3,9 +3,15 @@
 The driver holds coefficients and d x d sums, and a bounded draw of rows. A block of rows is made of
 a part when a task works on it: standardised by the frame, its rows numbered in the whole table.
 
-``open_parts`` makes the engine in two passes, which check the rows and find their units: the same
-checks, the same few thousand evenly spaced rows and so the same units as for a table in memory.
-The fit does not depend on how a table is cut.
+Which rows are kept: a draw of rows predicts where a threshold lies. One pass counts the values
+below that window and in many bins within it, and returns the values themselves if they are few.
+Otherwise the next pass looks at the one bin that holds the threshold: one to three passes. Ties go
+by the order of rows in the table; where they are too many to be returned, two more passes count
+them block by block.
+
+Starts are followed by these cuts, and summed afresh every round. Once thresholds are predicted well
+a round takes two passes: one finds the cuts, one sums over the kept rows. Nothing is remembered
+where the rows are; whatever is lost there can be asked again.
 """
 
 from __future__ import annotations
@@ -19,58 +25,63 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.data.problem import Frame, Problem, standard_places
-from regimix.data.validation import (
-    LARGEST_COUNT,
-    Table,
-    check_present,
-    check_weights,
-    read_target,
-)
-from regimix.engines.base import Engine, Follower, Nothing, T
+from regimix.data.problem import Frame, Problem
+from regimix.engines.base import Engine, Follower, Nothing, RowSums, Selected, T
 from regimix.engines.memory import MemoryEngine
-from regimix.engines.partition_selection import PartitionFollower, find_cuts
-from regimix.engines.parts import Parts, RawRows, name_of
-from regimix.engines.row_sampling import Drawn
-from regimix.engines.selection import BlockValues, Cut, Mask, masked_mass
-from regimix.errors import DataError
+from regimix.engines.parts import Parts, PartUnits, RawRows
+from regimix.engines.row_sampling import mix
+from regimix.engines.selection import (
+    ROUNDING,
+    BlockValues,
+    Cut,
+    Mask,
+    fill_mass,
+    masked_mass,
+    residual_sizes,
+    same_part,
+)
 from regimix.threads import fitting_threads
 
-__all__ = ["PartitionEngine", "open_parts"]
+__all__ = ["PartitionEngine", "PartitionFollower", "Window", "find_cuts", "open_parts"]
 
 Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
 
 # Rows of the draw that predicts thresholds, where a fit has not drawn any itself.
 PREDICTING_ROWS = 20_000
 # Seconds for the passes that turn what was found into an answer when the time is over.
 LAST_SECONDS = 60.0
+BINS = 4096
+# Values that all blocks together may return in one pass (with row number and weight: 24 bytes
+# each). A block may return its share of these, and a few times more.
+MOST_CANDIDATES = 1 << 16
+UNEVEN = 4
+FEWEST_CANDIDATES = 64
+# Half-width of the first window, in standard deviations of the rank of a drawn row; and never
+# fewer drawn rows than this on either side.
+CERTAIN = 4.0
+EITHER_SIDE = 4
 
 
 @dataclass(frozen=True, eq=False)
 class _BlockMaker:
-    """Makes a block of rows of the numbers of a part.
+    """Makes a block of rows of the numbers of a part."""
 
-    Weights are divided by ``weight_most`` and multiplied by ``weight_unit``, so that relative
-    importances have a mean of one; in two steps, so that no intermediate number overflows.
-    """
-
-    frame: Frame
-    weight_most: float = 1.0
-    weight_unit: float = 1.0
+    units: PartUnits
     gone: tuple[Mask, ...] = ()  # rows that were left out, in turn
 
     def __call__(self, rows: RawRows, first: int) -> MemoryEngine:
         """Make the block; ``first`` is the place of its first row in the whole table."""
         assert rows.y is not None
-        weights = None
-        if self.frame.weighted:
+        weights, units = None, self.units
+        if units.frame.weighted:
             weights = np.ones(rows.n_rows)
             if rows.weights is not None:
-                weights = np.asarray(rows.weights, dtype=np.float64) / self.weight_most
-                weights = weights * self.weight_unit
+                weights = np.asarray(rows.weights, dtype=np.float64) / units.weight_most
+                weights = weights * units.weight_unit
         numbers = range(first, first + rows.n_rows)
         y = np.asarray(rows.y, dtype=np.float64)
-        block = MemoryEngine(Problem.framed(self.frame, rows.X, y, weights), numbers=numbers)
+        block = MemoryEngine(Problem.framed(units.frame, rows.X, y, weights), numbers=numbers)
         for mask in self.gone:
             assert weights is not None
             weights[mask.mask(block)] = 0.0
@@ -88,21 +99,18 @@ def _on_block(
     """Make the block of a part, and let it "fold" or "map_rows" a function."""
     if not rows.n_rows and method == "fold":
         return Nothing()
-    with fitting_threads(make.frame.n_columns):
+    with fitting_threads(make.units.frame.n_columns):
         return getattr(make(rows, first), method)(function, *args)
 
 
 class PartitionEngine(Engine):
-    """Answer the questions of ``engines.base`` from parts of a table.
-
-    ``firsts`` are the places of the parts' first rows in the whole table.
-    """
+    """Answer the questions of ``engines.base`` from parts of a table."""
 
     def __init__(self, parts: Parts, maker: _BlockMaker, firsts: Sequence[int]) -> None:
         self.parts = parts
-        self.problem: Frame = maker.frame
+        self.problem: Frame = maker.units.frame
         self._maker = maker
-        self._firsts = firsts
+        self._firsts = firsts  # places of the parts' first rows in the whole table
 
     def fold(self, function: Callable[..., T], *args: Any) -> T:
         """Add up ``function(block, *args)`` over blocks of rows."""
@@ -132,7 +140,6 @@ class PartitionEngine(Engine):
 
     def without(self, rows: Mask) -> PartitionEngine:
         """Leave rows out; the table, its units and its number of rows stay."""
-        maker = self._maker
         mass, count = self.fold(_size_of, rows)
         frame = replace(
             self.problem,
@@ -140,7 +147,8 @@ class PartitionEngine(Engine):
             mass=self.problem.mass - mass,
             n_present=self.problem.n_present - count,
         )
-        maker = replace(maker, frame=frame, gone=(*maker.gone, rows))
+        units = replace(self._maker.units, frame=frame)
+        maker = _BlockMaker(units, (*self._maker.gone, rows))
         return PartitionEngine(self.parts, maker, self._firsts)
 
     def hurry(self) -> None:
@@ -148,11 +156,6 @@ class PartitionEngine(Engine):
         self.parts.watch = None
         if self.parts.deadline is not None:
             self.parts.deadline = time.monotonic() + LAST_SECONDS
-
-    def block_of(self, drawn: Drawn) -> MemoryEngine:
-        """Make a block of drawn rows, in the units of the table."""
-        problem = Problem.framed(self.problem, drawn.X, drawn.y, drawn.weights)
-        return MemoryEngine(problem, numbers=drawn.numbers)
 
     def predicting(self) -> tuple[MemoryEngine, Floats]:
         """Return a block of drawn rows, and the weights of all their copies."""
@@ -166,123 +169,352 @@ def _size_of(block: MemoryEngine, rows: Mask) -> tuple[float, int]:
     return masked_mass(block, rows), int(np.count_nonzero(rows.mask(block)))
 
 
-# --- making the engine ----------------------------------------------------------------------------
-
-
 def open_parts(
     parts: Parts, names: tuple[str, ...], *, fit_intercept: bool = True
 ) -> PartitionEngine:
     """Check the rows of all parts, find their units, and make an engine of them."""
-    surveys: list[_Survey] = parts.fold(partial(_survey, names, parts.part_names)) or []
-    n_rows = sum(survey.n_rows for survey in surveys)
-    if n_rows < 2:
-        raise DataError(
-            f"X has {n_rows} row(s) in {len(surveys)} part(s) (n_samples={n_rows}) while a minimum "
-            "of 2 is required; pass more rows."
+    units, firsts = PartUnits.find(parts, names, fit_intercept=fit_intercept)
+    return PartitionEngine(parts, _BlockMaker(units), firsts)
+
+
+# --- thresholds over all parts --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Window:
+    """Where a threshold is looked for: ``lowest <= value <= highest``."""
+
+    lowest: float
+    highest: float
+
+    @property
+    def width(self) -> float:
+        """Its extent."""
+        return self.highest - self.lowest
+
+    def bins(self, values: Floats) -> NDArray[np.intp]:
+        """Return the bins of values inside the window."""
+        step = self.width / BINS
+        if not step > 0:
+            return np.zeros(values.size, dtype=np.intp)
+        return np.clip(((values - self.lowest) / step).astype(np.intp), 0, BINS - 1)
+
+    def bin(self, place: int) -> Window:
+        """Return a bin, and a little more on both sides: rounding must not lose a value."""
+        step = self.width / BINS
+        return Window(
+            max(self.lowest, self.lowest + (place - 0.01) * step),
+            min(self.highest, self.lowest + (place + 1.01) * step),
         )
-    counts, most, unit, mass = _weighing(surveys)
-    weighted = not all(survey.plain_weights for survey in surveys)
-    rows = _standard_rows(parts, [survey.n_present for survey in surveys])
-    frame = Frame.of_sample(
-        rows[:, :-2],
-        rows[:, -2],
-        rows[:, -1] / most * unit if weighted else None,
-        (
-            np.min([survey.lowest for survey in surveys if survey.n_rows], axis=0),
-            np.max([survey.highest for survey in surveys if survey.n_rows], axis=0),
-        ),
-        names=names,
-        n_rows=n_rows,
-        n_present=sum(survey.n_present for survey in surveys),
-        weighted=weighted,
-        counts=counts,
-        mass=mass,
-        fit_intercept=bool(fit_intercept),
-    )
-    firsts = np.cumsum([0, *(survey.n_rows for survey in surveys)])[:-1]
-    return PartitionEngine(parts, _BlockMaker(frame, most, unit), firsts.tolist())
 
 
 @dataclass(frozen=True, eq=False)
-class _Survey:
-    """Extents and weights of one part; extents have the response last, and none without rows."""
+class _Counts:
+    """Counts of rows around one window; those of several blocks are added."""
 
-    n_rows: int
-    lowest: Floats
-    highest: Floats
-    n_present: int
-    weight_most: float
-    weight_sum: float
-    whole_weights: bool
-    plain_weights: bool
+    below: float  # weight of the rows below the window
+    bins: Floats  # (BINS,), weight inside
+    # Values, row numbers and weights inside; None if a block had too many.
+    candidates: list[tuple[Floats, Numbers, Floats]] | None
+    extremes: tuple[float, float]  # smallest and largest value; infinite if there are none
+    inside: tuple[float, float]  # the same of the values inside
 
-
-def _survey(
-    names: tuple[str, ...], part_names: tuple[str, ...] | None, rows: RawRows, part: int
-) -> list[_Survey]:
-    """Check a part, and survey it: the first pass."""
-    try:
-        return [_survey_rows(names, rows)]
-    except DataError as error:
-        where = rows.name or name_of(part, part_names)
-        raise type(error)(f"in {where}: {error}") from error
-
-
-def _survey_rows(names: tuple[str, ...], rows: RawRows) -> _Survey:
-    if rows.X.ndim != 2 or rows.X.shape[1] != len(names):
-        raise DataError(
-            f"the part has the shape {rows.X.shape}, but the table has {len(names)} "
-            "feature(s); all parts must have the same columns."
+    def __add__(self, other: _Counts) -> _Counts:
+        one, two = self.candidates, other.candidates
+        both = None if one is None or two is None else one + two
+        if both is not None and sum(len(some[0]) for some in both) > UNEVEN * MOST_CANDIDATES:
+            both = None
+        return _Counts(
+            self.below + other.below,
+            self.bins + other.bins,
+            both,
+            _hull(self.extremes, other.extremes),
+            _hull(self.inside, other.inside),
         )
-    if not rows.n_rows:
-        return _Survey(0, np.empty(0), np.empty(0), 0, 0.0, 0.0, True, True)
-    lowest, highest = Table(rows.X, names).extent()
-    y = read_target(rows.y, rows.n_rows)
-    weights = np.ones(rows.n_rows)
-    if rows.weights is not None:
-        weights = check_weights(np.asarray(rows.weights), rows.n_rows)
-    return _Survey(
-        rows.n_rows,
-        np.append(lowest, y.min()),
-        np.append(highest, y.max()),
-        int(np.count_nonzero(weights)),
-        float(weights.max()),
-        # Of the largest: the sum of very large weights is no number.
-        float((weights / (weights.max() or 1.0)).sum()),
-        bool((weights == np.floor(weights)).all()),
-        bool((weights == 1).all()),
-    )
 
 
-def _weighing(surveys: list[_Survey]) -> tuple[bool, float, float, float]:
-    """Find how the weights of all parts are read, as ``read_weights`` does in memory.
+def find_cuts(
+    engine: PartitionEngine,
+    values: BlockValues,
+    args: Sequence[tuple[Any, ...]],
+    mass: float,
+    floors: Sequence[float],
+    windows: Sequence[Window] | None = None,
+) -> list[Cut]:
+    """Find for each of several selections the rows of smallest ``values(block, *args)``.
 
-    Returns whether they count repetitions, what they are divided by and then multiplied by, and
-    the total weight.
+    One pass serves all of them. Values closer to a threshold than its floor count as tied.
     """
-    n_present = sum(survey.n_present for survey in surveys)
-    check_present(n_present)
-    most = max(survey.weight_most for survey in surveys)
-    relative = sum(survey.weight_sum * (survey.weight_most / most) for survey in surveys)
-    whole = all(survey.whole_weights for survey in surveys)
-    if whole and most < LARGEST_COUNT and relative * most < LARGEST_COUNT:
-        return True, 1.0, 1.0, float(sum(round(s.weight_sum * s.weight_most) for s in surveys))
-    return False, most, n_present / relative, float(n_present)
+    if windows is None:
+        (drawn, weights), share = engine.predicting(), mass / engine.problem.mass
+        windows = [_predict_window(weights, values(drawn, *arg), share) for arg in args]
+    searches = [
+        _Search(Cut(values, arg, np.nan, floor, -1), window, mass)
+        for arg, floor, window in zip(args, floors, windows, strict=True)
+    ]
+    while waiting := [search for search in searches if not search.done]:
+        asked = [(search.cut.args, search.window) for search in waiting]
+        counts = engine.fold(_count, values, asked, engine.problem.n_rows)
+        for search, found in zip(waiting, counts, strict=True):
+            search.judge(found)
+    return [s.cut if s.cut.last >= 0 else _count_ties(engine, s.cut, mass) for s in searches]
 
 
-def _pick(rows: RawRows, places: NDArray[np.intp]) -> list[Floats]:
-    """Return some of the rows present, with response and weight: the second pass."""
-    weights = np.ones(rows.n_rows) if rows.weights is None else np.asarray(rows.weights)
-    picked = np.flatnonzero(weights)[places]
-    y: Any = rows.y
-    columns = (rows.X[picked], np.asarray(y)[picked], weights[picked])
-    return [np.column_stack(columns).astype(np.float64)]
+def _predict_window(
+    weights: Floats, values: Floats, share: float, margin: float | None = None
+) -> Window:
+    """Guess between which values of the drawn rows the threshold lies.
+
+    ``share`` is that of the rows below it, by weight, give or take ``margin``.
+    """
+    order = np.argsort(values, kind="stable")
+    filled = np.cumsum(weights[order])
+    filled /= filled[-1]
+    if margin is None:
+        margin = CERTAIN * float(np.sqrt(max(share * (1 - share), 1e-6) / values.size))
+    margin = max(margin, EITHER_SIDE / values.size)
+    ends = np.searchsorted(filled, [share - margin, share + margin])
+    ordered = values[order]
+    return Window(float(ordered[ends[0]]), float(ordered[min(int(ends[1]), values.size - 1)]))
 
 
-def _standard_rows(parts: Parts, present: list[int]) -> Floats:
-    """Gather evenly spaced rows among those present."""
-    ends = np.cumsum(present)
-    wanted = standard_places(int(ends[-1]))
-    split = np.split(wanted, np.searchsorted(wanted, ends[:-1]))
-    places = [rows - first for rows, first in zip(split, ends - present, strict=True)]
-    return np.concatenate(parts.fold(_pick, places))
+@dataclass
+class _Search:
+    """The search for one threshold; ``done`` when it is known.
+
+    The last tied row that is kept is then in the cut, unless ties were too many to be returned.
+    """
+
+    cut: Cut
+    window: Window
+    mass: float
+    done: bool = False
+
+    def judge(self, found: _Counts) -> None:
+        """Learn from a pass: settle, or look elsewhere."""
+        lowest, highest = found.extremes
+        goal = self.mass * (1 - ROUNDING)
+        inside = float(found.bins.sum())
+        if found.below >= goal and self.window.lowest > lowest:
+            self.window = Window(lowest, self.window.lowest)
+        elif found.below + inside < goal and self.window.highest < highest:
+            self.window = Window(self.window.highest, highest)
+        elif found.candidates is not None:
+            self._settle(found.below, found.candidates)
+        elif np.isfinite(self.cut.threshold):
+            self.done = True  # the threshold is known, and its ties are too many to be returned
+        elif found.inside[0] == found.inside[1]:
+            # Very many rows of one value: it is the threshold, and they are tied.
+            self.cut = replace(self.cut, threshold=found.inside[0])
+            self.done = True
+        else:
+            filled = found.below + np.cumsum(found.bins)
+            place = min(int(np.searchsorted(filled, goal)), BINS - 1)
+            held, part = Window(*found.inside), self.window.bin(place)
+            self.window = Window(max(held.lowest, part.lowest), min(held.highest, part.highest))
+
+    def _settle(self, below: float, candidates: list[tuple[Floats, Numbers, Floats]]) -> None:
+        """Find the threshold and its ties among values that were returned."""
+        values, numbers, weights = (
+            np.concatenate(column) for column in zip(*candidates, strict=True)
+        )
+        order = np.argsort(values, kind="stable")
+        filled = below + np.cumsum(weights[order])
+        place = int(np.searchsorted(filled, self.mass * (1 - ROUNDING)))
+        threshold = float(values[order[min(place, order.size - 1)]])
+        floor = self.cut.floor
+        if threshold - floor < self.window.lowest or threshold + floor > self.window.highest:
+            # Ties may lie outside: the window must reach as far as they do.
+            self.cut = replace(self.cut, threshold=threshold)
+            lowest, highest = self.window.lowest, self.window.highest
+            reach = 2 * floor + 8 * np.spacing(abs(threshold))
+            self.window = Window(min(lowest, threshold - reach), max(highest, threshold + reach))
+            return
+        low, tied = replace(self.cut, threshold=threshold).split(values)
+        ties = np.flatnonzero(tied)
+        ties = ties[np.argsort(numbers[ties], kind="stable")]
+        last, part = fill_mass(weights[ties], self.mass - below - float(weights[low].sum()))
+        self.cut = _ending_at(self.cut, int(numbers[ties[last]]), part, threshold)
+        self.done = True
+
+
+def _ending_at(cut: Cut, row: int, part: float | None, threshold: float) -> Cut:
+    """Let a cut end at a tied row, of which a part is kept if one is given."""
+    cut = replace(cut, threshold=threshold, last=row)
+    return cut if part is None else replace(cut, boundary=row, boundary_weight=part)
+
+
+def _count(
+    block: MemoryEngine,
+    values: BlockValues,
+    asked: Sequence[tuple[tuple[Any, ...], Window]],
+    n_rows: int,
+) -> tuple[_Counts, ...]:
+    """Count the rows of a block below and inside of windows."""
+    few = max(FEWEST_CANDIDATES, UNEVEN * MOST_CANDIDATES * block.problem.n_rows / n_rows)
+    return tuple(_count_one(block, values(block, *args), window, few) for args, window in asked)
+
+
+def _count_one(block: MemoryEngine, values: Floats, window: Window, few: float) -> _Counts:
+    weights, numbers = _weights(block), block.numbers
+    if block.problem.weights is not None:
+        present = weights > 0
+        values, weights, numbers = values[present], weights[present], numbers[present]
+    low = values < window.lowest
+    rows = np.flatnonzero(~low & (values <= window.highest))
+    near, own = values[rows], weights[rows]
+    bins = np.bincount(window.bins(near), own, BINS).astype(np.float64)
+    candidates = [(near, numbers[rows], own)] if rows.size <= few else None
+    # Counting costs less than adding ones.
+    plain = block.problem.weights is None
+    below = float(np.count_nonzero(low) if plain else weights[low].sum())
+    return _Counts(below, bins, candidates, _ends(values), _ends(near))
+
+
+def _ends(values: Floats) -> tuple[float, float]:
+    return float(values.min(initial=np.inf)), float(values.max(initial=-np.inf))
+
+
+def _hull(one: tuple[float, float], two: tuple[float, float]) -> tuple[float, float]:
+    return min(one[0], two[0]), max(one[1], two[1])
+
+
+# --- very many ties -------------------------------------------------------------------------------
+
+
+def _count_ties(engine: PartitionEngine, cut: Cut, mass: float) -> Cut:
+    """Find the last kept row among more tied rows than can be returned."""
+    below, masses = engine.fold(_tie_mass, cut)
+    left = mass - below
+    filled = np.cumsum([own for _, own in masses])
+    place = min(int(np.searchsorted(filled, left * (1 - ROUNDING))), len(masses) - 1)
+    first, own = masses[place]
+    ((row, part),) = engine.fold(_tie_at, cut, first, left - float(filled[place]) + own)
+    return _ending_at(cut, row, part, cut.threshold)
+
+
+def _tie_mass(block: MemoryEngine, cut: Cut) -> tuple[float, list[tuple[int, float]]]:
+    """Weigh the rows of a block below the ties, and the ties."""
+    low, ties = cut.split(cut.values(block, *cut.args))
+    weights = _weights(block)
+    return float(weights[low].sum()), [(int(block.numbers[0]), float(weights[ties].sum()))]
+
+
+def _tie_at(
+    block: MemoryEngine, cut: Cut, first: int, left: float
+) -> list[tuple[int, float | None]]:
+    """Return the tied row at which the mass is full, and the part of it that is kept, if not all.
+
+    Only the block that begins with row ``first`` has an answer.
+    """
+    if int(block.numbers[0]) != first:
+        return []
+    _, ties = cut.split(cut.values(block, *cut.args))
+    last, part = fill_mass(_weights(block)[ties], left)
+    return [(int(block.numbers[ties][last]), part)]
+
+
+def _weights(block: MemoryEngine) -> Floats:
+    weights = block.problem.weights
+    return np.ones(block.problem.n_rows) if weights is None else weights
+
+
+# --- following starts ---------------------------------------------------------------------------
+
+
+@dataclass
+class _Start:
+    """What the driver remembers of one start.
+
+    ``share`` is that of the drawn rows below the last threshold, ``error`` by how much that share
+    was predicted wrongly.
+    """
+
+    cut: Cut | None = None
+    sums: RowSums | None = None
+    share: float | None = None
+    error: float | None = None
+
+
+class PartitionFollower(Follower):
+    """Remembers the cuts of each of a batch of starts, and the sums over the rows they keep."""
+
+    engine: PartitionEngine
+
+    def __init__(self, engine: PartitionEngine, n_starts: int, mass: float) -> None:
+        super().__init__(engine, mass)
+        self._starts = [_Start() for _ in range(n_starts)]
+
+    def select(self, thetas: Floats, starts: Sequence[int]) -> list[Selected]:
+        """Keep the rows of smallest residual at ``thetas[i]`` for start ``starts[i]``."""
+        floors = self.engine.problem.residual_floor(thetas).tolist()
+        drawn, weights = self.engine.predicting()
+        sizes = [residual_sizes(drawn, theta) for theta in thetas]
+        windows = [
+            self._window(weights, values, self._starts[start])
+            for values, start in zip(sizes, starts, strict=True)
+        ]
+        args = [(theta,) for theta in thetas]
+        cuts = find_cuts(self.engine, residual_sizes, args, self.mass, floors, windows)
+        known = [self._starts[start] for start in starts]
+        found = self.engine.fold(_kept_sums, cuts, [start.cut for start in known])
+        selected = []
+        for start, cut, values, sums in zip(known, cuts, sizes, found, strict=True):
+            row_sums, square, moved, name = sums
+            share = float(weights[values < cut.threshold].sum() / weights.sum())
+            moved += start.cut is not None and not same_part(cut.part, start.cut.part)
+            start.error = None if start.share is None else abs(share - start.share)
+            start.cut, start.sums, start.share = cut, row_sums, share
+            selected.append(Selected(square, moved, 0.0, cut.threshold, int(name[0])))
+        return selected
+
+    def _window(self, weights: Floats, values: Floats, start: _Start) -> Window:
+        """Predict a threshold from the drawn rows, as well as the last ones were predicted."""
+        if start.share is None:
+            return _predict_window(weights, values, self.mass / self.engine.problem.mass)
+        margin = None if start.error is None else CERTAIN * start.error
+        return _predict_window(weights, values, start.share, margin)
+
+    def kept_sums(self, start: int, theta: Floats) -> RowSums:
+        """Sum over all kept rows; the last selection did so at its own coefficients."""
+        known = self._starts[start].sums
+        if known is not None and np.array_equal(self.keeper(start).args[0], theta):
+            return known
+        return super().kept_sums(start, theta)
+
+    def keeper(self, start: int) -> Cut:
+        """Return a rule that says which rows of any block are kept."""
+        cut = self._starts[start].cut
+        assert cut is not None
+        return cut
+
+
+def _kept_sums(
+    block: MemoryEngine, cuts: Sequence[Cut], before: Sequence[Cut | None]
+) -> tuple[tuple[RowSums, float, int, NDArray[np.uint64]], ...]:
+    """Sum over the kept rows of several cuts; count those that moved, and hash the set."""
+    return tuple(_one_kept(block, cut, last) for cut, last in zip(cuts, before, strict=True))
+
+
+def _one_kept(
+    block: MemoryEngine, cut: Cut, before: Cut | None
+) -> tuple[RowSums, float, int, NDArray[np.uint64]]:
+    residuals = block.residuals(cut.args[0])
+    mask = cut.among(np.abs(residuals), block)
+    rows = np.flatnonzero(mask)
+    near = residuals[rows]
+    row_weights = None if block.problem.weights is None else cut.factor(block, mask)[rows]
+    square = float(near @ (near if row_weights is None else near * row_weights))
+    moved = rows.size if before is None else int(np.count_nonzero(mask != before.mask(block)))
+    return block.sums(rows, near, row_weights), square, moved, _hash(cut, block.numbers[rows])
+
+
+def _hash(cut: Cut, numbers: Numbers) -> NDArray[np.uint64]:
+    """Hash a set of rows: the sum of their scrambled numbers, and of the part of the last."""
+    words = mix(numbers.astype(np.uint64))
+    if cut.boundary >= 0:
+        # The part counts to a few digits: a sum of weights in another order is the same part.
+        part = np.array([float(f"{cut.boundary_weight:.9e}")]).view(np.uint64)
+        words[numbers == cut.boundary] ^= mix(part)
+    with np.errstate(over="ignore"):
+        return np.asarray(words.sum(keepdims=True))

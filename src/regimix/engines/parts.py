@@ -1,4 +1,4 @@
-"""Parts of a table that does not fit into memory, read one by one.
+"""Parts of a table that does not fit into memory, read and checked one by one.
 
 A task is applied to each part, and its results are added. ``LocalParts`` reads the parts on this
 machine, the next one while a task works on the last; ``engines.dask`` lets workers do it.
@@ -10,18 +10,39 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.problem import Frame, standard_places
+from regimix.data.validation import (
+    LARGEST_COUNT,
+    Table,
+    check_present,
+    check_weights,
+    read_target,
+)
 from regimix.engines.base import combine
 from regimix.errors import DataError, RegimixError, StopReason
 
 if TYPE_CHECKING:
     from regimix.engines.dask import DaskParts
 
-__all__ = ["LocalParts", "PartTable", "Parts", "PassStopped", "RawRows", "Task", "Watch", "name_of"]
+__all__ = [
+    "LocalParts",
+    "PartTable",
+    "PartUnits",
+    "Parts",
+    "PassStopped",
+    "RawRows",
+    "Task",
+    "Watch",
+    "name_of",
+]
+
+Floats = NDArray[np.float64]
 
 # Called with the parts that a pass has done, and all (None while unknown); a true answer stops it.
 Watch = Callable[[int, int | None], Any]
@@ -64,27 +85,14 @@ class RawRows:
 
 @dataclass(frozen=True)
 class PartTable:
-    """A table that is read in parts: what ``fit`` takes in the place of X and y.
+    """A table that is read in parts: what ``fit`` takes in the place of X and y."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The features.
-    target_name : str
-        The response.
-    readers : tuple of callable
-        Each reads a part of the table, in one or several pieces; they can be sent to workers.
-    part_names : tuple of str
-        What the parts are called in messages, one for each reader.
-    on_cluster : bool
-        Whether workers of a Dask cluster are to read it, not this machine.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of the features
     target_name: str
+    # Each reads a part of the table, in one or several pieces; they can be sent to workers.
     readers: tuple[Callable[[], Iterable[RawRows]], ...]
-    part_names: tuple[str, ...]
-    on_cluster: bool = False
+    part_names: tuple[str, ...]  # in messages, one for each reader
+    on_cluster: bool = False  # whether workers of a Dask cluster are to read it, not this machine
 
     def local_parts(self) -> LocalParts:
         """Read the parts here, one after the other."""
@@ -98,29 +106,22 @@ class PartTable:
             except (OSError, ValueError) as error:
                 if isinstance(error, RegimixError):
                     raise
+                why = f"{type(error).__name__}: {str(error).rstrip('.')}"
                 raise DataError(
-                    f"{name} cannot be read: {type(error).__name__}: {str(error).rstrip('.')}. "
-                    "Repair it or leave it out."
+                    f"{name} cannot be read: {why}. Repair it or leave it out."
                 ) from error
 
 
 class LocalParts:
-    """Parts of a table that are read here, one after the other; always the same rows.
-
-    Parameters
-    ----------
-    read : callable
-        Yields the parts, anew at every call.
-    """
+    """Parts of a table that are read here, one after the other; always the same rows."""
 
     def __init__(self, read: Callable[[], Iterable[RawRows]]) -> None:
-        self._read = read
+        self._read = read  # yields the parts, anew at every call
         self.part_names: tuple[str, ...] | None = None
         self._n_parts: int | None = None
         self.n_passes = 0
         self.watch: Watch | None = None
-        # Seconds of time.monotonic() after which a pass is given up.
-        self.deadline: float | None = None
+        self.deadline: float | None = None  # by time.monotonic(): a pass is given up then
 
     def fold(self, task: Task, own: Sequence[Any] | None = None) -> Any:
         """Add up what a task returns for each part, in the order of the parts."""
@@ -174,3 +175,141 @@ def _ahead(parts: Iterable[RawRows]) -> Iterator[RawRows]:
                 return
             waiting = reader.submit(next, remaining, nothing)
             yield rows
+
+
+# --- checks and units -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PartUnits:
+    """Size and units of a table in parts, found in two passes that check its rows.
+
+    The same checks, the same few thousand evenly spaced rows and so the same units as for a table
+    in memory: the fit does not depend on how a table is cut. Weights are divided by ``weight_most``
+    and multiplied by ``weight_unit``, so that relative importances have a mean of one; in two
+    steps, so that no intermediate number overflows.
+    """
+
+    frame: Frame
+    weight_most: float
+    weight_unit: float
+
+    @classmethod
+    def find(
+        cls, parts: Parts, names: tuple[str, ...], *, fit_intercept: bool
+    ) -> tuple[PartUnits, list[int]]:
+        """Check the rows of all parts; return their units, and where in the table each begins."""
+        surveys: list[_Survey] = parts.fold(partial(_survey, names, parts.part_names)) or []
+        n_rows = sum(survey.n_rows for survey in surveys)
+        if n_rows < 2:
+            raise DataError(
+                f"X has {n_rows} row(s) in {len(surveys)} part(s) (n_samples={n_rows}) while a "
+                "minimum of 2 is required; pass more rows."
+            )
+        counts, most, unit, mass = _weighing(surveys)
+        weighted = not all(survey.plain_weights for survey in surveys)
+        rows = _standard_rows(parts, [survey.n_present for survey in surveys])
+        frame = Frame.of_sample(
+            rows[:, :-2],
+            rows[:, -2],
+            rows[:, -1] / most * unit if weighted else None,
+            (
+                np.min([survey.lowest for survey in surveys if survey.n_rows], axis=0),
+                np.max([survey.highest for survey in surveys if survey.n_rows], axis=0),
+            ),
+            names=names,
+            n_rows=n_rows,
+            n_present=sum(survey.n_present for survey in surveys),
+            weighted=weighted,
+            counts=counts,
+            mass=mass,
+            fit_intercept=bool(fit_intercept),
+        )
+        firsts = np.cumsum([0, *(survey.n_rows for survey in surveys)])[:-1]
+        return cls(frame, most, unit), firsts.tolist()
+
+
+@dataclass(frozen=True, eq=False)
+class _Survey:
+    """Extents and weights of one part; extents have the response last, and none without rows."""
+
+    n_rows: int
+    lowest: Floats
+    highest: Floats
+    n_present: int
+    weight_most: float
+    weight_sum: float
+    whole_weights: bool
+    plain_weights: bool
+
+
+def _survey(
+    names: tuple[str, ...], part_names: tuple[str, ...] | None, rows: RawRows, part: int
+) -> list[_Survey]:
+    """Check a part, and survey it: the first pass."""
+    try:
+        return [_survey_rows(names, rows)]
+    except DataError as error:
+        where = rows.name or name_of(part, part_names)
+        raise type(error)(f"in {where}: {error}") from error
+
+
+def _survey_rows(names: tuple[str, ...], rows: RawRows) -> _Survey:
+    if rows.X.ndim != 2 or rows.X.shape[1] != len(names):
+        raise DataError(
+            f"the part has the shape {rows.X.shape}, but the table has {len(names)} "
+            "feature(s); all parts must have the same columns."
+        )
+    if not rows.n_rows:
+        return _Survey(0, np.empty(0), np.empty(0), 0, 0.0, 0.0, True, True)
+    lowest, highest = Table(rows.X, names).extent()
+    y = read_target(rows.y, rows.n_rows)
+    weights = np.ones(rows.n_rows)
+    if rows.weights is not None:
+        weights = check_weights(np.asarray(rows.weights), rows.n_rows)
+    lowest, highest = np.append(lowest, y.min()), np.append(highest, y.max())
+    return _Survey(
+        rows.n_rows,
+        lowest,
+        highest,
+        int(np.count_nonzero(weights)),
+        float(weights.max()),
+        # Of the largest: the sum of very large weights is no number.
+        float((weights / (weights.max() or 1.0)).sum()),
+        bool((weights == np.floor(weights)).all()),
+        bool((weights == 1).all()),
+    )
+
+
+def _weighing(surveys: list[_Survey]) -> tuple[bool, float, float, float]:
+    """Find how the weights of all parts are read, as ``read_weights`` does in memory.
+
+    Returns whether they count repetitions, what they are divided by and then multiplied by, and
+    the total weight.
+    """
+    n_present = sum(survey.n_present for survey in surveys)
+    check_present(n_present)
+    most = max(survey.weight_most for survey in surveys)
+    relative = sum(survey.weight_sum * (survey.weight_most / most) for survey in surveys)
+    whole = all(survey.whole_weights for survey in surveys)
+    if whole and most < LARGEST_COUNT and relative * most < LARGEST_COUNT:
+        return True, 1.0, 1.0, float(sum(round(s.weight_sum * s.weight_most) for s in surveys))
+    return False, most, n_present / relative, float(n_present)
+
+
+def _pick(rows: RawRows, places: NDArray[np.intp]) -> list[Floats]:
+    """Return some of the rows present, with response and weight: the second pass."""
+    weights = np.ones(rows.n_rows) if rows.weights is None else np.asarray(rows.weights)
+    picked = np.flatnonzero(weights)[places]
+    y: Any = rows.y
+    columns = (rows.X[picked], np.asarray(y)[picked], weights[picked])
+    return [np.column_stack(columns).astype(np.float64)]
+
+
+def _standard_rows(parts: Parts, present: list[int]) -> Floats:
+    """Gather evenly spaced rows among those present."""
+    ends = np.cumsum(present)
+    wanted = standard_places(int(ends[-1]))
+    split = np.split(wanted, np.searchsorted(wanted, ends[:-1]))
+    places = [rows - first for rows, first in zip(split, ends - present, strict=True)]
+    return np.concatenate(parts.fold(_pick, places))

@@ -30,7 +30,6 @@ __all__ = [
     "Near",
     "fill_mass",
     "is_within",
-    "masked",
     "masked_mass",
     "present",
     "residual_sizes",
@@ -72,14 +71,19 @@ class Keeper:
         """Return which rows of a block are kept."""
         raise NotImplementedError
 
-    def weights(self, block: MemoryEngine, mask: Bools | None = None) -> Floats | None:
-        """Weights of a block's rows in the fit, zero if not kept; None if there are no weights.
+    def weights(self, block: MemoryEngine) -> Floats | None:
+        """Weights of a block's rows in the fit, zero if not kept; None if there are no weights."""
+        return None if block.problem.weights is None else self.factor(block)
+
+    def factor(self, block: MemoryEngine, mask: Bools | None = None) -> NDArray[Any]:
+        """Return what each row counts: its weight in the fit; without weights, whether it is kept.
 
         ``mask`` has the kept rows, if they are known already.
         """
+        kept = self.mask(block) if mask is None else mask
         if block.problem.weights is None:
-            return None
-        weights = np.where(self.mask(block) if mask is None else mask, block.problem.weights, 0.0)
+            return kept
+        weights = np.where(kept, block.problem.weights, 0.0)
         if self.boundary >= 0:
             weights[block.numbers == self.boundary] = self.boundary_weight
         return weights
@@ -118,10 +122,15 @@ class Cut(Keeper):
         """Return which rows of a block are kept."""
         return self.among(self.values(block, *self.args), block)
 
+    def split(self, values: Floats) -> tuple[Bools, Bools]:
+        """Return which values are below the threshold, and which are tied with it."""
+        below = values < self.threshold - self.floor
+        return below, ~below & (values <= self.threshold + self.floor)
+
     def among(self, values: Floats, block: MemoryEngine) -> Bools:
         """Return which rows are kept, their values being known already."""
-        kept = values < self.threshold - self.floor
-        near = np.flatnonzero(~kept & (values <= self.threshold + self.floor))
+        kept, tied = self.split(values)
+        near = np.flatnonzero(tied)
         kept[near] = block.numbers[near] <= self.last
         weights = block.problem.weights
         if weights is not None:
@@ -147,9 +156,7 @@ def smallest(
     ties = np.flatnonzero((np.abs(values - threshold) <= floor) & present)
     last, part = fill_mass(weights[ties], mass - float(weights[kept].sum()))
     kept[ties[: last + 1]] = True
-    return (
-        Choice(kept, threshold) if part is None else Choice(kept, threshold, int(ties[last]), part)
-    )
+    return Choice(kept, threshold, *((-1, 0.0) if part is None else (int(ties[last]), part)))
 
 
 def fill_mass(weights: Floats, mass: float) -> tuple[int, float | None]:
@@ -236,11 +243,6 @@ class Near:
     def mask(self, block: MemoryEngine) -> Bools:
         """Return which rows of a block are near, and present."""
         return np.asarray((residual_sizes(block, self.theta) < self.bound) & present(block))
-
-
-def masked(block: MemoryEngine, rows: Mask) -> Bools:
-    """Return which rows of a block are meant."""
-    return rows.mask(block)
 
 
 def masked_mass(block: MemoryEngine, rows: Mask) -> float:

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
-from regimix.data.problem import Problem
+from regimix.data.problem import NORMAL_IQR, Problem
 from regimix.errors import DataError, ParameterError
 from regimix.result.gate import Gate, read_columns, scale_columns
 from regimix.result.mixture import Mixture
@@ -36,31 +36,18 @@ SETTLED = 1e-3  # largest change of a share in the last round
 # Newton steps settle whatever the columns; beyond this many numbers to learn, gradients cost less.
 NEWTON_SIZE = 400
 MAX_ITER = 1000
-# Interquartile range of the standard normal: the factor that turns an IQR into a deviation.
-NORMAL_IQR = 1.349
 # Rows that are written out for a classifier that takes no weights, repetitions included.
 MOST_REPEATED = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class ClassifierGate:
-    """A gate made of the user's own classifier.
+    """A gate made of the user's own classifier."""
 
-    Attributes
-    ----------
-    classifier : fitted classifier or None
-        None: all rows belong to one component.
-    present : ndarray of int
-        The components that it knows: those with rows.
-    n_components : int
-    from_features : bool
-        Whether it was learnt from X; otherwise from ``gating_features``.
-    """
-
-    classifier: Any
-    present: NDArray[np.int64]
+    classifier: Any  # fitted; None: all rows belong to one component
+    present: NDArray[np.int64]  # the components that it knows: those with rows
     n_components: int
-    from_features: bool = True
+    from_features: bool = True  # whether it was learnt from X; otherwise from ``gating_features``
 
     def shares(self, Z: Any) -> Floats:
         """Return the shares of the components among the rows like each row, (n, m)."""
@@ -207,11 +194,15 @@ def _members(
 
 def _learn_logistic(_kind: str, mixture: Mixture, problem: Problem, Z: Any, own: bool) -> Gate:
     """Learn shares that depend on the row by EM; coefficients and noise of the regimes stay."""
+    # Imported where it is used: it is a large part of scikit-learn.
+    from sklearn.linear_model import LogisticRegression
+
     table = read_columns(Z, "X" if own else "gating_features")
     weights = _weights(problem)
     center, scale = _location_and_spread(table.values, weights)
     scaled = scale_columns(table.values, center, scale)
-    model = _logistic(scaled.shape[1] * mixture.n_components)
+    few = scaled.shape[1] * mixture.n_components <= NEWTON_SIZE
+    model = LogisticRegression(solver="newton-cholesky" if few else "lbfgs", max_iter=MAX_ITER)
     shares: Floats | None = None
     for _ in range(ROUNDS):
         posterior = mixture.responsibilities(problem.X, problem.y, shares)[:, :-1]
@@ -239,14 +230,6 @@ def _location_and_spread(values: NDArray[Any], weights: Floats) -> tuple[Floats,
     # Rounding of the mean must not make a column vary that is constant.
     spread = np.where(spread > 0, spread, np.where(np.ptp(rows, axis=0) > 0, deviation, 0.0))
     return center, np.where(spread > 0, spread, 1.0)
-
-
-def _logistic(size: int) -> Any:
-    # Imported where it is used: it is a large part of scikit-learn.
-    from sklearn.linear_model import LogisticRegression
-
-    solver = "newton-cholesky" if size <= NEWTON_SIZE else "lbfgs"
-    return LogisticRegression(solver=solver, max_iter=MAX_ITER)
 
 
 def _fit_logistic(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from regimix.errors import (
     StopReason,
 )
 
-__all__ = ["Rows", "is_remote", "new_rows", "opened"]
+__all__ = ["Rows", "is_remote", "new_rows", "opened", "warn_user"]
 
 
 @dataclass(frozen=True)
@@ -83,16 +84,16 @@ def opened(
     time_limit: float | None = None,
     watch: Watch | None = None,
 ) -> Iterator[Rows]:
-    """Check the rows, make an engine of them, and note their columns in the estimator.
+    """Check the rows, make an engine of them, and store their columns in the estimator.
 
     A pass over rows that are not in memory is given up after ``time_limit`` seconds, or when
     ``watch``, called with its progress, returns a true value.
     """
     name = None if _is_dask(y) and not hasattr(y, "divisions") else getattr(y, "name", None)
     label = None if name is None else str(name)
+    intercept = estimator.fit_intercept
     if not is_remote(X):
-        fit_intercept = estimator.fit_intercept
-        problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=fit_intercept)
+        problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=intercept)
         validate_data(estimator, X, y, skip_check_array=True)
         yield Rows(MemoryEngine(problem), label)
         return
@@ -107,7 +108,7 @@ def opened(
     try:
         with _parts(X, y, sample_weight) as (names, parts):
             parts.watch, parts.deadline = watch, deadline
-            engine = open_parts(parts, names, fit_intercept=estimator.fit_intercept)
+            engine = open_parts(parts, names, fit_intercept=intercept)
             estimator.n_features_in_ = len(names)
             estimator.__dict__.pop("feature_names_in_", None)
             if isinstance(X, PartTable) or hasattr(X, "columns"):
@@ -144,3 +145,8 @@ def _parts(X: Any, y: Any, sample_weight: Any) -> Iterator[tuple[tuple[str, ...]
         ) from error
     with engine.dask_rows(X, y, sample_weight) as found:
         yield found
+
+
+def warn_user(kind: type[Warning], *parts: str | Setting) -> None:
+    """Warn whoever called ``fit``, if this is called from a helper of ``fit``."""
+    warnings.warn(Message(*parts), kind, stacklevel=4)

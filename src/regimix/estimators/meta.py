@@ -7,7 +7,6 @@ repeat: keep the samples that the model fits best currently, fit it to them.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -32,6 +31,7 @@ from sklearn.utils.validation import (
 from regimix.data.validation import read_weights
 from regimix.engines.selection import ROUNDING, smallest
 from regimix.errors import ConvergenceWarning, DataError, EvidenceWarning, ParameterError
+from regimix.estimators.inputs import warn_user
 from regimix.search.settings import read_count, read_seed
 from regimix.trimmed.ilts import check_limits
 
@@ -184,7 +184,7 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
         first = self._blank(seed)
         start = rows.fit(first, rows.weights)
         self.loss_ = self._loss_for(start)
-        run, self.start_ = self._first_run(rows, start), "all rows"
+        run, self.start_ = self._exact(rows, start) or self._run(rows, start), "all rows"
         generator = np.random.default_rng(seed)
         for _ in range(0 if run.stopped == "exact fit" else self.n_starts):
             mass = START_SHARE * self._fraction(0)
@@ -192,7 +192,12 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
             other = self._run(rows, rows.fit(clone(first), subset))
             if other.best < run.best:
                 run, self.start_ = other, "subset"
-        self._store(rows, run)
+        self.estimator_, self.stopped_ = run.model, run.stopped
+        self.kept_ = np.zeros(rows.n_rows, dtype=np.bool_)
+        self.losses_ = np.full(rows.n_rows, np.nan)
+        self.kept_[rows.present], self.losses_[rows.present] = run.kept > 0, run.losses
+        self.objective_ = np.array(run.objective)
+        self.n_iter_ = len(run.objective) - 1
         self._warn(rows, run)
         return self
 
@@ -252,16 +257,16 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
     def _blank(self, seed: int) -> Any:
         """Clone the inner estimator; seed it and let it start warm, if asked for."""
         model = clone(self.estimator)
-        params = {name: name.rpartition("__")[2] for name in model.get_params()}
+        given = model.get_params()
+        last = {name: name.rpartition("__")[2] for name in given}
         changes: dict[str, Any] = {}
         if self.random_state is not None:
-            given = model.get_params()
-            names = [name for name, last in params.items() if last == "random_state"]
-            changes = {name: seed % 2**32 for name in names if given[name] is None}
+            unseeded = (n for n in given if last[n] == "random_state" and given[n] is None)
+            changes = dict.fromkeys(unseeded, seed % 2**32)
         if self.warm_start:
-            names = [name for name, last in params.items() if last == "warm_start"]
+            names = [name for name in given if last[name] == "warm_start"]
             # Ensembles take it for more members, beside those that were fitted to other rows.
-            if not names or {"n_estimators", "max_leaf_nodes"} & set(params.values()):
+            if not names or {"n_estimators", "max_leaf_nodes"} & set(last.values()):
                 raise ParameterError(
                     f"warm_start=True needs an estimator that goes on from its last coefficients; "
                     f"{self.estimator!r} does not. Leave warm_start=False."
@@ -303,13 +308,13 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
         if callable(self.loss):
             return self.loss
         methods = LOSSES[get_tags(self.estimator).estimator_type]
-        fitting = [name for name, method in methods.items() if hasattr(model, method)]
-        if self.loss != "auto" and self.loss not in fitting:
+        usable = [name for name, method in methods.items() if hasattr(model, method)]
+        if self.loss != "auto" and self.loss not in usable:
             raise ParameterError(
                 f"loss={self.loss!r} needs {methods[self.loss]}, which {self.estimator!r} lacks; "
-                f"it can be one of {fitting}."
+                f"it can be one of {usable}."
             )
-        return fitting[0] if self.loss == "auto" else self.loss
+        return usable[0] if self.loss == "auto" else self.loss
 
     def _fraction(self, iteration: int) -> float:
         """Fraction to keep in a round."""
@@ -317,11 +322,11 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
             return self.keep
         return self.keep_start + (self.keep - self.keep_start) * iteration / self.growth
 
-    def _first_run(self, rows: _Rows, model: Any) -> _Run:
-        """Start from the fit to all rows, unless it leaves nothing to trim."""
+    def _exact(self, rows: _Rows, model: Any) -> _Run | None:
+        """Return the fit to all rows if it leaves nothing to trim."""
         losses = rows.losses(model, self.loss_)
         if losses.max() > rows.rounding(self.loss_):
-            return self._run(rows, model)
+            return None
         mean = float(np.average(losses, weights=rows.weights))
         return _Run([mean], "exact fit", mean, model, rows.weights, losses)
 
@@ -337,7 +342,8 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
             if i > final:
                 gain = math.isinf(run.best) or objective < run.best - self.tol * abs(run.best)
                 fruitless = 0 if gain else fruitless + 1
-                run.take(objective, model, kept, losses)
+                if objective <= run.best:
+                    run.best, run.model, run.kept, run.losses = objective, model, kept, losses
             if i >= final:
                 # Single precision: sums of parts of a weight carry rounding.
                 last = seen.setdefault(kept.astype(np.float32).tobytes(), i)
@@ -351,38 +357,27 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
                 model = rows.fit(deepcopy(model) if self.warm_start else clone(model), kept)
         return run
 
-    def _store(self, rows: _Rows, run: _Run) -> None:
-        self.estimator_, self.stopped_ = run.model, run.stopped
-        self.kept_ = np.zeros(rows.n_rows, dtype=np.bool_)
-        self.losses_ = np.full(rows.n_rows, np.nan)
-        self.kept_[rows.present], self.losses_[rows.present] = run.kept > 0, run.losses
-        self.objective_ = np.array(run.objective)
-        self.n_iter_ = len(run.objective) - 1
-
     def _warn(self, rows: _Rows, run: _Run) -> None:
         if run.stopped == "max_iter":
-            warnings.warn(
+            warn_user(
+                ConvergenceWarning,
                 f"the kept rows still change after max_iter={self.max_iter} refits; the best fit "
                 "so far is returned. Raise max_iter, or set tol above 0.",
-                ConvergenceWarning,
-                stacklevel=3,
             )
         if run.stopped == "exact fit":
-            warnings.warn(
+            warn_user(
+                EvidenceWarning,
                 "the estimator fits every row exactly, so that no row stands out, and nothing was "
                 "trimmed. If some rows should be wrong, it is too flexible: regularise it.",
-                EvidenceWarning,
-                stacklevel=3,
             )
         held = rows.held(run.kept, self.keep, self.class_balance)
         if held:
-            warnings.warn(
+            warn_user(
+                EvidenceWarning,
                 f"rows of class(es) {', '.join(held)} fit worse than others, and the class would "
                 f"shrink further if class_balance={self.class_balance} did not hold it. Rare "
                 "classes fit badly without being wrong: raise class_balance or keep; lower it if "
                 "most labels of the class are wrong.",
-                EvidenceWarning,
-                stacklevel=3,
             )
 
 
@@ -407,11 +402,6 @@ class _Run:
     model: Any = None
     kept: Floats = field(default_factory=lambda: np.empty(0))
     losses: Floats = field(default_factory=lambda: np.empty(0))
-
-    def take(self, objective: float, model: Any, kept: Floats, losses: Floats) -> None:
-        """Remember a fit that is no worse than the best so far."""
-        if objective <= self.best:
-            self.best, self.model, self.kept, self.losses = objective, model, kept, losses
 
 
 @dataclass(frozen=True)
@@ -445,19 +435,18 @@ class _Rows:
         mass = fraction * float(self.weights.sum())
         if self.whole:
             mass = max(1.0, math.floor(mass * (1 + ROUNDING)))
-        room = mass - float(kept.sum())
-        if room > ROUNDING * mass:
-            kept += _keep_smallest(losses, room, self.weights - kept)
+        left = mass - float(kept.sum())
+        if left > ROUNDING * mass:
+            kept += _keep_smallest(losses, left, self.weights - kept)
         return kept
 
     def held(self, kept: Floats, fraction: float, balance: float) -> list[str]:
         """Name the classes of which nothing is kept but the floor, unless that was asked for."""
-        floors, codes = self._floors(fraction, balance), self.codes
-        if codes is None or balance == 1.0:
+        if self.codes is None or balance == 1.0:
             return []
-        names, masses = np.unique(self.y), np.bincount(codes, self.weights)
-        full = np.bincount(codes, kept) > floors * (1 + ROUNDING)
-        return [repr(name) for name in names[~full & (floors < masses)].tolist()]
+        floors, masses = self._floors(fraction, balance), np.bincount(self.codes, self.weights)
+        full = np.bincount(self.codes, kept) > floors * (1 + ROUNDING)
+        return [repr(name) for name in np.unique(self.y)[~full & (floors < masses)].tolist()]
 
     def _floors(self, fraction: float, balance: float) -> Floats:
         """Mass of each class that is kept whatever its losses are."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
@@ -32,7 +31,7 @@ from regimix.estimators.gating import (
     gate_shares,
     learn_gate,
 )
-from regimix.estimators.inputs import is_remote, new_rows, opened
+from regimix.estimators.inputs import is_remote, new_rows, opened, warn_user
 from regimix.model.em import REGIME_GAIN
 from regimix.result.mixture import Mixture
 from regimix.result.summary import Summary
@@ -55,6 +54,12 @@ EARLY = (
     StopReason.TIME_LIMIT,
     StopReason.CALLBACK,
     StopReason.INTERRUPTED,
+)
+
+# Attributes of the mixture that are attributes of the estimator, too.
+COPIED = (
+    *("coef", "intercept", "weights", "scale", "noise_degrees", "n_components", "outlier_share"),
+    *("evidence", "n_searches", "n_agreed", "gate", "n_iter"),
 )
 
 
@@ -158,6 +163,8 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
 
     mixture_: Mixture
     gate_: LearnedGate | None
+    coef_: Floats
+    intercept_: Floats
 
     def __init__(
         self,
@@ -217,8 +224,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         from regimix.result.fit import fit_mixture
 
         given = self.get_params(deep=False)
-        for name in ("fit_intercept", "gating", "init"):
-            del given[name]
+        given = {name: given[name] for name in given.keys() - {"fit_intercept", "gating", "init"}}
         if self.checkpoint is not None and self.random_state is None:
             # A fit that goes on has the seed that it began with.
             given["random_state"] = seed_in(self.checkpoint)
@@ -240,95 +246,69 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
                 left = max(rows.deadline - time.monotonic(), 1e-3)
                 limited = replace(settings, time_limit=left)
             mixture = fit_mixture(engine, limited, init)
-        mixture = replace(mixture, settings=replace(settings, callback=None, checkpoint=None))
+        known: dict[str, Any] = {"settings": replace(settings, callback=None, checkpoint=None)}
         if rows.target_name is not None:
-            mixture = replace(mixture, target_name=rows.target_name)
+            known["target_name"] = rows.target_name
         if self.gating is not None:
             assert isinstance(frame, Problem)
-            gate = learn_gate(self.gating, mixture, frame, X, gating_features)
-            mixture = replace(mixture, gate=gate)
+            known["gate"] = learn_gate(self.gating, mixture, frame, X, gating_features)
         labels: Any = mixture.labels
         self.labels_ = labels
         if not isinstance(labels, np.ndarray):
             # They stay where the rows are; a model must be small enough to be passed around.
-            mixture = replace(mixture, labels=np.empty(0, dtype=np.int64))
-        self.mixture_ = mixture
-        self.coef_, self.intercept_ = mixture.coef, mixture.intercept
-        self.weights_, self.scale_ = mixture.weights, mixture.scale
-        self.n_components_ = mixture.n_components
-        self.outlier_share_ = mixture.outlier_share
-        self.evidence_ = mixture.evidence
-        self.noise_degrees_ = mixture.noise_degrees
-        self.n_searches_, self.n_agreed_ = mixture.n_searches, mixture.n_agreed
-        self.gate_ = mixture.gate
+            known["labels"] = np.empty(0, dtype=np.int64)
+        self.mixture_ = mixture = replace(mixture, **known)
+        for name in COPIED:
+            setattr(self, f"{name}_", getattr(mixture, name))
         self.selection_ = None if mixture.selection is None else mixture.selection.as_dict()
-        self.n_iter_ = mixture.n_iter
         self._warn(frame)
         return self
 
     def _warn(self, problem: Frame) -> None:
         mixture = self.mixture_
-        asked = mixture.settings.n_components
+        asked, found = mixture.settings.n_components, mixture.n_components
         if mixture.stopped in EARLY:
             why = self._why_early()
-            _say(Message("the search stopped early: ", *why, ". The best so far is returned."))
-        if mixture.found_nothing and plain_count(mixture.settings) is not None:
-            _say(
-                Message(
-                    f"with every row in one of the {asked} regimes asked for, they explain y no "
-                    "better than its own spread does; those with the least sum of squares are "
-                    "returned. There may be outliers (try ",
-                    Setting("search", "auto"),
-                    "), or fewer regimes (",
-                    Setting("n_components", "auto"),
-                    ").",
-                ),
-                EvidenceWarning,
-            )
-        elif mixture.found_nothing:
-            _say(_nothing(mixture), EvidenceWarning)
-        elif asked is not None and mixture.n_components < asked:
-            found = mixture.n_components
+            end = ". The best so far is returned."
+            warn_user(ConvergenceWarning, "the search stopped early: ", *why, end)
+        if mixture.found_nothing:
+            warn_user(EvidenceWarning, *_nothing(mixture).parts)
+        elif asked is not None and found < asked:
             remedy: tuple[str | Setting, ...] = (InPython(", give starts (init)"),)
             if self.search == "net":
                 remedy = (", try ", Setting("search", "auto"))
-            _say(
-                Message(
-                    f"{found} regime{'s' * (found != 1)} found, {asked} asked for: the rows do "
-                    "not support more. Bring more rows",
-                    *remedy,
-                    ", or ask for fewer.",
-                ),
+            warn_user(
                 EvidenceWarning,
+                f"{found} regime{'s' * (found != 1)} found, {asked} asked for: the rows do not "
+                "support more. Bring more rows",
+                *remedy,
+                ", or ask for fewer.",
             )
         if not mixture.settled:
-            _say(
-                Message(
-                    "EM on all rows ran out of rounds before it settled: regimes overlap so much "
-                    "that coefficients may still move by a part of their standard errors. Ask for "
-                    "fewer regimes",
-                    InPython(", or fit again with init=coef_"),
-                    ".",
-                )
+            warn_user(
+                ConvergenceWarning,
+                "EM on all rows ran out of rounds before it settled: regimes overlap so much that "
+                "coefficients may still move by a part of their standard errors. Ask for fewer "
+                "regimes",
+                InPython(", or fit again with init=coef_"),
+                ".",
             )
         doubtful = np.isfinite(mixture.search_evidence).sum() > 1 and mixture.n_agreed < 2
         if doubtful and not mixture.found_nothing and mixture.stopped not in EARLY:
-            _say(
-                Message(
-                    f"{mixture.n_searches} independent searches ended with different answers; the "
-                    f"best is returned, {_lead(mixture):.1f} nats above the next. Look at other ",
-                    Setting("random_state"),
-                    " values before you rely on it, or ask for fewer regimes.",
-                ),
+            best, second = sorted(mixture.search_evidence, reverse=True)[:2]
+            warn_user(
                 UnrepeatedWarning,
+                f"{mixture.n_searches} independent searches ended with different answers; the best "
+                f"is returned, {best - second:.1f} nats above the next. Look at other ",
+                Setting("random_state"),
+                " values before you rely on it, or ask for fewer regimes.",
             )
         if mixture.ranks is not None and min(mixture.ranks) < problem.n_columns:
-            _say(
-                f"the rows of a regime determine {min(mixture.ranks)} of its "
-                f"{problem.n_columns} coefficients (columns that repeat or depend on each other, "
-                "or too few rows); the shortest solution is returned. Drop columns, or bring more "
-                "rows.",
+            warn_user(
                 RankWarning,
+                f"the rows of a regime determine {min(mixture.ranks)} of its {problem.n_columns} "
+                "coefficients (columns that repeat or depend on each other, or too few rows); the "
+                "shortest solution is returned. Drop columns, or bring more rows.",
             )
 
     def _why_early(self) -> tuple[str | Setting, ...]:
@@ -521,21 +501,20 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         """Check features, and find the shares of the regimes in each row, if there is a gate."""
         return self._features(X), gate_shares(self.gate_, X, gating_features)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags
 
-
-def _lead(mixture: Mixture) -> float:
-    """Return by how much the best search is ahead of the next."""
-    best, second = sorted(mixture.search_evidence, reverse=True)[:2]
-    return best - second
-
-
-def _nothing(mixture: Mixture) -> str:
+def _nothing(mixture: Mixture) -> Message:
     """Say that there is no relation, and how near the nearest was."""
     asked, selection = mixture.settings.n_components, mixture.selection
+    if plain_count(mixture.settings) is not None:
+        return Message(
+            f"with every row in one of the {asked} regimes asked for, they explain y no better "
+            "than its own spread does; those with the least sum of squares are returned. There may "
+            "be outliers (try ",
+            Setting("search", "auto"),
+            "), or fewer regimes (",
+            Setting("n_components", "auto"),
+            ").",
+        )
     if mixture.settings.search == "net" or selection is None:
         return Message(
             "no regime was accepted; a robust fit to the rows is returned. Try ",
@@ -544,28 +523,25 @@ def _nothing(mixture: Mixture) -> str:
         )
     evidence = mixture.evidence
     if asked is not None:
-        return (
+        return Message(
             f"constants explain y better than linear relations do: {_regimes(asked)} asked for, "
             f"which score {-evidence:.1f} nats less. The best found is returned. Check the "
-            "columns, or bring more rows."
+            "columns, or bring more rows.",
         )
-    best = int(selection.n_components[np.argmax(selection.evidence)])
-    said = "as well as linear relations do"
-    if evidence < -0.05:
-        said = f"better than linear relations do, by {-evidence:.1f} nats"
+    line = "A robust line through the rows is returned."
     if evidence >= 0:
+        best = int(selection.n_components[np.argmax(selection.evidence)])
         return Message(
             f"constants explain y nearly as well as linear relations do: {_regimes(best)} would "
             f"gain {evidence:.1f} nats, and {REGIME_GAIN:g} are needed (",
             Setting("n_components", best),
-            " shows the nearest miss). A robust line through the rows is returned.",
+            f" shows the nearest miss). {line}",
         )
-    return f"constants explain y {said}. A robust line through the rows is returned."
+    if evidence < -0.05:
+        better = f"better than linear relations do, by {-evidence:.1f} nats"
+        return Message(f"constants explain y {better}. {line}")
+    return Message(f"constants explain y as well as linear relations do. {line}")
 
 
 def _regimes(count: int) -> str:
     return "one regime" if count == 1 else f"{count} regimes"
-
-
-def _say(message: str, kind: type[Warning] = ConvergenceWarning) -> None:
-    warnings.warn(message, kind, stacklevel=4)

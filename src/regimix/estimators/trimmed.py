@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral
 from typing import Any, Self
 
@@ -12,13 +11,19 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from regimix.data.problem import Frame
 from regimix.engines.base import Engine
-from regimix.errors import ConvergenceWarning, EvidenceWarning, ParameterError, RankWarning
-from regimix.estimators.inputs import new_rows, opened
+from regimix.errors import (
+    ConvergenceWarning,
+    EvidenceWarning,
+    ParameterError,
+    RankWarning,
+    StopReason,
+)
+from regimix.estimators.inputs import new_rows, opened, warn_user
 from regimix.model.em import REGIME_GAIN
 from regimix.search.settings import given_starts, read_seed
 from regimix.search.single import Single, find_single
-from regimix.trimmed.gradient import GradientSolver
-from regimix.trimmed.ilts import MAX_ITER, ExactSolver, Solver, check_limits, kept_mass
+from regimix.trimmed.gradient import solver_maker
+from regimix.trimmed.ilts import MAX_ITER, check_limits, kept_mass
 from regimix.trimmed.reweight import consistent_scale, judged, reweight
 
 __all__ = ["TrimmedRegressor"]
@@ -149,7 +154,7 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
                 seed=seed,
                 max_iter=self.max_iter,
                 tol=self.tol,
-                make_solver=self._make_solver,
+                make_solver=solver_maker(self.solver),
             )
             self._store(engine, single)
         self._warn(engine.problem, single)
@@ -170,12 +175,6 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         if isinstance(n, bool) or not isinstance(n, Integral) or int(n) < 0:
             raise ParameterError(f"n_starts must be a whole number from 0; got {n!r}.")
         check_limits(self.max_iter, self.tol)
-
-    def _make_solver(self, problem: Frame, n_starts: int, mass: float) -> Solver:
-        if self.solver == "exact":
-            return ExactSolver(n_starts, problem.n_columns, mass)
-        inner: Any = self.solver
-        return GradientSolver(problem, mass, n_starts, inner=inner)
 
     def _store(self, engine: Engine, single: Single) -> None:
         problem, run = engine.problem, single.run
@@ -201,31 +200,23 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
             self.evidence_ = single.evidence
 
     def _warn(self, problem: Frame, single: Single) -> None:
-        if single.run.stopped == "max_iter":
-            warnings.warn(
+        if single.run.stopped is StopReason.MAX_ITER:
+            warn_user(
+                ConvergenceWarning,
                 f"ILTS made max_iter={self.max_iter} rounds without settling; the best so far is "
                 "returned. Raise max_iter, or set tol above 0.",
-                ConvergenceWarning,
-                stacklevel=3,
             )
         if single.run.rank < problem.n_columns:
-            warnings.warn(
+            warn_user(
+                RankWarning,
                 f"the kept rows determine {single.run.rank} of {problem.n_columns} coefficients "
                 "(columns that repeat or depend on each other, or too few rows); the shortest "
                 "solution is returned. Drop columns, or keep more rows.",
-                RankWarning,
-                stacklevel=3,
             )
         if single.evidence is not None and single.evidence < REGIME_GAIN:
-            warnings.warn(
+            warn_user(
+                EvidenceWarning,
                 f"a constant explains y as well as a line does: {single.evidence:.1f} nats, and "
                 f"{REGIME_GAIN:g} are needed. A robust line through the rows is returned. Check "
                 "the columns, or bring more rows.",
-                EvidenceWarning,
-                stacklevel=3,
             )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags

@@ -37,11 +37,7 @@ from regimix.result.rivals import Contest, Rival, find_rivals
 from regimix.result.rowlaw import MOMENT_ROWS, Excerpt, RowLaw, excerpt_rows
 from regimix.search.algorithm2 import net_rows, search_net
 from regimix.search.checkpoint import Checkpoint, fingerprint
-from regimix.search.finish import (
-    SolverMaker,
-    assign_and_trim,
-    make_exact,
-)
+from regimix.search.finish import assign_and_trim, make_exact
 from regimix.search.likelihood import assign_nearest, most_likely, nearest_regimes, plain_count
 from regimix.search.propose import Proposer
 from regimix.search.selection import (
@@ -58,8 +54,8 @@ from regimix.search.single import find_single, majority
 from regimix.search.stages import complete_in_stages, first_stage, search_again
 from regimix.search.subspace import Subspace
 from regimix.threads import fitting_threads
-from regimix.trimmed.gradient import GradientSolver
-from regimix.trimmed.ilts import MAX_ITER, ExactSolver, Solver, kept_mass
+from regimix.trimmed.gradient import solver_maker
+from regimix.trimmed.ilts import MAX_ITER, ExactSolver, kept_mass
 from regimix.trimmed.reweight import consistent_scale, reweight
 
 __all__ = [
@@ -322,7 +318,7 @@ def _fit_net(engine: Engine, settings: Settings, clock: _Clock) -> Mixture:
         kept = excerpt_rows(engine.problem) if settings.keep_rows else 0
         engine.draw(max(net_rows(engine.problem), kept), settings.seed)
         saved = open_checkpoint(engine, settings)
-        found = search_net(engine, settings, _solver_maker(settings), saved)
+        found = search_net(engine, settings, solver_maker(settings.solver), saved)
     law, labelling = found.law, found.labelling
     origin = ("net",) * len(found.law.scale)
     if not origin:
@@ -485,10 +481,6 @@ def _law(units: Units, model: Parameters, *, outliers: bool = True) -> Law:
 def _robust(engine: Engine, seed: int) -> Floats:
     """Fit one line with the highest breakdown point, LTS; return its coefficients, (1, p)."""
     problem = engine.problem
-
-    def exact(frame: Frame, n_starts: int, mass: float) -> Solver:
-        return ExactSolver(n_starts, frame.n_columns, mass)
-
     single = find_single(
         engine,
         kept_mass(majority(problem), problem),
@@ -497,7 +489,7 @@ def _robust(engine: Engine, seed: int) -> Floats:
         seed=seed,
         max_iter=MAX_ITER,
         tol=0.0,
-        make_solver=exact,
+        make_solver=ExactSolver,
     )
     raw = consistent_scale(single.run.objective[-1], single.mass, problem.mass, single.run.rank)
     return reweight(engine, single.run.theta, raw).theta[None]
@@ -555,18 +547,7 @@ def _finish(
             return law, Nearest(law), None
         if settings.keep is not None:
             return *assign_and_trim(engine, law, settings.keep), None
-        make = _solver_maker(settings)
+        make = solver_maker(settings.solver)
         return *make_exact(engine, law, make, settings.max_iter, settings.tol), None
     except PassStopped as stop:
         return law, Likeliest(law), stop.reason
-
-
-def _solver_maker(settings: Settings) -> SolverMaker:
-    """Return what makes the inner solver that was asked for."""
-
-    def make(problem: Frame, n_starts: int, mass: float) -> Solver:
-        if settings.solver == "exact":
-            return ExactSolver(n_starts, problem.n_columns, mass)
-        return GradientSolver(problem, mass, n_starts, inner=settings.solver)
-
-    return make

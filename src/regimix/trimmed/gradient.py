@@ -15,8 +15,8 @@ Proposition 15 (``lem:efficiency``) says how many steps a round should make: pro
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -26,9 +26,18 @@ from numpy.typing import NDArray
 from regimix.data.problem import Frame
 from regimix.engines.base import Engine, Follower, Selected
 from regimix.errors import ParameterError
-from regimix.trimmed.ilts import EPSILON, MAX_ITER, Callback, Run, TrimmedFit, fit_starts
+from regimix.trimmed.ilts import (
+    EPSILON,
+    MAX_ITER,
+    Callback,
+    ExactSolver,
+    Solver,
+    SolverMaker,
+    TrimmedFit,
+    fit_starts,
+)
 
-__all__ = ["GradientSolver", "gd_ilts", "ideal_steps"]
+__all__ = ["GradientSolver", "gd_ilts", "ideal_steps", "solver_maker"]
 
 Floats = NDArray[np.float64]
 Inner = Literal["gradient", "cg"]
@@ -56,14 +65,9 @@ MEASURED_ROUNDS = frozenset(4**k for k in range(8))
 def ideal_steps(error: float, selection_cost: float, rate: float) -> int:
     """Count the inner steps of a round by Proposition 15 (``lem:efficiency``).
 
-    Parameters
-    ----------
-    error : float
-        The paper's lambda_t: current distance from the component, relative to its length.
-    selection_cost : float
-        The paper's w: cost of a selection in units of an inner step.
-    rate : float
-        Logarithm by which one inner step shrinks the gradient.
+    ``error`` is the paper's lambda_t, the current distance from the component relative to its
+    length; ``selection_cost`` its w, the cost of a selection in units of an inner step; ``rate``
+    the logarithm by which one inner step shrinks the gradient.
     """
     error = min(max(error, 1e-300), FIRST_ERROR)
     gain = selection_cost / (error * math.log(1 / error))
@@ -93,7 +97,8 @@ class _Pace:
         self.last_step = step
 
 
-class GradientSolver:
+@dataclass(eq=False)
+class GradientSolver(Solver):
     """A few gradient or conjugate gradient steps on the kept rows.
 
     Columns are brought to equal length over the kept rows first (one pass, a vector): rows of high
@@ -101,27 +106,18 @@ class GradientSolver:
     a few times, at longer and longer intervals, for the kept rows change less and less.
     """
 
-    narrow = False
+    problem: Frame
+    n_starts: int
+    mass: float
+    _: KW_ONLY
+    inner: Inner = "gradient"
+    steps: int | Literal["ideal"] = "ideal"
+    step_size: float | Literal["auto"] = "auto"
+    selection_cost: float | None = None
 
-    def __init__(
-        self,
-        problem: Frame,
-        mass: float,
-        n_starts: int,
-        *,
-        inner: Inner = "gradient",
-        steps: int | Literal["ideal"] = "ideal",
-        step_size: float | Literal["auto"] = "auto",
-        selection_cost: float | None = None,
-    ) -> None:
-        self._problem = problem
-        self._mass = mass
-        self._inner = inner
-        self._steps = steps
-        self._step_size = step_size
-        self._floor = math.log(max(problem.mass, 2.0)) / problem.mass
-        self._cost = selection_cost or _counted_cost(problem, mass)
-        self._pace = [_Pace() for _ in range(n_starts)]
+    def __post_init__(self) -> None:
+        self._cost = self.selection_cost or _counted_cost(self.problem, self.mass)
+        self._pace = [_Pace() for _ in range(self.n_starts)]
 
     def take(
         self, start: int, theta: Floats, selected: Selected, _follower: Follower
@@ -130,7 +126,7 @@ class GradientSolver:
         assert selected.objective is not None
         pace = self._pace[start]
         pace.n_moved, pace.objective = selected.n_moved, selected.objective
-        rounding = self._mass * float(self._problem.residual_floor(theta)) ** 2
+        rounding = self.mass * float(self.problem.residual_floor(theta)) ** 2
         settled = pace.to_gain <= max(SETTLED**2 * selected.objective, rounding)
         return selected.objective, selected.n_moved == 0 and settled
 
@@ -145,7 +141,7 @@ class GradientSolver:
         assert pace.diagonal is not None
         gradient: Floats = follower.gradients([start], theta[None, :])[0]
         begin = float(gradient @ (gradient / pace.diagonal))
-        walk = self._conjugate if self._inner == "cg" else self._descend
+        walk = self._conjugate if self.inner == "cg" else self._descend
         step, gradient, made = walk(start, gradient, self._count(pace), follower)
         pace.to_gain = float(gradient @ (gradient / pace.diagonal))
         length = math.sqrt(float(pace.diagonal @ (theta + step) ** 2))
@@ -155,15 +151,14 @@ class GradientSolver:
             pace.rate = max(0.5 * math.log(begin / left) / made, SLOWEST_RATE)
         return theta + step, theta.size, made
 
-    def polish(self, runs: Sequence[Run], follower: Follower) -> None:
-        """Do nothing: every round began with the gradient summed afresh."""
-
     def _count(self, pace: _Pace) -> int:
-        if self._steps != "ideal":
-            return self._steps
+        if self.steps != "ideal":
+            return self.steps
         # The proposition's floor, log n / n, is where selections stop to depend on the error. Once
         # the rows stay, nothing is gained by selecting again soon.
-        error = pace.error if pace.n_moved == 0 else max(pace.error, self._floor)
+        mass = self.problem.mass
+        floor = math.log(max(mass, 2.0)) / mass if pace.n_moved else 0.0
+        error = max(pace.error, floor)
         return ideal_steps(error, self._cost, pace.rate)
 
     def _descend(
@@ -172,8 +167,8 @@ class GradientSolver:
         """Gradient steps of fixed size; the product that a step costs gives the next gradient."""
         pace = self._pace[start]
         assert pace.diagonal is not None
-        if pace.size is None and self._step_size != "auto":
-            pace.size = float(self._step_size)
+        if pace.size is None and self.step_size != "auto":
+            pace.size = float(self.step_size)
         elif pace.size is None:
             top = _largest_eigenvalue(start, gradient, pace.diagonal, follower)
             pace.size = 1.0 / top if top > 0 else 0.0
@@ -246,6 +241,12 @@ def _counted_cost(problem: Frame, mass: float) -> float:
     return (problem.n_columns + 16) / (2 * share * problem.n_columns)
 
 
+def solver_maker(kind: str) -> SolverMaker:
+    """Return what makes the solver of a kind: "exact", "gradient" or "cg"."""
+    inner: Any = kind
+    return ExactSolver if kind == "exact" else partial(GradientSolver, inner=inner)
+
+
 def gd_ilts(
     X: Any,
     y: Any,
@@ -293,25 +294,18 @@ chunk_rows
     """
     _check(inner, steps, step_size, selection_cost)
 
-    def zero(engine: Engine) -> Floats:
-        return np.zeros(engine.problem.n_columns)
-
-    def solver(problem: Frame, n_starts: int, mass: float) -> GradientSolver:
-        return GradientSolver(
-            problem,
-            mass,
-            n_starts,
-            inner=inner,
-            steps=steps,
-            step_size=step_size,
-            selection_cost=selection_cost,
-        )
-
+    make_solver = partial(
+        GradientSolver,
+        inner=inner,
+        steps=steps,
+        step_size=step_size,
+        selection_cost=selection_cost,
+    )
     return fit_starts(
-        solver,
+        make_solver,
         X,
         y,
-        zero if start is None else start,
+        _zero if start is None else start,
         keep=keep,
         start_intercept=start_intercept,
         fit_intercept=fit_intercept,
@@ -323,18 +317,21 @@ chunk_rows
     )
 
 
+def _zero(engine: Engine) -> Floats:
+    return np.zeros(engine.problem.n_columns)
+
+
 def _check(inner: Any, steps: Any, step_size: Any, selection_cost: Any) -> None:
     if inner not in ("gradient", "cg"):
         raise ParameterError(f'inner must be "gradient" or "cg"; got {inner!r}.')
-    if steps != "ideal" and not (_is_number(steps, Integral) and steps >= 1):
+    if steps != "ideal" and not (_is_positive(steps) and isinstance(steps, Integral)):
         raise ParameterError(f'steps must be "ideal" or a whole number from 1; got {steps!r}.')
-    if step_size != "auto" and not (_is_number(step_size, Real) and 0 < step_size < math.inf):
+    if step_size != "auto" and not _is_positive(step_size):
         raise ParameterError(f'step_size must be "auto" or a positive number; got {step_size!r}.')
-    if selection_cost is not None and not (
-        _is_number(selection_cost, Real) and 0 < selection_cost < math.inf
-    ):
+    if selection_cost is not None and not _is_positive(selection_cost):
         raise ParameterError(f"selection_cost must be a positive number; got {selection_cost!r}.")
 
 
-def _is_number(value: Any, kind: type) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
+def _is_positive(value: Any) -> bool:
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    return number and 0 < float(value) < math.inf

@@ -12,10 +12,11 @@ convergence a little; it does not move the fixed point.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from scipy.linalg import lapack
 from regimix.data.problem import Frame, Problem
 from regimix.engines.base import Engine, Follower, RowSums, Selected
 from regimix.engines.memory import MemoryEngine
-from regimix.errors import ParameterError
+from regimix.errors import ParameterError, StopReason
 from regimix.threads import fitting_threads
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "RoundState",
     "Run",
     "Solver",
+    "SolverMaker",
     "TrimmedFit",
     "check_limits",
     "concentrate",
@@ -46,7 +48,6 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-StopReason = Literal["fixed point", "tol", "max_iter", "callback"]
 
 # ILTS settles in tens of rounds; hundreds mean that something is unusual about the data.
 MAX_ITER = 300
@@ -64,31 +65,15 @@ RANK_ROUNDINGS = 16
 
 @dataclass(frozen=True)
 class RoundState:
-    """The state of one start after a round, for callbacks.
+    """The state of one start after a round, for callbacks, in user units."""
 
-    Attributes
-    ----------
-    start : int
-        Which start of the batch, from 0.
-    iteration : int
-        Rounds made so far by this start.
-    coef, intercept : ndarray of shape (d,), float
-        Current coefficients in user units.
-    objective : float
-        Trimmed sum of squares in user units.
-    n_kept : float
-        Rows (or weight) kept.
-    n_moved : int
-        Rows that entered or left the kept set in this round.
-    """
-
-    start: int
-    iteration: int
-    coef: Floats
+    start: int  # which of the batch, from 0
+    iteration: int  # rounds made so far by this start
+    coef: Floats  # (d,)
     intercept: float
-    objective: float
-    n_kept: float
-    n_moved: int
+    objective: float  # trimmed sum of squares
+    n_kept: float  # rows (or weight)
+    n_moved: int  # rows that entered or left the kept set in this round
 
 
 Callback = Callable[[RoundState], Any]
@@ -109,7 +94,8 @@ class TrimmedFit:
         Their weights in the fit, if there were weights; one row may count in part.
     objective : ndarray of shape (n_iter + 1,)
         Trimmed sum of squares at the start and after each round; it never rises.
-    stopped : {"fixed point", "tol", "max_iter", "callback"}
+    stopped : StopReason
+        "fixed point", "tol", "max_iter" or "callback".
     n_iter : int
         Rounds made.
     rank : int
@@ -131,7 +117,7 @@ class TrimmedFit:
     @property
     def converged(self) -> bool:
         """Whether the fit settled by itself."""
-        return self.stopped in ("fixed point", "tol")
+        return self.stopped in (StopReason.FIXED_POINT, StopReason.TOL)
 
 
 @dataclass
@@ -149,25 +135,28 @@ class Run:
 # --- one batch of starts, in standardised units --------------------------------------------------
 
 
-class Solver(Protocol):
+class Solver(ABC):
     """The inner half of a round: the fit to the kept rows."""
 
     # Whether selections may look at undecided rows alone (the solver then knows the objective).
-    narrow: bool
+    narrow: ClassVar[bool] = False
 
+    @abstractmethod
     def take(
         self, start: int, theta: Floats, selected: Selected, follower: Follower, /
     ) -> tuple[float, bool]:
         """Note a selection; return the objective and whether the start has settled."""
-        ...
 
+    @abstractmethod
     def refit(self, start: int, theta: Floats, follower: Follower) -> tuple[Floats, int, int]:
         """Fit the kept rows from ``theta``; return new coefficients, rank and inner steps."""
-        ...
 
-    def polish(self, runs: Sequence[Run], follower: Follower) -> None:
+    def polish(self, runs: Sequence[Run], follower: Follower) -> None:  # noqa: B027 - optional
         """Bring the coefficients of runs that have settled to full accuracy."""
-        ...
+
+
+SolverMaker = Callable[[Frame, int, float], Solver]  # of a table, a number of starts, a mass
+Watcher = Callable[[int, Run, Selected], Any]  # of a start, its run so far, its last selection
 
 
 def concentrate(
@@ -178,7 +167,7 @@ def concentrate(
     solver: Solver | None = None,
     max_iter: int = MAX_ITER,
     tol: float = 0.0,
-    watch: Callable[[int, Run, Selected], Any] | None = None,
+    watch: Watcher | None = None,
     polish: bool = False,
 ) -> tuple[list[Run], Follower]:
     """Run Algorithm 1 from a batch of starts (starts, p) that keep the same mass, standardised.
@@ -187,7 +176,7 @@ def concentrate(
     start; a true answer stops them all. ``polish`` brings the results to full accuracy, at the cost
     of one more pass. The follower that is returned has the kept rows of each run.
     """
-    solver = solver or ExactSolver(len(thetas), thetas.shape[1], mass)
+    solver = solver or ExactSolver(engine.problem, len(thetas), mass)
     follower = engine.follow(len(thetas), mass, narrow=solver.narrow)
     runs = [Run(theta) for theta in thetas]
     with fitting_threads(engine.problem.n_columns):
@@ -203,21 +192,19 @@ def _make_rounds(
     solver: Solver,
     max_iter: int,
     tol: float,
-    watch: Callable[[int, Run, Selected], Any] | None,
+    watch: Watcher | None,
 ) -> None:
     """Select and refit, all starts that have not stopped together."""
     active = list(range(len(runs)))
     for iteration in range(max_iter + 1):
         selections = follower.select(np.stack([runs[i].theta for i in active]), active)
+        enough = False
         for i, selected in zip(active, selections, strict=True):
             _note(runs[i], *solver.take(i, runs[i].theta, selected, follower), tol)
             if watch is not None and watch(i, runs[i], selected):
-                runs[i].stopped = "callback"
-        if any(runs[i].stopped == "callback" for i in active):
-            for run in runs:
-                run.stopped = run.stopped or "callback"
+                runs[i].stopped, enough = StopReason.CALLBACK, True
         active = [i for i in active if runs[i].stopped is None]
-        if not active or iteration == max_iter:
+        if enough or not active or iteration == max_iter:
             break
         for i in active:
             run = runs[i]
@@ -225,25 +212,25 @@ def _make_rounds(
             run.n_iter += 1
             run.n_steps.append(steps)
     for run in runs:
-        run.stopped = run.stopped or "max_iter"
+        run.stopped = run.stopped or (StopReason.CALLBACK if enough else StopReason.MAX_ITER)
 
 
 def _note(run: Run, objective: float, settled: bool, tol: float) -> None:
     """Record a round; stop when the solver has settled, or at too small a gain."""
     if settled:
-        run.stopped = "fixed point"
+        run.stopped = StopReason.FIXED_POINT
     elif tol > 0 and run.objective and run.objective[-1] - objective < tol * run.objective[-1]:
-        run.stopped = "tol"
+        run.stopped = StopReason.TOL
     run.objective.append(objective)
 
 
-class ExactSolver:
+class ExactSolver(Solver):
     """Exact least squares on the kept rows, by normal equations that follow the moves."""
 
     narrow = True
 
-    def __init__(self, n_starts: int, size: int, mass: float) -> None:
-        self._normal = [NormalEquations(size) for _ in range(n_starts)]
+    def __init__(self, problem: Frame, n_starts: int, mass: float) -> None:
+        self._normal = [NormalEquations(problem.n_columns) for _ in range(n_starts)]
         self._seen: list[set[int]] = [set() for _ in range(n_starts)]
         self._mass = mass
 
@@ -278,7 +265,8 @@ class ExactSolver:
         The equations carry the rounding of their updates; the gradient summed afresh does not.
         This brings the coefficients to the accuracy of a solve from scratch, for one pass.
         """
-        settled = [i for i, run in enumerate(runs) if run.stopped == "fixed point" and run.n_iter]
+        fixed = StopReason.FIXED_POINT
+        settled = [i for i, run in enumerate(runs) if run.stopped is fixed and run.n_iter]
         if not settled:
             return
         moments = follower.gradients(settled, np.stack([runs[i].theta for i in settled]))
@@ -440,7 +428,7 @@ def ilts(
     TrimmedFit, or tuple of TrimmedFit if ``start`` is a matrix
     """
     return fit_starts(
-        lambda problem, n_starts, mass: ExactSolver(n_starts, problem.n_columns, mass),
+        ExactSolver,
         X,
         y,
         least_squares if start is None else start,
@@ -457,7 +445,7 @@ def ilts(
 
 
 def fit_starts(
-    make_solver: Callable[[Frame, int, float], Solver],
+    make_solver: SolverMaker,
     X: Any,
     y: Any,
     start: Any,
@@ -485,10 +473,12 @@ def fit_starts(
     else:
         thetas = _read_starts(problem, start, start_intercept)
 
+    unit = problem.target_scale**2
+
     def watch(i: int, run: Run, selected: Selected) -> Any:
         coef, intercept = problem.to_user(run.theta)
-        objective = run.objective[-1] * problem.target_scale**2
-        state = RoundState(i, run.n_iter, coef, float(intercept), objective, mass, selected.n_moved)
+        square = run.objective[-1] * unit
+        state = RoundState(i, run.n_iter, coef, float(intercept), square, mass, selected.n_moved)
         return None if callback is None else callback(state)
 
     runs, follower = concentrate(
@@ -504,28 +494,17 @@ def fit_starts(
     fits = []
     for i, run in enumerate(runs):
         coef, intercept = problem.to_user(run.theta)
+        path, steps = np.array(run.objective) * unit, tuple(run.n_steps)
         assert run.stopped is not None
-        fits.append(
-            TrimmedFit(
-                coef,
-                float(intercept),
-                *follower.kept(i),
-                objective=np.array(run.objective) * problem.target_scale**2,
-                stopped=run.stopped,
-                n_iter=run.n_iter,
-                rank=run.rank,
-                n_steps=tuple(run.n_steps),
-            )
-        )
+        known = (coef, float(intercept), *follower.kept(i), path)
+        fits.append(TrimmedFit(*known, run.stopped, run.n_iter, run.rank, steps))
     return tuple(fits) if np.ndim(start) == 2 else fits[0]
 
 
 def check_limits(max_iter: Any, tol: Any, chunk_rows: Any = None) -> None:
     """Refuse limits that make no sense."""
-    whole_numbers = [("max_iter", max_iter, 0)]
-    if chunk_rows is not None:
-        whole_numbers.append(("chunk_rows", chunk_rows, 1))
-    for name, value, lowest in whole_numbers:
+    limits = [("max_iter", max_iter, 0), ("chunk_rows", 1 if chunk_rows is None else chunk_rows, 1)]
+    for name, value, lowest in limits:
         if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < lowest:
             raise ParameterError(f"{name} must be a whole number from {lowest}; got {value!r}.")
     if isinstance(tol, bool) or not isinstance(tol, Real) or not 0 <= float(tol) < 1:
