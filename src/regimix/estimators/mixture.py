@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
@@ -20,6 +21,7 @@ from regimix.errors import (
     Message,
     ParameterError,
     RankWarning,
+    RivalWarning,
     Setting,
     StopReason,
     UnrepeatedWarning,
@@ -33,15 +35,18 @@ from regimix.estimators.gating import (
 )
 from regimix.estimators.inputs import is_remote, new_rows, opened, warn_user
 from regimix.model.em import REGIME_GAIN
+from regimix.result.answer import answer
 from regimix.result.mixture import Mixture
 from regimix.result.summary import Summary
 from regimix.search.algorithm2 import MAX_STARTS
 from regimix.search.checkpoint import seed_in
 from regimix.search.likelihood import plain_count
 from regimix.search.settings import Settings, given_starts, watcher
+from regimix.words import bare
 
 if TYPE_CHECKING:
     from regimix.result.bootstrap import Bootstrap
+    from regimix.result.stability import Stability
 
 __all__ = ["MixedLinearRegression"]
 
@@ -303,6 +308,13 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
                 Setting("random_state"),
                 " values before you rely on it, or ask for fewer regimes.",
             )
+        if mixture.rival is not None and mixture.n_components > 1:
+            warn_user(
+                RivalWarning,
+                f"{bare(answer(mixture).rival).removesuffix('.')}, by {mixture.rival.lead:.1f} "
+                f"nats: they may be nothing but its pieces. {mixture.rival.advice}",
+                InPython(" See mixture_.rivals."),
+            )
         if mixture.ranks is not None and min(mixture.ranks) < problem.n_columns:
             warn_user(
                 RankWarning,
@@ -472,6 +484,29 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         return self.mixture_.bootstrap(
             values, y, n_resamples, level, random_state, sample_weight, n_jobs
         )
+
+    def stability(
+        self,
+        X: Any = None,
+        y: Any = None,
+        n_resamples: int = 20,
+        random_state: Any = None,
+        sample_weight: Any = None,
+        n_jobs: int | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Stability:
+        """Search resampled rows again: which regimes come back, and how many are found.
+
+        Parameters are those of :meth:`regimix.Mixture.stability`. The answer is also kept in
+        ``mixture_.resampled``, so that displays call doubtful regimes so.
+        """
+        check_is_fitted(self)
+        values = None if X is None else self._features(X)
+        found = self.mixture_.stability(
+            values, y, n_resamples, random_state, sample_weight, n_jobs, progress
+        )
+        self.mixture_ = self.mixture_.with_stability(found)
+        return found
 
     def plot_selection(self, ax: Any = None, **options: Any) -> Any:
         """Plot evidence, BIC and ICL by the number of regimes; see ``SelectionDisplay``."""

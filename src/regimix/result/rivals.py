@@ -72,6 +72,20 @@ class Rival:
         """What it has beyond a straight line with normal noise."""
         return tuple(name for name in INGREDIENTS if getattr(self, name) != getattr(PLAIN, name))
 
+    @property
+    def advice(self) -> str:
+        """What to do about it, in a sentence."""
+        if self.noise == COUNTS:
+            return "A model of counts (Poisson, negative binomial) suits this response."
+        if self.power != 1.0:
+            what = "its logarithm" if self.power == 0.0 else f"its power {self.power:g}"
+            return f"Fit {what} in place of the response."
+        if self.terms != "linear":
+            return "Add columns for squares and products of the features, and fit again."
+        if self.spread != "nothing":
+            return "Regimes that differ in noise alone are one relation of uneven spread."
+        return "Regimes that differ in intercept or noise alone are one relation with such noise."
+
     def describe(self, target: str = "y", features: Sequence[str] = ("x",)) -> str:
         """Say which relation it is, in a phrase that begins with "one"."""
         # A model file of a later version may hold what is not known here.
