@@ -159,7 +159,9 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path, tone, tone_rows):
 
 
 def test_a_model_without_rows_still_has_a_page(tone):
-    bare = replace(tone, excerpt=None, inference=None, selection=None, rows=None, attempts=())
+    bare = replace(
+        tone, excerpt=None, inference=None, selection=None, rows=None, attempts=(), rivals=()
+    )
     read = Reader(report.render(bare))
     sections = [attrs.get("id") for attrs in read.named("section")]
     assert sections == [None, "regimes", "search-path", "assumed", "again"]

@@ -135,3 +135,16 @@ def test_weights_are_repetitions():
     weighted = weighted.fit(X, y, sample_weight=np.full(80, 3.0)).mixture_
     # Copies of a row say nothing new: evidence counts distinct rows.
     assert weighted.rival.lead == pytest.approx(twice.rival.lead, abs=0.5)
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_favoured_is_what_is_chosen(seed):
+    """Heavy tails pass for two regimes, but for a noise law that has them."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((150, 1))
+    y = X[:, 0] + 0.3 * rng.standard_t(2.5, 150)
+    free, given = rivals_of(X, y), rivals_of(X, y, n_components=2)
+    for selection in (free.selection, given.selection):
+        assert selection.n_components[np.argmax(selection.evidence)] == free.n_components
+    assert free.selection.chosen == free.n_components

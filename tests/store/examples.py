@@ -11,7 +11,9 @@ from hypothesis.extra.numpy import arrays
 from regimix.result.gate import Gate
 from regimix.result.inference import Inference
 from regimix.result.mixture import Mixture
+from regimix.result.rivals import Rival
 from regimix.result.rowlaw import RowLaw
+from regimix.result.stability import Stability
 from regimix.search.selection import Attempt, Selection
 from regimix.search.settings import Settings
 from regimix.search.subspace import Subspace
@@ -87,6 +89,10 @@ def example() -> Mixture:
             names=("area",),
         ),
         search_evidence=(12.5, float("-inf"), 12.25),
+        rivals=(Rival(0.0, "spline", "fitted", "student3", skewed=True, lead=3.5),),
+        resampled=Stability(
+            np.array([[0.9, 0.2]]), np.array([2]), np.full((1, 2, 2), np.nan), np.ones((1, 2))
+        ),
         settled=False,
     )
 
@@ -103,6 +109,8 @@ def first_example() -> Mixture:
         settled=True,
         settings=dataclasses.replace(now.settings, noise="auto"),
         search_evidence=(),
+        rivals=(),
+        resampled=None,
     )
 
 

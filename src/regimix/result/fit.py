@@ -391,6 +391,8 @@ def _search(
         rows, path, fitted = choose_background(rows, path, seen, kind, settings.n_components)
         if not rows.outliers:
             outliers = _law(units, point_of(rows, seen)), _chance(seen, fitted)
+    if settings.n_components is not None and count is None:
+        path = _with_one(rows, path, settings.noise)
     needed = REGIME_GAIN if settings.n_components is None else 0.0
     evidence = fitted.score - constants
     nothing = evidence < needed
@@ -399,9 +401,9 @@ def _search(
         fitted = _one_line(rows, path, start)
     elif law is None and count is None and state.stopped not in USER_WAITS:
         fitted = refit(rows, fitted.model, FINAL_ROUNDS, settled=FINAL_SETTLED)
-    rivals: tuple[Rival, ...] = ()
-    if count is None and state.stopped in ENDS:
-        rivals = _rivals(rows, units, engine.problem, sample, path, fitted)
+        fitted = _likeliest(rows, path, fitted, settings.n_components)
+    compared = count is None and state.stopped in ENDS
+    rivals = _rivals(rows, units, engine.problem, sample, path, fitted) if compared else ()
     selection = path.select(rows, fitted)
     if nothing and settings.n_components is None:
         selection = replace(selection, chosen=1)
@@ -422,6 +424,26 @@ def _search(
         evaluate(rows, fitted.model).score - fitted.score < LEFT * np.sqrt(rows.mass),
         rivals,
     )
+
+
+def _with_one(rows: Rows, path: Path, noise: str) -> Path:
+    """Return the path with one regime of the likelier noise law: what a free choice might take."""
+    path = replace(path, best=dict(path.best))
+    if 1 in path.best:
+        one = evaluate(rows, path.best[1].model)
+        path.see(choose_noise(rows, first_stage(rows), path, one, noise, 1))
+    return path
+
+
+def _likeliest(rows: Rows, path: Path, fitted: Fitted, asked: int | None) -> Fitted:
+    """Return the model that the score prefers, now that all have been seen to the end.
+
+    A model that the search came across on its way may overtake the one it ended with.
+    """
+    best = max([fitted, *path.best.values()], key=lambda seen: seen.score)
+    if asked is not None or best is fitted:
+        return fitted
+    return refit(rows, best.model, FINAL_ROUNDS, settled=FINAL_SETTLED)
 
 
 def _rivals(
