@@ -22,7 +22,7 @@ from regimix.model.relation import COUNTS, Fit, Relation, fit_relation, line_of
 from regimix.model.rows import Rows, Units, whitened_rows
 from regimix.words import listing, several
 
-__all__ = ["Contest", "Rival", "find_rivals"]
+__all__ = ["Contest", "RegimeCheck", "Rival", "check_regimes", "find_rivals"]
 
 Floats = NDArray[np.float64]
 
@@ -30,6 +30,8 @@ Floats = NDArray[np.float64]
 POWERS = (-1.0, -0.5, 0.0, 0.5)
 # Quantiles at which splines have their knots: Harrell's for five of them.
 KNOTS = (0.05, 0.275, 0.5, 0.725, 0.95)
+# Rows of a regime that are checked, at most.
+MOST_CHECKED = 2000
 # Ingredients are added one by one, as long as they gain, up to so many.
 MOST_INGREDIENTS = 4
 # A logarithm of fitted values must not see those next to zero: below this quantile all are alike.
@@ -294,6 +296,53 @@ def find_rivals(contest: Contest, most: int = MOST_INGREDIENTS) -> tuple[Rival, 
             break
     del seen[PLAIN]
     return tuple(sorted(seen.values(), key=lambda rival: -rival.lead))
+
+
+@dataclass(frozen=True)
+class RegimeCheck:
+    """Whether the rows of a regime are as the model says: straight, even in spread, normal.
+
+    Attributes
+    ----------
+    curve, spread, noise : float
+        What a curve, an uneven spread, or a skewed or heavy-tailed law would gain, in nats, with
+        what it costs a priori; NaN if there are too few rows to tell.
+    """
+
+    curve: float = np.nan
+    spread: float = np.nan
+    noise: float = np.nan
+
+
+def check_regimes(
+    X: Floats, y: Floats, labels: NDArray[np.int64], count: int, *, fit_intercept: bool
+) -> list[RegimeCheck]:
+    """Compare each regime with less simple relations of its own rows."""
+    checks = []
+    for j in range(count):
+        rows = np.flatnonzero(labels == j)[:MOST_CHECKED]
+        columns = X.shape[1] + fit_intercept
+        if rows.size < MANY_ROWS * columns or np.ptp(y[rows]) == 0:
+            checks.append(RegimeCheck())
+            continue
+        features = X[rows]
+        deviation = features.std(axis=0)
+        Z = (features - fit_intercept * features.mean(axis=0)) / np.where(deviation, deviation, 1.0)
+        if fit_intercept:
+            Z = np.column_stack([np.ones(rows.size), Z])
+        sample = Sample(Z, y[rows], np.ones(rows.size))
+        # The rows have been sorted to the regime: none of them is an outlier.
+        white, units = whitened_rows(sample, intercept=fit_intercept, outliers=False)
+        contest = Contest(sample, white, units.y_scale, white.log_background, 0.0)
+        line = contest.fit(PLAIN).lead
+        gains = {"terms": -np.inf, "spread": -np.inf, "noise": -np.inf}
+        for name, value in contest.choices():
+            what = "noise" if name == "skewed" else name
+            if what in gains and value != COUNTS:
+                gain = contest.fit(replace(PLAIN, **{name: value})).lead - line
+                gains[what] = max(gains[what], gain)
+        checks.append(RegimeCheck(gains["terms"], gains["spread"], gains["noise"]))
+    return checks
 
 
 def _power(y: Floats, power: float) -> Floats:
