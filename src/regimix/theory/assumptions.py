@@ -17,7 +17,8 @@ from regimix.engines.memory import MemoryEngine
 from regimix.model.em import REGIME_GAIN
 from regimix.model.rows import whiten
 from regimix.result.mixture import Mixture
-from regimix.search.subspace import CLEAR_GAP, Subspace, SubspaceKind, find_subspace
+from regimix.search.numbers import SEARCH
+from regimix.search.subspace import Subspace, SubspaceKind, find_subspace
 from regimix.synth import nearest_distances
 from regimix.theory.bounds import required_rows
 from regimix.theory.definitions import affine_error_at, local_separation
@@ -350,7 +351,7 @@ def _clear_gap(subspace: Subspace | None) -> Finding:
     name = "subspace gap"
     if subspace is None:
         words = "There are no more features than regimes: nothing is projected away."
-        return Finding(name, "holds", np.inf, CLEAR_GAP, words, at_least=True)
+        return Finding(name, "holds", np.inf, SEARCH.clear_gap, words, at_least=True)
     m = subspace.basis.shape[1]
     words = (
         f"Eigenvalue {m} is {subspace.gap:.2g} times eigenvalue {m + 1}, and {subspace.certain} "
@@ -360,7 +361,7 @@ def _clear_gap(subspace: Subspace | None) -> Finding:
     verdict: Verdict = "holds" if subspace.has_gap else "unclear"
     if subspace.certain == 0:
         verdict = "violated"
-    return Finding(name, verdict, subspace.gap, CLEAR_GAP, words, at_least=True)
+    return Finding(name, verdict, subspace.gap, SEARCH.clear_gap, words, at_least=True)
 
 
 def _close_subspace(fit: WhitenedFit, subspace: Subspace | None) -> Finding:
