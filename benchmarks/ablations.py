@@ -203,12 +203,9 @@ ABLATIONS = tuple(
         (
             "tables",
             (
-                ("small", 0.0),
                 ("pairs_tried", 0),
                 ("signature_steps", 10**6),
-                ("look_closer", 0.0),
                 ("merges_tried", 1),
-                ("near_way", 0.0),
                 ("joint_survivors", (1.0, 1.0)),
                 ("split_into", 2),
                 ("whitening_rounds", 1),

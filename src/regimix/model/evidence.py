@@ -23,8 +23,9 @@ Floats = NDArray[np.float64]
 
 # Nodes of the quadrature over log precision: 32 are exact to more digits than a score needs.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(32)
-# The logarithm of what the window of the quadrature may leave out of the integrand.
-DROP = -np.log(np.finfo(np.float64).eps)
+# Of the integrand the window of the quadrature leaves out what single precision would: a score
+# needs no more digits.
+DROP = -np.log(np.finfo(np.float32).eps)
 # Orders of magnitude by which a regime may be steeper than the bulk of the response suggests.
 STEEPER = np.arange(7.0)
 LOG_10 = np.log(10.0)

@@ -443,16 +443,14 @@ def _replacements(state: Search) -> list[tuple[Indices, str]]:
 
 
 def _doubtful(model: Parameters) -> list[Indices]:
-    """Return groups whose halves may have been swapped or parted: 0/1 features do that.
+    """Return pairs whose halves may have been swapped or parted: 0/1 features do that.
 
-    All the small components together, then pairs, small and broad ones first.
+    Small and broad ones come first.
     """
     first, second = np.triu_indices(model.m, 1)
     doubt = np.log(model.scale / model.share)
     order = np.argsort(-(doubt[first] + doubt[second]), kind="stable")[: SEARCH.pairs_tried]
-    pairs = [np.array([first[p], second[p]]) for p in order]
-    small = np.flatnonzero(model.share < SEARCH.small * model.share.max())
-    return [small, *pairs] if small.size > 2 else pairs
+    return [np.array([first[p], second[p]]) for p in order]
 
 
 def _new(state: Search, move: str, source: str, group: Indices) -> bool:

@@ -40,21 +40,16 @@ class SearchNumbers:
     # --- moves ---
     # A component wider than this share of the spread of y may be several.
     blur: float = 0.25
-    # Groups of components that are searched again; groups whose log sizes and sums of coefficients
-    # agree to one part in so many were searched before.
+    # Pairs of components that are searched again, most doubtful first; pools whose log sizes and
+    # sums of coefficients agree to one part in so many were searched before.
     pairs_tried: int = 15
-    small: float = 0.75
     signature_steps: int = 20
-    # Pairs that are refitted as one, cheapest first; and the estimated loss, as a share of a mean
-    # component's gain, up to which that is worth it.
+    # Pairs that are refitted as one, cheapest first.
     merges_tried: int = 3
-    look_closer: float = 0.05
-    # Degrees of freedom of heavy tails that are tried; and how far behind, as a share of what
-    # several regimes are ahead, a single one with heavy tails is still pursued.
+    # Degrees of freedom of heavy tails that are tried.
     degrees: tuple[float, ...] = (3.0, 6.0, 12.0)
-    near_way: float = 0.1
     # --- joint search ---
-    # Starts; of a group of starts that share matrix products, and of a pair or a split.
+    # Starts; and those of a pair or a split, which are also a group that shares matrix products.
     starts: int = 48
     few_starts: int = 16
     # Rounds before each cut of the field, and the share of starts that survives it.

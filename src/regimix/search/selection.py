@@ -12,7 +12,6 @@ from regimix.model.em import (
     REGIME_GAIN,
     Fitted,
     Parameters,
-    empty,
     evaluate,
     from_labels,
     refit,
@@ -49,10 +48,7 @@ def prune(rows: Rows, fitted: Fitted) -> Fitted:
             # No more rows than coefficients, however often they are repeated, show nothing.
             fitted = refit(rows, fitted.model.pick(~interpolated), rounds)
             continue
-        # The estimated loss up to which it is worth refitting a smaller model.
-        gain = fitted.score - evaluate(rows, empty(rows.width)).score
-        limit = SEARCH.look_closer * max(gain, 0.0) / fitted.model.m + REGIME_GAIN
-        smaller = _smaller(rows, fitted, rounds, limit)
+        smaller = _smaller(rows, fitted, rounds, limit=REGIME_GAIN)
         if not smaller:
             break
         best = max(smaller, key=lambda trial: trial.score)
@@ -273,13 +269,9 @@ def choose_noise(
     for candidate in found:
         if kind == "auto" and not _heavy(rows, candidate):
             continue
-        near = REGIME_GAIN + SEARCH.near_way * (fitted.score - candidate.score)
         for degrees in SEARCH.degrees:
             model = replace(candidate.model, noise=NoiseLaw(degrees), factor=None)
-            trial = refit(rows, model, SEARCH.short_rounds)
-            if best is not None and trial.score < best.score - near:
-                continue
-            trial = refit(rows, trial.model, SEARCH.rounds)
+            trial = refit(rows, model, SEARCH.rounds)
             trial = trial if count is not None else prune(rows, trial)
             # Tails are 20 times less likely to be heavy than normal, a priori.
             ahead = REGIME_GAIN if best is fitted else 0.0
