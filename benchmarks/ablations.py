@@ -207,13 +207,12 @@ ABLATIONS = tuple(
                 ("signature_steps", 10**6),
                 ("merges_tried", 1),
                 ("joint_survivors", (1.0, 1.0)),
-                ("split_into", 2),
                 ("whitening_rounds", 1),
                 ("blur", 1.0),
                 ("many_rows", np.inf),
                 ("length_spread", np.inf),
                 ("narrowest_background", 0.05),
-                ("far", np.inf),
+                ("far", 1e6),
                 ("degrees", (4.0,)),
                 ("joint_rounds", (3, 4, 6)),
                 ("raw_width", 4),
@@ -238,9 +237,7 @@ ABLATIONS = tuple(
         (
             "wide",
             (
-                ("stall", np.inf),
-                ("tail", 0.1),
-                ("informed_tail", 0.02),
+                ("tail", 0.5),
                 ("few_rows", 0.0),
                 ("found", 1.0),
                 ("passing_settled", 1e-5),
@@ -256,7 +253,6 @@ ABLATIONS = tuple(
             "large",
             (
                 ("more_permutations", 2),
-                ("shared_doubt", 1.0),
                 ("clear", 0.5),
                 ("polish_left", 0.1),
                 ("polish_rounds", 3),

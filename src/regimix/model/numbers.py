@@ -51,12 +51,11 @@ class ModelNumbers:
     member: float = 1e-4
     # Rounds of small inner iterations: shares, the scale of the background, the likeliest noise.
     inner_rounds: int = 3
+    # The same for sums over all rows, where the share is what decides the time of a pass.
+    polish_member: float = 1e-2
     # EM on all rows: most rounds, and what may be left to gain, for each square root of a row.
     polish_rounds: int = 40
     polish_left: float = 1e-3
-    # What a round leaves may be this many times what components know by themselves: they share
-    # doubtful rows.
-    shared_doubt: float = 2.0
     # Share of its information that a component may miss and still be clear of the others; and the
     # share of an error that a round of EM takes away at least.
     clear: float = 0.1

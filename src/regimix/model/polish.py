@@ -214,15 +214,15 @@ def _improved(law: Law, found: MixtureSums, mass: float, gained: float) -> tuple
         all_doubt, others = found.shared_doubt[j]
         left += gain
         tied = min(abs(others) / max(all_doubt, 1e-300), 1.0)
-        shared += gain * (MODEL.shared_doubt * (tied + missing)) ** 2
+        shared += gain * (tied + missing) ** 2
         # Scales and shares close in as slowly as the slowest direction.
         stretch = np.log(new.scale[j] / law.scale[j]) ** 2
         growth = 0.5 * np.log(new.share[j] / law.share[j]) ** 2
-        slow += (MODEL.shared_doubt * missing) ** 2 * float(found.size[j] * (stretch + growth))
+        slow += missing**2 * float(found.size[j] * (stretch + growth))
         most = max(most, missing)
     if most < MODEL.clear:
         return replace(new, thetas=thetas), shared + slow
-    return new, max(MODEL.shared_doubt**2 * left + slow, gained / MODEL.clear)
+    return new, max(left + slow, gained / MODEL.clear)
 
 
 def _missed(gram: Floats, doubt: Floats, step: Floats) -> tuple[Floats, float, float]:

@@ -226,7 +226,7 @@ def most_likely(rows: Rows, found: Parameters, count: int, seed: int) -> Paramet
         field.scale[0], field.share[0] = found.scale, found.share / found.share.sum()
     while len(field.coef) > SEARCH.elite:
         field.run(SEARCH.rounds // 2)
-        field.keep(max(len(field.coef) // 3, SEARCH.elite))
+        field.keep(max(len(field.coef) // 2, SEARCH.elite))
     field.run(SEARCH.turns)
     best = field.best()
     if best is None:

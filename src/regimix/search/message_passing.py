@@ -80,12 +80,11 @@ def prepare(rows: Rows, signal: float | None = None) -> Pool:
     gap = np.abs(rows.y - center)
     if signal is None:
         variance = others = _bulk_variance(gap, rows.weights)
-        tail = SEARCH.tail
     else:
         variance, others = signal, _variance_of_others(gap, rows.weights, signal)
-        tail = SEARCH.informed_tail
     log_density = np.logaddexp(
-        _log_normal(gap, others) + np.log(1 - tail), rows.log_background + np.log(tail)
+        _log_normal(gap, others) + np.log(1 - SEARCH.tail),
+        rows.log_background + np.log(SEARCH.tail),
     )
     weights, design, constant = rows.weights, rows.design, 0.0
     if rows.intercept and rows.width > 1:
@@ -190,7 +189,6 @@ def passing(
         np.square(spike),
     )
     active = np.arange(batch)
-    landmark = state.level
     for t in range(SEARCH.passing_rounds):
         before = state
         state, member, odds = _round(pool, squares, before, first=t == 0)
@@ -199,15 +197,11 @@ def passing(
         done |= (
             converged | (t == SEARCH.passing_rounds - 1) | (first_wins and bool(converged.any()))
         )
-        if t % SEARCH.stall_rounds == SEARCH.stall_rounds - 1:
-            if t > SEARCH.stall_rounds:
-                done |= state.level > SEARCH.stall * landmark
-            landmark = state.level
         if done.any():
             which = active[done]
             found.coef[which], found.error[which] = state.coef[done], state.level[done]
             found.member[which], found.log_odds[which] = member[done], odds[done]
-            state, landmark, active = state.keep(~done), landmark[~done], active[~done]
+            state, active = state.keep(~done), active[~done]
             if not active.size:
                 break
     return Passing(pool.plain(found.coef), found.error, found.member, found.log_odds)

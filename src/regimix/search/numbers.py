@@ -57,8 +57,6 @@ class SearchNumbers:
     joint_survivors: tuple[float, ...] = (0.4, 0.3)
     # Up to so many features no projection is needed.
     raw_width: int = 12
-    # Components that a split looks for.
-    split_into: int = 3
     # --- subspace ---
     # Bounded functions level off where the squared response is this many times its median.
     clip: float = 4.0
@@ -79,16 +77,11 @@ class SearchNumbers:
     tail_rows: float = 4.0
     # --- message passing ---
     damping: float = 0.7
-    # Part of the other rows whose response is flat rather than normal, before and after the others'
-    # law was told from the component's.
-    tail: float = 0.02
-    informed_tail: float = 0.1
-    # Rounds at most; a pass stops when it moves by less than this, or when its error falls by less
-    # than this factor in so many rounds.
+    # Part of the other rows whose response is flat rather than normal.
+    tail: float = 0.1
+    # Rounds at most; a pass stops when it moves by less than this.
     passing_rounds: int = 250
     passing_settled: float = 1e-3
-    stall_rounds: int = 20
-    stall: float = 0.97
     # Shares of rows and noise that passes from no information assume.
     zero_share: tuple[float, ...] = (0.5, 0.15, 0.15, 0.5)
     zero_noise: tuple[float, ...] = (0.005, 0.02, 0.1, 0.4)
