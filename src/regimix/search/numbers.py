@@ -57,6 +57,8 @@ class SearchNumbers:
     joint_survivors: tuple[float, ...] = (0.4, 0.3)
     # Up to so many features no projection is needed.
     raw_width: int = 12
+    # Components that a split looks for; those in excess are pruned.
+    split_into: int = 3
     # --- subspace ---
     # Bounded functions level off where the squared response is this many times its median.
     clip: float = 4.0

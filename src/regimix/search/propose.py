@@ -112,22 +112,22 @@ class Proposer:
         return self.joint(part, count, starts=SEARCH.few_starts if count == 2 else None)
 
     def split(self, part: Rows, coef: Floats, own: Rows | None = None) -> list[Parameters]:
-        """Propose two components around one, if its residuals depend on the features at all.
+        """Propose a few components around one, if its residuals depend on the features at all.
 
         ``own`` are the component's own rows; the part has those of the background too, which may
         depend on the features where the other components have taken theirs.
         """
         shifted = part.around(coef)
-        starts = SEARCH.few_starts
+        into, starts = SEARCH.split_into, SEARCH.few_starts
         if self._projected(part):
             if self.brisk and own is not None and self._shapeless(own.around(coef)):
                 return []
-            space = self._subspace(shifted, 2)
+            space = self._subspace(shifted, into)
             if space.certain == 0:
                 return []
-            found = self._joint(shifted, space, 2, starts)
+            found = self._joint(shifted, space, into, starts)
         else:
-            found = self.joint(shifted, 2, starts=starts)
+            found = self.joint(shifted, into, starts=starts)
         return [replace(m, coef=m.coef + coef, origin=("split",) * m.m) for m in found]
 
     def _joint(
@@ -180,7 +180,7 @@ class Proposer:
             rows.features,
             rows.y,
             rows.weights,
-            2,
+            SEARCH.split_into,
             self.kind or "bounded",
             self.rng,
         )
