@@ -351,7 +351,7 @@ GONE = """
 
 Taken away alone, without a change of any answer: deep searches of blurs (3 numbers); message
 passing from directions of a subspace (4) and its rule for stalls (2); a second, smaller number of
-components where directions are many (1); the rows that a split needs (1) and its third component
+components where directions are many (1); the rows that a split needs
 (1); eight fixed widths of the background, and the number of outliers from which its scale is free
 (a free scale at a price does the same); groups of small components that are searched again (1); the
 loss up to which a smaller model is refitted (1); cuts of heavy tails (2); Stirling's formula (1); a
