@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.engines.base import Sample
-from regimix.model.em import MANY_ROWS, REGIME_GAIN
+from regimix.model.em import REGIME_GAIN
 from regimix.model.laws import resolution
+from regimix.model.numbers import MODEL
 from regimix.model.relation import COUNTS, Fit, Relation, fit_relation, line_of
 from regimix.model.rows import Rows, Units, whitened_rows
 from regimix.words import listing, several
@@ -136,8 +137,6 @@ class Contest:
         The same rows as the regimes see them.
     unit : float
         One unit of the response of ``rows``, in the user's units.
-    background : ndarray of shape (n,)
-        Log density of the response of an outlier, in units of ``rows``.
     regimes : float
         Score of the regimes on these rows.
     """
@@ -145,7 +144,6 @@ class Contest:
     sample: Sample
     rows: Rows
     unit: float
-    background: Floats
     regimes: float
     _known: dict[tuple[Any, ...], tuple[Rows, Units, tuple[Floats, float]]] = field(
         default_factory=dict, repr=False
@@ -185,7 +183,7 @@ class Contest:
 
     def _allows(self, columns: int) -> bool:
         """Say whether there are rows enough for so many columns."""
-        return self.rows.mass >= MANY_ROWS * columns
+        return self.rows.mass >= MODEL.many_rows * columns
 
     def columns(self, terms: str) -> Floats:
         """Return the columns of a relation, without the constant."""
@@ -227,7 +225,7 @@ class Contest:
                 intercept=self.rows.intercept,
                 outliers=self.rows.outliers,
             )
-            rows = replace(rows, log_background=self.background)
+            rows = replace(rows, log_background=self.rows.log_background)
             self._known[key] = rows, units, line_of(rows)
         return self._known[key]
 
@@ -322,7 +320,7 @@ def check_regimes(
     for j in range(count):
         rows = np.flatnonzero(labels == j)[:MOST_CHECKED]
         columns = X.shape[1] + fit_intercept
-        if rows.size < MANY_ROWS * columns or np.ptp(y[rows]) == 0:
+        if rows.size < MODEL.many_rows * columns or np.ptp(y[rows]) == 0:
             checks.append(RegimeCheck())
             continue
         features = X[rows]
@@ -333,7 +331,7 @@ def check_regimes(
         sample = Sample(Z, y[rows], np.ones(rows.size))
         # The rows have been sorted to the regime: none of them is an outlier.
         white, units = whitened_rows(sample, intercept=fit_intercept, outliers=False)
-        contest = Contest(sample, white, units.y_scale, white.log_background, 0.0)
+        contest = Contest(sample, white, units.y_scale, 0.0)
         line = contest.fit(PLAIN).lead
         gains = {"terms": -np.inf, "spread": -np.inf, "noise": -np.inf}
         for name, value in contest.choices():
