@@ -197,6 +197,19 @@ def test_large_tables_are_judged_on_a_sample():
     assert audit["rows"].value == pytest.approx(30_000 * truth.clean_fraction_min / 3, rel=0.05)
 
 
+def test_repeated_rows_are_rows():
+    X, y, truth = make_mlrc(200, 2, 2, noise=0.01, random_state=0)
+    twice, mixture = np.repeat(X, 2, axis=0), fitted(X, y, truth.coef, n_components=2)
+    audit = theory.audit(mixture, twice, np.repeat(y, 2))
+    assert audit.n_rows == audit.sample_rows == 400
+    assert "is at least" in audit["contraction, proven"].words
+    assert "rows" not in audit["contraction, seen"].words
+    once = theory.audit(mixture, X, y)
+    for one, two in zip(once.regimes, audit.regimes, strict=True):
+        assert two.distance == pytest.approx(one.distance)
+        assert two.rows_per_coefficient == pytest.approx(2 * one.rows_per_coefficient)
+
+
 def test_an_estimator_will_do_and_rows_may_be_remembered():
     X, y, _ = make_mlrc(200, 2, 2, noise=0.01, random_state=0)
     fit = MixedLinearRegression(random_state=0, n_components=2, keep_rows=True).fit(X, y)

@@ -298,7 +298,8 @@ def _whitened_fit(mixture: Mixture, X: Any, y: Any) -> _WhitenedFit:
     problem = Problem.from_arrays(X, y, fit_intercept=mixture.fit_intercept)
     engine = MemoryEngine(problem)
     limit = min(MOST_ROWS, max(1000, MOST_NUMBERS // problem.n_columns))
-    picked = engine.draw(limit, mixture.seed).distinct(limit).numbers
+    drawn = engine.draw(limit, mixture.seed).distinct(limit)
+    picked = drawn.numbers
     sample = engine.sample(limit, mixture.seed)
     intercept = problem.fit_intercept
     whitening = whiten(sample, intercept=intercept)
@@ -309,20 +310,23 @@ def _whitened_fit(mixture: Mixture, X: Any, y: Any) -> _WhitenedFit:
     filled = np.bincount(labels + 1, minlength=len(mixture.coef) + 1)
     some = slice(0, max(TRANSLATION_ROWS, 2 * design.shape[1]))
     theta = problem.from_user(mixture.coef, mixture.intercept)
-    spread = spread_of(sample.y, labels[picked])
+    # A sample holds distinct rows; of few rows, all copies are looked at.
+    whole = problem.n_rows <= limit
+    copies = np.repeat(np.arange(len(picked)), drawn.totals.astype(int) if whole else 1)
+    spread = spread_of(sample.y[copies], labels[picked[copies]])
     wanted = sample.Z[some] @ theta.T / spread
     return _WhitenedFit(
-        X=design,
-        y=sample.y / spread,
-        weights=sample.weights,
-        labels=labels[picked],
+        X=design[copies],
+        y=sample.y[copies] / spread,
+        weights=np.ones(len(copies)) if whole else sample.weights,
+        labels=labels[picked[copies]],
         coef=np.asarray(np.linalg.lstsq(design[some], wanted, rcond=None)[0].T, dtype=np.float64),
         scale=mixture.scale / problem.target_scale / spread,
         shares=filled[1:] / labels.size,
         outlier_share=float(filled[0] / labels.size),
         intercept=intercept,
         n_rows=problem.n_rows,
-        complete=len(picked) < limit or limit >= problem.n_rows,
+        complete=whole,
     )
 
 
@@ -593,7 +597,8 @@ def _contracts(fit: _WhitenedFit, left: Floats) -> Finding:
         return Finding(name, "unclear", np.nan, SHRINKS, words)
     worst = float(left.max())
     away = "the way to the next regime" if left.size > 1 else "its own length away"
-    rows = f" of {fixed(ROUND_ROWS, 0)} rows" if fit.n_rows > min(len(fit.X), ROUND_ROWS) else ""
+    looked_at = min(len(fit.X), ROUND_ROWS)
+    rows = f" of {fixed(looked_at, 0)} rows" if looked_at < fit.n_rows else ""
     words = (
         f"From {DISPLACEMENT:g} of {away}, one round{rows} left at most {number(worst, 2)} of the "
         f"error in {DRAWS} tries (noise included). This is what happens, not what is guaranteed."

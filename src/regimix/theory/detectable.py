@@ -30,7 +30,9 @@ Floats = NDArray[np.float64]
 # Distances that are tried, from the largest: root mean square of the difference to the largest
 # regime, over the standard deviation of the response (without outliers).
 DISTANCES = (3.2, 1.6, 0.8, 0.4, 0.2, 0.1, 0.05)
-# A planted regime is found if more than half of the rows of either are those of both (Jaccard).
+# A planted regime is found if one that is found shares more than half of the rows of both with it
+# (Jaccard), and more than it shares with the planted and the largest regime taken together: else
+# the two may have come back as one.
 FOUND = 0.5
 
 
@@ -165,5 +167,12 @@ def _trial(
         return False
     labels = again.assign(X, y)
     found = labels[:, None] == np.arange(again.n_components)
-    both, either = found & planted[:, None], found | planted[:, None]
-    return bool((both.sum(axis=0) > FOUND * either.sum(axis=0)).any())
+    alone = _jaccard(found, planted)
+    merged = _jaccard(found, planted | (drawn == 0))
+    return bool(((alone > FOUND) & (alone > merged)).any())
+
+
+def _jaccard(found: NDArray[np.bool_], rows: NDArray[np.bool_]) -> Floats:
+    """Return the rows that each column shares with the given ones, over those of either, (m,)."""
+    both, either = found & rows[:, None], found | rows[:, None]
+    return np.asarray(both.sum(axis=0) / np.maximum(either.sum(axis=0), 1))
