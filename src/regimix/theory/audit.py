@@ -632,8 +632,9 @@ def _guaranteed(fit: _WhitenedFit, foreign: int) -> Finding:
         )
     if not fit.noiseless:
         found += " The theorem is about rows without noise, and these have some."
-    words = (
-        f"{found} It is a worst case over all subsets of rows and is seldom below 1 on real "
-        "tables: a sufficient condition, not a necessary one. Look at what is seen."
-    )
+    if factor >= 1:
+        found += (
+            " It is a worst case over all subsets of rows and is seldom below 1 on real tables."
+        )
+    words = f"{found} The condition is sufficient, not necessary. Look at what is seen."
     return Finding("contraction, proven", verdict, factor, 1.0, words)
