@@ -328,9 +328,11 @@ def test_held_out_density_prefers_the_true_number_of_regimes():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RegimixWarning)
             grid.fit(X, y)
-        assert grid.best_params_ == {"n_components": 2}
-        one, two, _ = grid.cv_results_["mean_test_score"]
-        assert two - one > 0.1  # nats a row: far more than chance
+        means = grid.cv_results_["mean_test_score"]
+        error = grid.cv_results_["std_test_score"] / np.sqrt(3)
+        enough = means >= (means - error)[grid.best_index_]
+        assert np.argmax(enough) == 1  # the smallest number within a standard error of the best
+        assert means[1] - means[0] > 0.1  # nats a row: far more than chance
 
 
 def test_cross_validation_sees_that_gating_knows_the_regime():
