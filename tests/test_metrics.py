@@ -1,15 +1,22 @@
 """Scores against the truth, beside slow twins that try everything."""
 
+import warnings
 from itertools import combinations, permutations
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm, t
+from sklearn.linear_model import LinearRegression
 from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from regimix import metrics
-from regimix.errors import DataError, ParameterError
+from regimix import MixedLinearRegression, TrimmedRegressor, metrics
+from regimix.errors import DataError, ParameterError, RegimixWarning
+from regimix.synth import make_mlrc
 
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=60, deadline=None)
@@ -257,3 +264,104 @@ def test_epsilon_is_a_distance():
             metrics.components_found([[1.0]], [[1.0]], epsilon)
         with pytest.raises(ParameterError, match="epsilon must be a distance"):
             metrics.is_recovery([[1.0]], [[1.0]], epsilon)
+
+
+# --- rows that were held out ---------------------------------------------------------------------
+
+
+def lines(n, noise=0.3, seed=0):
+    """Two regimes, of which the first feature decides."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 2))
+    y = np.where(X[:, 0] > 0, 4 + X[:, 1], -X[:, 1])
+    return X, y + noise * rng.standard_normal(n)
+
+
+def slow_density(model, X, y):
+    """The mean log density, one row and one regime at a time."""
+    mixture = model.mixture_
+    total = 0.0
+    for i, (row, response) in enumerate(zip(X, y, strict=True)):
+        # The shares are of rows that are no outliers.
+        shares = model.predict_shares(X)[i] * (1 - mixture.outlier_share)
+        density = 0.0
+        for j, share in enumerate(shares):
+            mean = row @ mixture.coef[j] + mixture.intercept[j]
+            law = norm if np.isinf(mixture.noise_degrees) else t(mixture.noise_degrees)
+            distance = (response - mean) / mixture.scale[j]
+            density += share * law.pdf(distance) / mixture.scale[j]
+        if mixture.outlier_share:
+            away = (response - mixture.background_middle) / mixture.background_width
+            law = t(mixture.background_degrees)
+            density += mixture.outlier_share * mixture.background * law.pdf(away) / law.pdf(0)
+        total += np.log(density)
+    return total / len(y)
+
+
+@pytest.mark.parametrize("gating", [None, "logistic"])
+@pytest.mark.parametrize("outliers", [False, "auto"])
+def test_the_log_density_is_that_of_a_slow_twin(gating, outliers):
+    X, y = lines(160)
+    if outliers:
+        y[:10] = np.linspace(-30, 30, 10)
+    model = MixedLinearRegression(
+        n_components=2, gating=gating, outliers=outliers, noise="normal", random_state=0
+    ).fit(X[:120], y[:120])
+    assert bool(model.outlier_share_) == bool(outliers)
+    for held in (slice(120, 160), slice(0, 40)):
+        score = metrics.log_density_scorer(model, X[held], y[held])
+        assert score == pytest.approx(slow_density(model, X[held], y[held]), rel=1e-9)
+    twice = metrics.log_density_scorer(model, X[:2], y[:2], sample_weight=[2.0, 1.0])
+    copied = metrics.log_density_scorer(model, X[[0, 0, 1]], y[[0, 0, 1]])
+    assert twice == pytest.approx(copied)
+
+
+def test_held_out_density_prefers_the_true_number_of_regimes():
+    for seed in range(2):
+        X, y, _ = make_mlrc(150, 2, 2, noise=0.2, separation=1.0, random_state=seed)
+        grid = GridSearchCV(
+            MixedLinearRegression(random_state=0, outliers=False, noise="normal"),
+            {"n_components": [1, 2, 3]},
+            scoring=metrics.log_density_scorer,
+            cv=KFold(3, shuffle=True, random_state=0),
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RegimixWarning)
+            grid.fit(X, y)
+        means = grid.cv_results_["mean_test_score"]
+        error = grid.cv_results_["std_test_score"] / np.sqrt(3)
+        enough = means >= (means - error)[grid.best_index_]
+        assert np.argmax(enough) == 1  # the smallest number within a standard error of the best
+        assert means[1] - means[0] > 0.1  # nats a row: far more than chance
+
+
+def test_cross_validation_sees_that_gating_knows_the_regime():
+    X, y = lines(160)
+    settings = {"n_components": 2, "random_state": 0}
+    scores = {
+        gating: cross_val_score(
+            make_pipeline(StandardScaler(), MixedLinearRegression(gating=gating, **settings)),
+            X, y, cv=3, scoring=metrics.log_density_scorer,
+        )
+        for gating in (None, "logistic")
+    }  # fmt: skip
+    # Two equal shares cost log 2 where the row tells its regime.
+    assert scores["logistic"].mean() - scores[None].mean() == pytest.approx(np.log(2), abs=0.25)
+
+
+def test_units_of_a_pipeline_leave_the_density_as_it_is():
+    X, y = lines(120)
+    bare = MixedLinearRegression(2, random_state=0).fit(X[:90], y[:90])
+    for steps in [(StandardScaler(),), ("passthrough", StandardScaler()), ()]:
+        last = MixedLinearRegression(2, random_state=0)
+        piped = make_pipeline(*steps, last).fit(X[:90], y[:90])
+        score = metrics.log_density_scorer(piped, X[90:], y[90:])
+        assert score == pytest.approx(metrics.log_density_scorer(bare, X[90:], y[90:]), rel=1e-4)
+
+
+@pytest.mark.parametrize("model", [TrimmedRegressor(), LinearRegression()])
+def test_a_model_without_a_density_is_refused(model):
+    X, y = lines(60)
+    for fit in (model, make_pipeline(StandardScaler(), model)):
+        with pytest.raises(ParameterError, match=f"got {type(model).__name__}"):
+            metrics.log_density_scorer(fit.fit(X, y), X, y)

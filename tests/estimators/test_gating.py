@@ -78,6 +78,23 @@ def test_shares_are_learnt_and_lower_the_error(seed, depends):
     assert np.mean(np.abs(shares[:, second(gated)] - new.chance)) < 0.08
 
 
+def test_predictions_are_those_of_the_likely_regime():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 2))
+    X = X[np.abs(X[:, 0]) > 0.5]
+    y = np.where(X[:, 0] > 0, 5.0, -5.0) + X[:, 1] + 0.1 * rng.standard_normal(len(X))
+    regimes = {"n_components": 2, "random_state": 0, "outliers": False}
+    plain, gated = (
+        MixedLinearRegression(gating=g, **regimes).fit(X, y) for g in (None, "logistic")
+    )
+    # The expected response of both regimes lies between them, where there is no row.
+    assert np.abs(y - plain.predict(X)).min() > 2
+    likely = gated.predict_components(X)[np.arange(len(X)), gated.predict_shares(X).argmax(axis=1)]
+    assert np.abs(gated.predict(X) - likely).mean() < 0.5
+    assert np.abs(likely - y).max() < 1
+    assert gated.score(X, y) > 0.97 > 0.5 > plain.score(X, y)
+
+
 @settings(max_examples=3)
 @given(st.integers(0, 2**32 - 1))
 def test_where_nothing_depends_on_the_row_little_is_lost(seed):

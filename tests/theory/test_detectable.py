@@ -1,5 +1,7 @@
 """What would have been found: far regimes of many rows are, near ones of few rows are not."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,14 @@ def test_more_rows_show_nearer_regimes(fitted):
     assert np.isnan(few) or few > many
     assert found.rates[1, 0] == 1.0
     assert "40.0%" in str(found)
+
+
+def test_a_regime_that_came_back_as_one_with_the_largest_is_not_found(fitted, monkeypatch):
+    # Most rows are planted so near to the largest regime that both are found as one.
+    monkeypatch.setattr(sys.modules["regimix.theory.detectable"], "DISTANCES", (0.05,))
+    mixture, X = fitted
+    found = detectable(mixture, X, shares=(0.8,), n_trials=3, random_state=0, n_jobs=1)
+    assert found.rates.tolist() == [[0.0]]
 
 
 def test_the_answer_does_not_depend_on_the_processes(fitted):

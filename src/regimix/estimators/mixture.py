@@ -340,9 +340,13 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
     # --- predicting -------------------------------------------------------------------------------
 
     def predict(self, X: Any, gating_features: Any = None) -> Floats:
-        """Predict the mean response: the regimes averaged by their shares, (n,).
+        """Predict the expected response: the regimes averaged by their shares, (n,).
 
-        With gating, the shares are those of each row.
+        It is the mean over all rows with such features, whichever regime they follow, outliers left
+        out. Where regimes are far apart it lies between them, and no row need lie there:
+        ``predict_components`` says what each regime predicts, ``predict_interval`` where a response
+        may lie. With gating, the shares are those of each row: where the likely regime is clear,
+        the answer is close to what that regime predicts.
         """
         values, shares = self._rows(X, gating_features)
         return self.mixture_.predict(values, shares)
@@ -379,7 +383,12 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, gating_features: Any = None
     ) -> float:
-        """Coefficient of determination of ``predict``: 1 is best, 0 as good as the mean of y."""
+        """Coefficient of determination (R²) of ``predict``: 1 is best, 0 as good as the mean of y.
+
+        It measures the expected response only, as for any regressor, and not the regimes: the right
+        regimes can score below least squares, which aims at nothing else. To compare models on
+        rows that were held out, ``regimix.metrics.log_density_scorer`` measures their density.
+        """
         from sklearn.metrics import r2_score
 
         predicted = self.predict(X, gating_features)

@@ -85,7 +85,7 @@ NAMES = {
     "contraction, proven": "Convergence is proven even in the worst case",
 }
 # Colour alone would not do.
-SIGNS = {"holds": "✓", "unclear": "?", "violated": "✗"}
+SIGNS = {"holds": "✓", "unclear": "?", "not proven": "–"}
 # Regimes closer than this, in units of their uncertainty, may be one and the same.
 DISTINCT, DOUBTFUL = 5.0, 3.0
 # More terms than this are folded away.
@@ -472,9 +472,7 @@ def assumptions(mixture: Mixture, rows: Rows | None) -> list[Finding]:
 def _plain(finding: Finding) -> Finding:
     """Name what was asked in the words of the page."""
     name = NAMES.get(finding.name, finding.name[:1].upper() + finding.name[1:])
-    # A bound that is seldom below one: what it leaves open is no fault of the data.
-    open_ = finding.name == "contraction, proven" and finding.verdict == "violated"
-    return replace(finding, name=name, verdict="unclear" if open_ else finding.verdict)
+    return replace(finding, name=name)
 
 
 def compared(finding: Finding) -> str:
@@ -493,7 +491,7 @@ def _corruption(mixture: Mixture) -> Finding:
         f"the model) as rows of the smallest regime ({percent(float(mixture.weights.min()))}). "
         "Outliers on one line could pass for a regime only if they were as many."
     )
-    verdict: Verdict = "holds" if ratio < 0.5 else "unclear" if ratio < 1 else "violated"
+    verdict: Verdict = "holds" if ratio < 0.5 else "unclear" if ratio < 1 else "not proven"
     return _known("Outliers are fewer than the rows of any regime", verdict, words)
 
 
@@ -506,7 +504,7 @@ def _separation(mixture: Mixture) -> list[Finding]:
         f"The two closest differ by {number(least, 2)} times the uncertainty of their coefficients."
     )
     verdict: Verdict = (
-        "holds" if least > DISTINCT else "unclear" if least > DOUBTFUL else "violated"
+        "holds" if least > DISTINCT else "unclear" if least > DOUBTFUL else "not proven"
     )
     return [_known("Regimes are distinct", verdict, words)]
 

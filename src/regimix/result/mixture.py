@@ -79,7 +79,10 @@ class Regimes:
         return means
 
     def predict(self, X: Any, shares: Any = None) -> Floats:
-        """Predict the mean response: the components averaged by their shares, (n,).
+        """Predict the expected response: the components averaged by their shares, (n,).
+
+        The mean over all rows with such features that are no outliers. Where components are far
+        apart it lies between them, and no row need lie there.
 
         Parameters
         ----------

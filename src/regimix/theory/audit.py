@@ -1,7 +1,9 @@
 """Do the paper's assumptions hold on a user's data? For each a number, a threshold and a verdict.
 
-Thresholds are ours where the paper has unknown constants. They are where its algorithms were
-observed to work or to fail, not where a theorem begins; each has its reason here.
+Only the regimes that were found can be judged; ``theory.detectable`` is about those that were not.
+The conditions are sufficient, not necessary: where one fails, nothing is proven, and nothing is
+refuted. Thresholds are ours where the paper has unknown constants. They are where its algorithms
+were observed to work or to fail, not where a theorem begins; each has its reason here.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
-from regimix.errors import DataError, ParameterError
+from regimix.errors import DataError
 from regimix.model.em import REGIME_GAIN
 from regimix.model.rows import whiten
 from regimix.result.answer import WIDTH
@@ -26,6 +28,8 @@ from regimix.search.subspace import Subspace, find_subspace
 from regimix.synth import nearest_distances
 from regimix.theory.bounds import required_rows
 from regimix.theory.definitions import affine_error_at, local_separation
+from regimix.theory.detectable import Detectable, mixture_of, spread_of
+from regimix.theory.detectable import detectable as simulate
 from regimix.theory.directions import MOST_MOMENT_FEATURES, FourthMoments
 from regimix.theory.regularity import Regularity
 from regimix.words import UNKNOWN, count, fixed, number, percent
@@ -33,19 +37,22 @@ from regimix.words import UNKNOWN, count, fixed, number, percent
 __all__ = ["Audit", "Finding", "RegimeAudit", "audit"]
 
 Floats = NDArray[np.float64]
-Verdict = Literal["holds", "unclear", "violated"]
+Verdict = Literal["holds", "unclear", "not proven"]
 
 # Rows and numbers that are looked at, whatever the size of the table.
 MOST_ROWS = 20_000
 MOST_NUMBERS = 2_000_000
 # Enough rows to translate coefficients: the equations are exact.
 TRANSLATION_ROWS = 2_000
-# Q_j: equal norms at a right angle have 1.4. At 0.1 a regime's neighbour is a tenth of its own
-# length away, and the starts of Theorem 11 grow like (1/Q)^m.
+# Distance of two regimes over the spread of y: two of equal length at a right angle have 1.4, and
+# the starts of Theorem 11 grow like (1/distance)^m.
 SEPARATED, CLOSE = 0.5, 0.1
 # Noise over the distance to the nearest regime: at 0.05 a few per cent of the rows could belong to
 # either, at 0.5 half of them.
 QUIET, LOUD = 0.05, 0.5
+# Noise below this part of the spread of y is rounding: theorems on rows without noise apply. (A fit
+# takes no noise to be smaller than about 1e-9.)
+ROUNDING = 1e-8
 # For one regime alone: half of the variance is noise.
 ALONE = 1.0
 # γ*: the paper asks for a small constant, and notes that 1 can hide the smallest regime. From a
@@ -80,7 +87,7 @@ class Finding:
     """One assumption of the paper, and whether the data meet it."""
 
     name: str
-    verdict: Verdict  #: "holds", "unclear" or "violated"
+    verdict: Verdict  #: "holds", "unclear" or "not proven"
     value: float  #: the number behind the verdict
     threshold: float  #: what it is compared with
     words: str  #: what was found, in a sentence or two
@@ -93,14 +100,15 @@ class RegimeAudit:
 
     share: float  #: τ*_(j), its share of all rows
     rows_per_coefficient: float
-    separation: float  #: Q_j of Definition 1
+    distance: float  #: to the nearest regime, in standard deviations of y; nan if there is none
+    separation: float  #: Q_j of Definition 1: that distance over the regime's own length
     noise: float  #: over the distance to the nearest regime (alone: over its own length)
     contraction: float  #: what one round left of the error from a displaced start; nan if not tried
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What the paper assumes, beside what the data show; prints as a table."""
+    """What the paper assumes, beside what the regimes that were found show; prints as a table."""
 
     findings: tuple[Finding, ...]  #: one for each assumption
     regimes: tuple[RegimeAudit, ...]
@@ -108,6 +116,7 @@ class Audit:
     n_rows: int  #: rows of the table
     n_coefficients: int  #: of a regime, with the intercept
     sample_rows: int  #: rows that were looked at
+    detectable: Detectable | None = None  #: which other regimes would have been found
 
     def __getitem__(self, name: str) -> Finding:
         """Look up a finding by its name."""
@@ -118,32 +127,42 @@ class Audit:
 
     def __str__(self) -> str:
         size = f"{count(self.n_rows, 'row')}, {count(self.n_coefficients, 'coefficient')}"
-        lines = [f"The paper's assumptions: {size}, {count(len(self.regimes), 'regime')}"]
+        found = count(len(self.regimes), "regime")
+        lines = [f"The paper's assumptions: {size}, {found} found"]
         if self.sample_rows < self.n_rows:
-            lines.append(f"(judged on {fixed(self.sample_rows, 0)} of the rows)")
-        lines += ["", "regime   share   rows/coef   separation   noise/distance   left by a round"]
+            rows = fixed(self.sample_rows, 0)
+            lines.append(f"(judged on {rows} of the rows: numbers are estimates)")
+        lines += [
+            "",
+            "regime   share   rows/coef  distance          Q  noise/distance  left by a round",
+        ]
         for j, regime in enumerate(self.regimes):
             lines.append(
                 f"{j:>6}  {percent(regime.share):>6}  {_shown(regime.rows_per_coefficient):>10}  "
-                f"{_shown(regime.separation):>11}  {_shown(regime.noise):>15}  "
-                f"{_shown(regime.contraction):>16}"
+                f"{_shown(regime.distance):>8}  {_shown(regime.separation):>9}  "
+                f"{_shown(regime.noise):>14}  {_shown(regime.contraction):>15}"
             )
-        lines += ["", f"{'assumption':<21}{'verdict':<10}{'number':>9}   wanted"]
+        lines += ["", f"{'assumption':<21}{'verdict':<12}{'number':>9}   wanted"]
         for finding in self.findings:
             side = "at least" if finding.at_least else "at most"
             lines.append(
-                f"{finding.name:<21}{finding.verdict:<10}{_shown(finding.value):>9}   "
+                f"{finding.name:<21}{finding.verdict:<12}{_shown(finding.value):>9}   "
                 f"{side} {_shown(finding.threshold)}"
             )
             lines += ["  " + line for line in wrap(finding.words, WIDTH - 2)]
         verdicts = [finding.verdict for finding in self.findings]
         closing = (
             f"In all: {verdicts.count('holds')} hold, {verdicts.count('unclear')} unclear, "
-            f"{verdicts.count('violated')} violated. The paper's conditions are sufficient, not "
-            "necessary, and its constants are unknown: what is wanted here is where its "
-            "algorithms were seen to work."
+            f"{verdicts.count('not proven')} not proven. The paper's conditions are sufficient, "
+            "not necessary, and its constants are unknown: what is wanted here is where its "
+            "algorithms were seen to work. Distances are root mean squares over the rows, in "
+            "standard deviations of y. Only the regimes that were found are judged; "
         )
-        return "\n".join([*lines, "", *wrap(closing, WIDTH)])
+        others = "theory.detectable(model, X) simulates which others would have been found."
+        if self.detectable is not None:
+            others = "which others would have been found was simulated:"
+        lines += ["", *wrap(closing + others, WIDTH)]
+        return "\n".join(lines if self.detectable is None else [*lines, "", str(self.detectable)])
 
 
 def _shown(value: float) -> str:
@@ -153,8 +172,13 @@ def _shown(value: float) -> str:
     return number(value, 3)
 
 
-def audit(mixture: Any, X: Any = None, y: Any = None) -> Audit:
-    """Check the paper's assumptions on the rows of a fit, in whitened coordinates.
+def audit(
+    mixture: Any, X: Any = None, y: Any = None, detectable: bool | Detectable = False
+) -> Audit:
+    """Check the paper's assumptions for the regimes that were found, in whitened coordinates.
+
+    It cannot know of regimes that were missed: one regime that meets every assumption may be three
+    that the rows do not show. ``theory.detectable`` simulates which would have been found.
 
     Separation (Definition 1), noise, corruption γ*, rows against d·max(1, log log d)/τ_min
     (Theorems 7 and 11), tails of the features (Lemmas 5 and 6), their covariances (Corollary 8),
@@ -168,6 +192,9 @@ def audit(mixture: Any, X: Any = None, y: Any = None) -> Audit:
     X, y : array or data frame of shape (n, d), array of shape (n,), optional
         The rows of the fit, or new ones. Default: those that the mixture remembers of its fit
         (``excerpt``).
+    detectable : bool or Detectable, default=False
+        Whether to simulate which other regimes would have been found, and to print it below; or
+        what ``theory.detectable`` has answered already. It takes a hundred searches of the rows.
 
     Examples
     --------
@@ -178,16 +205,26 @@ def audit(mixture: Any, X: Any = None, y: Any = None) -> Audit:
     >>> found["rows"].verdict
     'holds'
     """
-    known = getattr(mixture, "mixture_", mixture)
-    if not isinstance(known, Mixture):
-        raise ParameterError(
-            "an audit needs a Mixture or a fitted MixedLinearRegression; got "
-            f"{type(mixture).__name__}. Call fit(X, y) first; of a pipeline, pass the last step "
-            "and the rows as it sees them."
-        )
+    known = mixture_of(mixture)
     # Many small eigenproblems: several threads would make each one wait.
     with threadpool_limits(limits=1, user_api="blas"):
-        return _judged(known, _fit_of(known, X, y))
+        judged = _judged(known, _fit_of(known, X, y))
+    if detectable is True:
+        detectable = simulate(known, _all_features(known, X), random_state=known.seed)
+    return replace(judged, detectable=detectable or None)
+
+
+def _all_features(mixture: Mixture, X: Any) -> Any:
+    """Return the features of the fit: those given, or all that the mixture remembers."""
+    if X is not None:
+        return X
+    assert mixture.excerpt is not None  # the audit has read its rows
+    if not mixture.excerpt.complete:
+        raise DataError(
+            "the mixture remembers a part of its rows, and what is found depends on how many there "
+            "are. Pass X and y."
+        )
+    return mixture.excerpt.X
 
 
 def _fit_of(mixture: Mixture, X: Any, y: Any) -> _WhitenedFit:
@@ -211,7 +248,7 @@ class _WhitenedFit:
     """A sample of k rows in whitened coordinates, and a mixture of m regimes in the same."""
 
     X: Floats  # (k, p), whitened features, after a constant column if there is an intercept
-    y: Floats  # (k,), in units of its own spread, centred if there is an intercept
+    y: Floats  # (k,), in units of its spread among rows of regimes, centred if with an intercept
     weights: Floats  # (k,), how many rows of the table are equal to each
     labels: NDArray[np.int64]  # (k,), -1 for outliers
     coef: Floats  # (m, p)
@@ -241,8 +278,16 @@ class _WhitenedFit:
         return self.outlier_share / smallest if smallest > 0 else np.inf
 
     @property
+    def noiseless(self) -> bool:
+        """Whether the rows of regimes lie on them up to rounding, as in the paper's model."""
+        return bool((self.scale <= ROUNDING).all())
+
+    @property
     def distance(self) -> Floats:
-        """Distance of each regime to the nearest other; alone, its own length; never zero."""
+        """Distance of each regime to the nearest other, in spreads of y; never zero.
+
+        Alone, its own length.
+        """
         nearest, length = nearest_distances(self.coef), np.linalg.norm(self.coef, axis=1)
         distance = np.where(np.isfinite(nearest), nearest, length)
         return np.maximum(distance, np.finfo(np.float64).tiny)
@@ -254,7 +299,8 @@ def _whitened_fit(mixture: Mixture, X: Any, y: Any) -> _WhitenedFit:
     problem = Problem.from_arrays(X, y, fit_intercept=mixture.fit_intercept)
     engine = MemoryEngine(problem)
     limit = min(MOST_ROWS, max(1000, MOST_NUMBERS // problem.n_columns))
-    picked = engine.draw(limit, mixture.seed).distinct(limit).numbers
+    drawn = engine.draw(limit, mixture.seed).distinct(limit)
+    picked = drawn.numbers
     sample = engine.sample(limit, mixture.seed)
     intercept = problem.fit_intercept
     whitening = whiten(sample, intercept=intercept)
@@ -265,19 +311,23 @@ def _whitened_fit(mixture: Mixture, X: Any, y: Any) -> _WhitenedFit:
     filled = np.bincount(labels + 1, minlength=len(mixture.coef) + 1)
     some = slice(0, max(TRANSLATION_ROWS, 2 * design.shape[1]))
     theta = problem.from_user(mixture.coef, mixture.intercept)
-    wanted = sample.Z[some] @ theta.T
+    # A sample holds distinct rows; of few rows, all copies are looked at.
+    whole = problem.n_rows <= limit
+    copies = np.repeat(np.arange(len(picked)), drawn.totals.astype(int) if whole else 1)
+    spread = spread_of(sample.y[copies], labels[picked[copies]])
+    wanted = sample.Z[some] @ theta.T / spread
     return _WhitenedFit(
-        X=design,
-        y=sample.y,
-        weights=sample.weights,
-        labels=labels[picked],
+        X=design[copies],
+        y=sample.y[copies] / spread,
+        weights=np.ones(len(copies)) if whole else sample.weights,
+        labels=labels[picked[copies]],
         coef=np.asarray(np.linalg.lstsq(design[some], wanted, rcond=None)[0].T, dtype=np.float64),
-        scale=mixture.scale / problem.target_scale,
+        scale=mixture.scale / problem.target_scale / spread,
         shares=filled[1:] / labels.size,
         outlier_share=float(filled[0] / labels.size),
         intercept=intercept,
         n_rows=problem.n_rows,
-        complete=len(picked) < limit or limit >= problem.n_rows,
+        complete=whole,
     )
 
 
@@ -294,6 +344,7 @@ def _judged(mixture: Mixture, fit: _WhitenedFit) -> Audit:
     columns = (
         fit.shares,
         fit.shares * fit.n_rows / p,
+        np.full(m, np.nan) if m == 1 else fit.distance,
         local_separation(fit.coef),
         fit.scale / fit.distance,
         left,
@@ -309,7 +360,7 @@ def _judged(mixture: Mixture, fit: _WhitenedFit) -> Audit:
             _same_features(fit),
             _clear_gap(subspace),
             _close_subspace(fit, subspace),
-            _contracts(left),
+            _contracts(fit, left),
             _guaranteed(fit, foreign),
         ),
         regimes=tuple(RegimeAudit(*row) for row in np.column_stack(columns).tolist()),
@@ -323,7 +374,7 @@ def _judged(mixture: Mixture, fit: _WhitenedFit) -> Audit:
 def _at_most(name: str, value: float, good: float, bad: float, words: str) -> Finding:
     """Judge a number that should be small: up to ``good`` it holds, from ``bad`` it does not."""
     clear: Verdict = "holds" if value <= good else "unclear"
-    return Finding(name, "violated" if not value < bad else clear, value, good, words)
+    return Finding(name, "not proven" if not value < bad else clear, value, good, words)
 
 
 def _at_least(name: str, value: float, good: float, bad: float, words: str) -> Finding:
@@ -344,23 +395,31 @@ def _supported(mixture: Mixture) -> Finding:
         )
     elif counted:
         words = "Algorithm 2 accepted its regimes by counting rows; it has no score."
-    verdict: Verdict = "violated" if mixture.found_nothing else "holds"
+    verdict: Verdict = "not proven" if mixture.found_nothing else "holds"
     limit = REGIME_GAIN if chosen else 0.0
+    if counted:
+        value = limit = np.nan
     return Finding("regimes", verdict, value, limit, words, at_least=True)
 
 
 def _separated(fit: _WhitenedFit) -> Finding:
     """Judge whether the regimes are apart (Definition 1)."""
-    q = local_separation(fit.coef)
-    j = int(np.argmin(q))
+    name = "separation"
+    if len(fit.coef) == 1:
+        words = (
+            "One regime was found, so that there is no distance to judge. There may be others that "
+            "these rows do not show: theory.detectable simulates which would have been found."
+        )
+        return Finding(name, "unclear", np.nan, SEPARATED, words, at_least=True)
+    distance = fit.distance
+    j, k = sorted(np.argsort(distance, kind="stable")[:2].tolist())
+    q = float(local_separation(fit.coef).min())
     words = (
-        f"Regime {j} has its nearest neighbour at {number(q[j], 2)} of its own length. Theorem 11 "
-        "tries on the order of (1/(share × separation))^m starts; convergence itself needs "
-        "no more than a start that is clearly closer to one regime than to the others."
+        f"Regimes {j} and {k} are the nearest: {number(distance[j], 2)} standard deviations of y "
+        f"apart, root mean square over the rows. The smallest Q of Definition 1 is "
+        f"{number(q, 2)}; Theorem 11 tries on the order of (1/(share × Q))^m starts."
     )
-    if len(q) == 1:
-        words = "There is one regime, and nothing to confuse it with."
-    return _at_least("separation", float(q[j]), SEPARATED, CLOSE, words)
+    return _at_least(name, float(distance.min()), SEPARATED, CLOSE, words)
 
 
 def _quiet(fit: _WhitenedFit) -> Finding:
@@ -370,8 +429,8 @@ def _quiet(fit: _WhitenedFit) -> Finding:
     value = float(noise[j])
     if len(noise) == 1:
         words = (
-            f"The noise is {number(value, 2)} of what the regime explains. With one regime "
-            "there is none to confuse it with: coefficients are found up to their standard errors."
+            f"The noise is {number(value, 2)} of what the regime explains. If there is no other "
+            "regime, its coefficients are found up to their standard errors."
         )
         return _at_most("noise", value, ALONE, np.inf, words)
     words = (
@@ -390,7 +449,9 @@ def _little_corruption(fit: _WhitenedFit) -> Finding:
         "needs a small constant, which it does not give; at 1 an adversary could hide that regime."
     )
     if ratio == 0:
-        words = "No row is an outlier: convergence is then faster than linear (Theorem 7)."
+        words = "No row is an outlier."
+        if fit.noiseless:
+            words += " Convergence is then faster than linear (Theorem 7)."
     return _at_most("corruption", ratio, LITTLE_CORRUPTION, MUCH_CORRUPTION, words)
 
 
@@ -400,7 +461,7 @@ def _enough_rows(fit: _WhitenedFit) -> Finding:
     ratio = fit.n_rows / required_rows(p, smallest) if smallest > 0 else 0.0
     words = (
         f"The smallest regime has about {fixed(smallest * fit.n_rows, 0)} rows for "
-        f"{count(p, 'coefficient')}; the paper asks for a constant times "
+        f"{count(p, 'coefficient')}; without noise the paper asks for a constant times "
         f"{number(required_rows(p, 1.0), 3)} and does not give the constant."
     )
     return _at_least("rows", ratio, ENOUGH_ROWS, TOO_FEW_ROWS, words)
@@ -412,7 +473,7 @@ def _light_tails(fit: _WhitenedFit) -> Finding:
         return Finding("feature tails", "holds", 0.0, LIGHT_TAIL, "No feature varies.")
     value = _fourth_moment(fit.features)
     words = (
-        f"Along some direction the whitened features have a fourth moment of "
+        "Along some direction the whitened features have a fourth moment of about "
         f"{number(value, 3)}, where a normal law has 3. Heavy tails give single rows a weight that "
         "the paper's Gaussian features never have; rare 0/1 columns count as heavy too."
     )
@@ -456,8 +517,8 @@ def _same_features(fit: _WhitenedFit) -> Finding:
     chance = max(by_chance) / min(by_chance)
     words = (
         f"Over regimes and directions the variance of the features differs by a factor of "
-        f"{number(sigma, 2)} (by chance alone up to {number(chance, 2)}). Corollary 8 shrinks "
-        "the region of convergence by as much."
+        f"{number(sigma, 2)} (by chance alone up to {number(chance, 2)}). In Corollary 8, for "
+        "rows without noise, the region of convergence shrinks by as much."
     )
     return _at_most(name, sigma, SAME_SPREAD * chance, OTHER_SPREAD * chance, words)
 
@@ -476,7 +537,7 @@ def _clear_gap(subspace: Subspace | None) -> Finding:
     )
     verdict: Verdict = "holds" if subspace.has_gap else "unclear"
     if subspace.certain == 0:
-        verdict = "violated"
+        verdict = "not proven"
     return Finding(name, verdict, subspace.gap, SEARCH.clear_gap, words, at_least=True)
 
 
@@ -529,7 +590,7 @@ def _observe_rounds(fit: _WhitenedFit) -> tuple[Floats, int]:
     return left, int(foreign[int(np.argmin(fit.shares))])
 
 
-def _contracts(left: Floats) -> Finding:
+def _contracts(fit: _WhitenedFit, left: Floats) -> Finding:
     """Judge whether one real round comes closer to every regime."""
     name = "contraction, seen"
     if np.isnan(left).any():
@@ -537,9 +598,11 @@ def _contracts(left: Floats) -> Finding:
         return Finding(name, "unclear", np.nan, SHRINKS, words)
     worst = float(left.max())
     away = "the way to the next regime" if left.size > 1 else "its own length away"
+    looked_at = min(len(fit.X), ROUND_ROWS)
+    rows = f" of {fixed(looked_at, 0)} rows" if looked_at < fit.n_rows else ""
     words = (
-        f"From {DISPLACEMENT:g} of {away}, one round left at most {number(worst, 2)} of the error "
-        "(noise included). This is what happens, not what is guaranteed."
+        f"From {DISPLACEMENT:g} of {away}, one round{rows} left at most {number(worst, 2)} of the "
+        f"error in {DRAWS} tries (noise included). This is what happens, not what is guaranteed."
     )
     return _at_most(name, worst, SHRINKS, GROWS, words)
 
@@ -554,21 +617,25 @@ def _guaranteed(fit: _WhitenedFit, foreign: int) -> Finding:
     regularity = Regularity(X, most_directions=WORST_DIRECTIONS)
     plus, minus = regularity.attained_plus(min(wrong, len(X))), regularity.attained_minus(kept)
     factor = 2 * plus / minus if minus > 0 else np.inf
-    verdict: Verdict = "violated" if factor >= 1 else "unclear"
-    if factor < 1:
+    # All rows, or an estimate; and the theorem is about rows without noise.
+    bound = fit.complete and len(fit.X) <= WORST_ROWS
+    verdict: Verdict = "not proven" if factor >= 1 or not fit.noiseless else "unclear"
+    if factor < 1 and bound and fit.noiseless:
         certain = regularity.minus(kept).lower
         upper = 2 * regularity.plus(wrong).upper / certain if certain > 0 else np.inf
         verdict = "holds" if upper < 1 else "unclear"
-    found = (
-        f"The factor of Theorem 4 for regime {j} is at least {number(factor, 2)} at such a start."
-    )
+    size = "at least" if bound else f"an estimate from {fixed(len(X), 0)} rows:"
+    found = f"The factor of Theorem 4 for regime {j} is {size} {number(factor, 2)} at such a start."
     if np.isinf(factor):
         found = (
             f"Theorem 4 gives no factor for regime {j}: as few rows as a round keeps may leave "
             "coefficients open."
         )
-    words = (
-        f"{found} It is a worst case over all subsets of rows and is seldom below 1 on real "
-        "tables: a sufficient condition, not a necessary one. Look at what is seen."
-    )
+    if not fit.noiseless:
+        found += " The theorem is about rows without noise, and these have some."
+    if factor >= 1:
+        found += (
+            " It is a worst case over all subsets of rows and is seldom below 1 on real tables."
+        )
+    words = f"{found} The condition is sufficient, not necessary. Look at what is seen."
     return Finding("contraction, proven", verdict, factor, 1.0, words)

@@ -28,9 +28,11 @@ __all__ = ["Detectable", "detectable"]
 Floats = NDArray[np.float64]
 
 # Distances that are tried, from the largest: root mean square of the difference to the largest
-# regime, over the standard deviation of the response.
+# regime, over the standard deviation of the response (without outliers).
 DISTANCES = (3.2, 1.6, 0.8, 0.4, 0.2, 0.1, 0.05)
-# A planted regime is found if more than half of the rows of either are those of both (Jaccard).
+# A planted regime is found if one that is found shares more than half of the rows of both with it
+# (Jaccard), and more than it shares with the planted and the largest regime taken together: else
+# the two may have come back as one.
 FOUND = 0.5
 
 
@@ -42,7 +44,8 @@ class Detectable:
     ----------
     shares, distances : ndarray of shape (k,)
         Shares of the rows, and distances from the largest regime in standard deviations of the
-        response, at which at least half of the planted regimes were found; NaN: at none.
+        response (without outliers), at which at least half of the planted regimes were found; NaN:
+        at none.
     rates : ndarray of shape (k, 7)
         How often planted regimes were found, for the distances of ``tried``; NaN where a larger
         distance was too small already.
@@ -66,7 +69,7 @@ class Detectable:
 
 
 def detectable(
-    mixture: Mixture,
+    mixture: Any,
     X: Any,
     *,
     shares: Sequence[float] = (0.1, 0.25, 0.5),
@@ -83,7 +86,7 @@ def detectable(
 
     Parameters
     ----------
-    mixture : Mixture
+    mixture : Mixture or fitted MixedLinearRegression
     X : array of shape (n, d)
         The features of the fit.
     shares : sequence of float, default=(0.1, 0.25, 0.5)
@@ -95,6 +98,7 @@ def detectable(
     progress : callable, optional
         Called with the number of shares that are done, and that of all.
     """
+    known = mixture_of(mixture)
     values = np.asarray(shares, dtype=np.float64)
     if values.ndim != 1 or not values.size or values.min() <= 0 or values.max() >= 1:
         raise ParameterError(f"shares must be numbers between 0 and 1; got {shares!r}.")
@@ -107,7 +111,7 @@ def detectable(
             for k, distance in enumerate(DISTANCES):
                 seeds = np.random.SeedSequence([seed, i, k]).spawn(trials)
                 found = pool(
-                    delayed(_trial)(mixture, features, float(share), distance, child)
+                    delayed(_trial)(known, features, float(share), distance, child)
                     for child in seeds
                 )
                 rates[i, k] = np.mean(found)
@@ -120,19 +124,37 @@ def detectable(
     return Detectable(values, distances, rates, np.array(DISTANCES), trials)
 
 
+def mixture_of(model: Any) -> Mixture:
+    """Return the mixture of a fitted estimator, or the mixture itself."""
+    known = getattr(model, "mixture_", model)
+    if not isinstance(known, Mixture):
+        raise ParameterError(
+            "this needs a Mixture or a fitted MixedLinearRegression; got "
+            f"{type(model).__name__}. Call fit(X, y) first; of a pipeline, pass the last step "
+            "and the rows as it sees them."
+        )
+    return known
+
+
+def spread_of(y: Floats, labels: NDArray[np.int64]) -> float:
+    """Return the standard deviation of the responses that are no outliers; one if it is zero."""
+    clean = y[labels >= 0]
+    return float(np.std(clean if clean.size else y)) or 1.0
+
+
 def _trial(
     mixture: Mixture, X: Floats, share: float, distance: float, seed: np.random.SeedSequence
 ) -> bool:
     """Plant a regime in a draw from the fit; say whether a search finds it."""
     rng = np.random.default_rng(seed)
-    y = mixture.sample(random_state=rng, X=X)[1]
+    _, y, drawn = mixture.sample(random_state=rng, X=X)
     planted = rng.random(len(X)) < share
     deviation = X.std(axis=0)
     steep = rng.standard_normal(X.shape[1]) / np.where(deviation > 0, deviation, 1.0)
     away = X @ steep
     if mixture.fit_intercept:
         away += rng.standard_normal() * np.sqrt(X.shape[1]) - away.mean()
-    away *= distance * float(y.std()) / max(float(np.sqrt(np.mean(away**2))), 1e-300)
+    away *= distance * spread_of(y, drawn) / max(float(np.sqrt(np.mean(away**2))), 1e-300)
     line = mixture.predict_components(X)[:, 0] + away
     y[planted] = (line + mixture.scale[0] * rng.standard_normal(len(X)))[planted]
     settings = replace(
@@ -145,5 +167,12 @@ def _trial(
         return False
     labels = again.assign(X, y)
     found = labels[:, None] == np.arange(again.n_components)
-    both, either = found & planted[:, None], found | planted[:, None]
-    return bool((both.sum(axis=0) > FOUND * either.sum(axis=0)).any())
+    alone = _jaccard(found, planted)
+    merged = _jaccard(found, planted | (drawn == 0))
+    return bool(((alone > FOUND) & (alone > merged)).any())
+
+
+def _jaccard(found: NDArray[np.bool_], rows: NDArray[np.bool_]) -> Floats:
+    """Return the rows that each column shares with the given ones, over those of either, (m,)."""
+    both, either = found & rows[:, None], found | rows[:, None]
+    return np.asarray(both.sum(axis=0) / np.maximum(either.sum(axis=0), 1))
