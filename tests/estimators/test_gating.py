@@ -309,6 +309,7 @@ def test_whole_weights_equal_repeated_rows(seed):
     )
 
 
+@pytest.mark.filterwarnings("ignore::regimix.errors.RivalWarning")  # of regimes that depend on X
 def test_whole_weights_equal_repeated_rows_for_classifiers_that_take_none():
     data = Regimes(3, noise=1.5)
     weights = np.random.default_rng(3).integers(0, 4, N)

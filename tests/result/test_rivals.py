@@ -167,3 +167,13 @@ def test_each_regime_is_checked_on_its_own_rows():
     assert skewed.noise > 10 > 0 > skewed.curve
     few = check_regimes(x[:5, None], y[:5], labels[:5], 1, fit_intercept=True)
     assert np.isnan(few[0].curve)
+
+
+def test_regimes_with_a_gate_have_no_rival():
+    """A curve imitates regimes that depend on x; the shares of a gate are not in the score."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (200, 1))
+    y = np.abs(x[:, 0]) + 0.1 * rng.standard_normal(200)
+    gated = MixedLinearRegression(2, gating="logistic", random_state=0).fit(x, y).mixture_
+    assert gated.rivals[0].lead > 0
+    assert gated.rival is None

@@ -429,8 +429,11 @@ class Mixture(Regimes):
 
     @property
     def rival(self) -> Rival | None:
-        """The likeliest single relation, if it explains the rows as well as the regimes do."""
-        best = self.rivals[0] if self.rivals else None
+        """The likeliest single relation, if it explains the rows as well as the regimes do.
+
+        None with a gate: the regimes were compared without it, and explain more with it.
+        """
+        best = self.rivals[0] if self.rivals and self.gate is None else None
         # Where constants are better than lines, it must be better than constants.
         ahead = max(-self.evidence, 0.0) if self.found_nothing else 0.0
         return best if best is not None and best.lead >= ahead else None

@@ -84,7 +84,10 @@ class Rival:
             what = "its logarithm" if self.power == 0.0 else f"its power {self.power:g}"
             return f"Fit {what} in place of the response."
         if self.terms != "linear":
-            return "Add columns for squares and products of the features, and fit again."
+            return (
+                "Add columns for squares and products of the features, or let the shares of the "
+                "regimes depend on the features (gating)."
+            )
         if self.spread != "nothing":
             return "Regimes that differ in noise alone are one relation of uneven spread."
         return "Regimes that differ in intercept or noise alone are one relation with such noise."
