@@ -162,7 +162,7 @@ def test_a_model_without_rows_still_has_a_page(tone):
     bare = replace(tone, excerpt=None, inference=None, selection=None, rows=None, attempts=())
     read = Reader(report.render(bare))
     sections = [attrs.get("id") for attrs in read.named("section")]
-    assert sections == [None, "regimes", "search-path", "assumed", "again"]
+    assert sections == [None, "regimes", "doubts", "search-path", "assumed", "again"]
     words = " ".join(text for _, text in read.texts)
     assert "Standard errors were not recorded" in words
     assert "was not recorded with this model" in words

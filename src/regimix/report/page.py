@@ -23,7 +23,7 @@ from regimix.report.charts import Html
 from regimix.report.notebook import equations
 from regimix.report.rows import Rows, Terms, outlier_words, read_rows
 from regimix.report.scatter import Cloud
-from regimix.result.answer import Answer, answer, closest, ranked, rows_labelled
+from regimix.result.answer import Answer, answer, closest, granted, ranked, rows_labelled
 from regimix.result.inference import read_level
 from regimix.result.mixture import Mixture
 from regimix.search.settings import Settings
@@ -179,21 +179,26 @@ def _environment() -> Any:
 def headline(mixture: Mixture, rows: Rows | None, level: float) -> dict[str, Any]:
     """Put into words what was found, and what it means for the rows that are shown."""
     out = rows_labelled(mixture, -1)
-    if rows is not None and rows.fitted and rows.n == mixture.n_rows:
-        # The mixture may not have counted them.
+    if (
+        out is None
+        and rows is not None
+        and rows.fitted
+        and rows.n == mixture.n_rows == mixture.mass
+    ):
+        # The mixture has not counted them.
         out = int(np.count_nonzero(rows.labels < 0))
     source = "" if rows is None or rows.fitted else "the fit"
     found = answer(mixture, source, level=level, outliers=out)
     notices, sure = list(found.notices), found.sure
     if rows is not None and not rows.fitted:
         notices.insert(0, rows.notice(mixture.n_rows))
-    if rows is not None and mixture.n_components > 1 and not mixture.found_nothing:
+    if rows is not None and not mixture.found_nothing:
         sure = f"{sure} {rows.doubtful()}".strip()
-    share = mixture.outlier_share if out is None else out / mixture.n_rows
+    share = mixture.outlier_share if out is None else out / mixture.mass
     return {
         "answer": found,
         "equations": equations(mixture, EQUATION),
-        "which": outlier_words(rows, mixture.n_rows, share),
+        "which": outlier_words(rows, round(mixture.mass), share),
         "sure": sure,
         "notices": notices,
     }
@@ -262,6 +267,7 @@ def _context(
         "selection": selection(mixture),
         "most_attempts": MOST_ATTEMPTS,
         "tried": charts.convergence(mixture.attempts),
+        "granted": granted(mixture),
         "findings": assumptions(mixture, rows),
         "signs": SIGNS,
         "python": platform.python_version(),
@@ -451,6 +457,8 @@ def compared(finding: Finding) -> str:
     """Say what was measured and what would do; nothing where there is no such number."""
     if not np.isfinite([finding.value, finding.threshold]).all():
         return ""
+    if finding.at_least and finding.threshold <= 0:
+        return ""  # any value would do
     bound = "at least" if finding.at_least else "at most"
     limit = f"{bound} {number(finding.threshold, 3)}"
     return f"Measured {number(finding.value, 3)}; {limit} would do."

@@ -328,7 +328,9 @@ class Mixture(Regimes):
         The component of each row, -1 for outliers. Empty if they are not known here: a model from
         a file without them, or a fit to rows on a cluster, whose labels stay there.
     label_counts : tuple of int, or None
-        Rows of each component and, last, outliers; not in model files.
+        Rows of each component and, last, outliers: by their labels, repetitions counted.
+    doubtful_rows : int or None
+        Rows in doubt: neither a regime nor being an outlier is 80 % likely.
     outlier_share, background : float
         Share of the outliers, and the largest density of their responses.
     background_middle, background_width, background_degrees : float
@@ -402,6 +404,7 @@ class Mixture(Regimes):
     excerpt: Excerpt | None = None
     gate: Any | None = None
     label_counts: tuple[int, ...] | None = None
+    doubtful_rows: int | None = None
     search_evidence: tuple[float, ...] = ()
     rivals: tuple[Rival, ...] = ()
     resampled: Stability | None = None
