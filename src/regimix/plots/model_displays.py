@@ -17,9 +17,11 @@ from regimix.plots.display import (
     begin,
     contrast,
     draw_outliers,
+    find_doubtful,
     find_mixture,
     last_step,
     outline,
+    regime_name,
 )
 from regimix.plots.palette import EDGE, NEUTRAL, OUTLIERS, PALE, colour, marker
 from regimix.result.mixture import Mixture
@@ -83,6 +85,7 @@ class CoefficientsDisplay(Display):
     intercept: Floats | None = None  #: (m, 3), intercepts and the ends of their intervals
     level: float = 0.95
     target_name: str = "y"
+    doubtful: tuple[int, ...] = ()  #: regimes that do not come back from resampled rows
     making: ClassVar[tuple[str, ...]] = ("level",)
 
     @classmethod
@@ -108,6 +111,7 @@ class CoefficientsDisplay(Display):
             intercept=intercept,
             level=level,
             target_name=mixture.target_name,
+            doubtful=find_doubtful(mixture),
         )
 
     def plot(
@@ -178,7 +182,8 @@ class CoefficientsDisplay(Display):
         self.intervals_.append(interval)
         style: dict[str, Any] = {"color": colour(j), "marker": marker(j), "s": 30 if m <= 4 else 18}
         style["edgecolors"] = EDGE if colour(j) in PALE else "white"
-        point = ax.scatter(coef, at, linewidths=0.5, label=f"regime {j}", zorder=3, **style)
+        style["label"] = regime_name(j, self.doubtful)
+        point = ax.scatter(coef, at, linewidths=0.5, zorder=3, **style)
         self.points_.append(point)
 
     def _ranked(self, most: int) -> NDArray[np.intp]:
