@@ -689,7 +689,7 @@ LIMITS: dict[Any, dict[str, _Limit]] = {
         "background_degrees": TO_INFINITY,
         "noise_degrees": TO_INFINITY,
         "cutoff": TO_INFINITY,
-        "evidence": _Limit(low=-math.inf, high=math.inf),
+        "evidence": _Limit(free=True),
         "mass": NOT_NEGATIVE,
         "feature_names": _Limit("d"),
         "component_evidence": _Limit("m", free=True),

@@ -93,9 +93,20 @@ def example() -> Mixture:
     )
 
 
-def first_example() -> Mixture:
-    """Return what tests/store/data/version-1.regimix holds: less was known then."""
+def second_example() -> Mixture:
+    """Return what tests/store/data/version-2.regimix holds: less was known then."""
     now = example()
+    return dataclasses.replace(
+        now,
+        label_counts=None,
+        doubtful_rows=None,
+        rows=dataclasses.replace(now.rows, r_squared_expected=float("nan")),
+    )
+
+
+def first_example() -> Mixture:
+    """Return what tests/store/data/version-1.regimix holds: even less."""
+    now = second_example()
     return dataclasses.replace(
         now,
         background_middle=0.0,
@@ -105,9 +116,6 @@ def first_example() -> Mixture:
         settled=True,
         settings=dataclasses.replace(now.settings, noise="auto"),
         search_evidence=(),
-        label_counts=None,
-        doubtful_rows=None,
-        rows=dataclasses.replace(now.rows, r_squared_expected=float("nan")),
     )
 
 

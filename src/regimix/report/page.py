@@ -457,8 +457,8 @@ def compared(finding: Finding) -> str:
     """Say what was measured and what would do; nothing where there is no such number."""
     if not np.isfinite([finding.value, finding.threshold]).all():
         return ""
-    if finding.at_least and finding.threshold <= 0:
-        return ""  # any value would do
+    if finding.value == finding.threshold == 0:
+        return ""  # nothing was measured
     bound = "at least" if finding.at_least else "at most"
     limit = f"{bound} {number(finding.threshold, 3)}"
     return f"Measured {number(finding.value, 3)}; {limit} would do."

@@ -376,7 +376,8 @@ def _spread(mixture: Mixture, j: int) -> str:
     spread = f"Its rows scatter around it by {number(noise)}, {law}"
     if mixture.inference is None or not np.isfinite(mixture.inference.r_squared[j]):
         return f"{spread}."
-    explained = percent(max(0.0, float(mixture.inference.r_squared[j])))
+    share = float(mixture.inference.r_squared[j])
+    explained = percent(share) if share > 0 else "nothing"
     return f"{spread}; of the variation among the rows sorted to it, it explains {explained}."
 
 

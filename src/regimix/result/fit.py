@@ -337,7 +337,7 @@ def _fit_net(engine: Engine, settings: Settings, clock: _Clock) -> Mixture:
         settings,
         by_component={"origin": origin},
         # Algorithm 2 accepts by counting rows; it knows no score.
-        evidence=0.0 if found.law.scale.size else -np.inf,
+        evidence=np.nan if found.law.scale.size else -np.inf,
         attempts=found.attempts,
         stopped=found.stopped,
         timings=clock.timings,
