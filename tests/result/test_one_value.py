@@ -12,10 +12,11 @@ from regimix.datasets import load_tone
 from regimix.plots import RegimesDisplay
 from regimix.report import render
 from regimix.report.notebook import mixture_html
-from regimix.report.page import compared, headline
+from regimix.report.page import compared, headline, rivals
 from regimix.report.rows import read_rows
 from regimix.result.answer import GRADES, answer, grade, granted
-from regimix.result.rowlaw import SURE
+from regimix.result.rivals import Rival
+from regimix.result.rowlaw import SURE, RowLaw
 from regimix.result.summary import Summary
 from regimix.search.loop import SAME_SCORE
 from regimix.synth import make_mlrc
@@ -150,8 +151,6 @@ def test_a_ranking_by_deviations_is_not_called_one_by_units():
 
 
 def law(deviation):
-    from regimix.result.rowlaw import RowLaw
-
     return RowLaw(np.zeros(2), np.array(deviation), np.eye(2), 0.0)
 
 
@@ -187,3 +186,33 @@ def test_algorithm_2_knows_no_evidence():
     assert "Measured 0; at least 0" not in page
     assert compared(Finding("a", "holds", 0.0, 0.0, "", at_least=True)) == ""
     assert compared(Finding("a", "holds", 31.0, 0.0, "", at_least=True)) != ""
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_evidence_is_that_of_the_selection_path(weighted):
+    """The model is refined once more at the end: both numbers are of what was found then."""
+    for mixture in (weighted[0], overlapping()):
+        path = mixture.selection
+        chosen = path.evidence[path.n_components == path.chosen]
+        assert mixture.evidence == pytest.approx(chosen[0], abs=1e-9)
+
+
+def overlapping():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 4, 150)
+    y = np.where(rng.random(150) < 0.5, 0.35, 0.48) * x + rng.normal(0, 0.12, 150)
+    return MixedLinearRegression(2, random_state=0).fit(x[:, None], y).mixture_
+
+
+def test_single_relations_of_the_same_words_are_listed_once():
+    both = Rival(spread="fitted", lead=-1.0), Rival(spread="log fitted", lead=-2.0)
+    listed = rivals(replace(known_mixture(), rivals=both))
+    assert [lead for _, lead in listed] == ["-1"]
+
+
+def test_residuals_are_compared_with_the_noise_not_with_a_deviation(tone):
+    page = render(replace(tone, noise_degrees=3.0))
+    assert "rows sorted to it are further off than twice the noise" in page
+    assert "standard deviations off" not in page
+    assert "noise of Student’s law of that regime’s size" in page
+    assert "Noise is the scale of Student’s law" in page

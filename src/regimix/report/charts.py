@@ -391,8 +391,8 @@ def _tails(distance: Floats) -> str:
     if abs(excess) > STRIKING:
         verdict = f"the noise has {'heavier' if excess > 0 else 'lighter'} tails"
     return (
-        f"{percent(share)} of the rows are more than two standard deviations off; a normal law "
-        f"would have {percent(BEYOND_TWO)}, and {verdict}."
+        f"{percent(share)} of the rows sorted to it are further off than twice the noise; of a "
+        f"normal law {percent(BEYOND_TWO)} would be, and {verdict}."
     )
 
 

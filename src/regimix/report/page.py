@@ -208,10 +208,11 @@ def rivals(mixture: Mixture) -> list[tuple[str, str]]:
     """List the likeliest single relations, each with its lead over the regimes."""
     target = named(clean(mixture.target_name))
     features = [named(clean(name)) for name in mixture.feature_names]
-    return [
-        (f"O{rival.describe(target, features)[1:]}", number(rival.lead))
-        for rival in mixture.rivals[:MOST_RIVALS]
-    ]
+    leads = dict[str, str]()
+    for rival in mixture.rivals:
+        # Of those with the same words, the likeliest comes first.
+        leads.setdefault(f"O{rival.describe(target, features)[1:]}", number(rival.lead))
+    return list(leads.items())[:MOST_RIVALS]
 
 
 def stability(mixture: Mixture, found: Answer) -> dict[str, Any] | None:

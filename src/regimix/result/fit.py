@@ -401,6 +401,7 @@ def _search(
         fitted = _one_line(rows, path, start)
     elif law is None and count is None and state.stopped not in USER_WAITS:
         fitted = refit(rows, fitted.model, FINAL_ROUNDS, settled=FINAL_SETTLED)
+        evidence = fitted.score - constants  # as in the selection path
     rivals: tuple[Rival, ...] = ()
     if count is None and state.stopped in ENDS:
         rivals = _rivals(rows, units, engine.problem, sample, path, fitted)

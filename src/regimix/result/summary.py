@@ -179,7 +179,7 @@ def _block(mixture: Mixture, regime: RegimeLine, values: Floats, level: float) -
 
 def _title(mixture: Mixture, regime: RegimeLine) -> str:
     rows = rows_labelled(mixture, regime.index)
-    parts = [f"share {regime.share}", *([] if rows is None else [count(rows, "row")])]
+    parts = [f"{regime.share} of the model", *([] if rows is None else [count(rows, "row")])]
     parts.append(f"noise {regime.noise}")
     if regime.r_squared:
         parts.append(f"R² {regime.r_squared}")
