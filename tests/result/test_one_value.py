@@ -11,9 +11,10 @@ from regimix import MixedLinearRegression
 from regimix.datasets import load_tone
 from regimix.plots import RegimesDisplay
 from regimix.report import render
+from regimix.report.charts import _tails
 from regimix.report.notebook import mixture_html
 from regimix.report.page import compared, headline, rivals
-from regimix.report.rows import read_rows
+from regimix.report.rows import Terms, read_rows
 from regimix.result.answer import GRADES, answer, grade, granted
 from regimix.result.rivals import Rival
 from regimix.result.rowlaw import SURE, RowLaw
@@ -96,6 +97,10 @@ def test_weighted_rows_are_counted_alike_in_summary_and_report(weighted):
     assert said["answer"].title.endswith(f"in {total} rows")
     assert f" in {total - counts[2]} of the {total} rows" in bare(said["answer"].lead)
     assert any("Rows count by their weights" in notice for notice in said["notices"])
+    listed = np.count_nonzero(mixture.labels < 0)
+    assert said["which"].startswith(
+        f"{listed} of the 300 rows of the table ({listed / 300:.1%}) fit"
+    )
 
 
 def test_the_expected_response_has_an_r_squared_of_its_own(tone):
@@ -216,3 +221,13 @@ def test_residuals_are_compared_with_the_noise_not_with_a_deviation(tone):
     assert "standard deviations off" not in page
     assert "noise of Student’s law of that regime’s size" in page
     assert "Noise is the scale of Student’s law" in page
+
+
+def test_tails_that_sorting_cuts_are_not_called_those_of_the_noise():
+    """Where regimes overlap, the far rows of one are sorted to the other."""
+    short = np.random.default_rng(0).uniform(-1.9, 1.9, 1000)
+    two, one = known_mixture(), mixture_of([[1.0]])
+    said = _tails(short, Terms.of(two, None, 0.95))
+    assert said.endswith("sorting rows to the likeliest of several regimes leaves fewer there.")
+    assert _tails(short, Terms.of(one, None, 0.95)).endswith("the noise has lighter tails.")
+    assert _tails(3 * short, Terms.of(two, None, 0.95)).endswith("the noise has heavier tails.")

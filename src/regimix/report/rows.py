@@ -84,7 +84,10 @@ class Rows:
 
 
 def outlier_words(rows: Rows | None, n_rows: int, share: float) -> str:
-    """Say which rows fit no regime; without rows, how large a share of those of the fit."""
+    """Say which rows fit no regime; without rows, how large a share of those of the fit.
+
+    ``n_rows`` are the rows of the fit, repetitions counted.
+    """
     known = f"{count(round(share * n_rows), 'row')} ({percent(share)}) fit no regime"
     none = "None: every row lies within reach of a regime."
     if rows is None:
@@ -97,6 +100,9 @@ def outlier_words(rows: Rows | None, n_rows: int, share: float) -> str:
         return none if rows.fitted else each
     part = percent(outliers.size / rows.n)
     said = f"{count(int(outliers.size), 'row')} ({part})"
+    if rows.of != n_rows:
+        # Rows count by their weights, but are listed once.
+        said = f"{fixed(outliers.size, 0)} of the {shown} of the table ({part})"
     if not rows.fitted and rows.n == 1:
         said = "The one row shown"
     elif not rows.fitted:
