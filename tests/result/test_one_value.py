@@ -231,3 +231,18 @@ def test_tails_that_sorting_cuts_are_not_called_those_of_the_noise():
     assert said.endswith("sorting rows to the likeliest of several regimes leaves fewer there.")
     assert _tails(short, Terms.of(one, None, 0.95)).endswith("the noise has lighter tails.")
     assert _tails(3 * short, Terms.of(two, None, 0.95)).endswith("the noise has heavier tails.")
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_where_nothing_was_found_no_regime_is_counted_chosen_or_evident():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((120, 2)), rng.standard_normal(120)
+    mixture = MixedLinearRegression(random_state=0).fit(X, y).mixture_
+    assert mixture.found_nothing
+    assert str(mixture).startswith("No linear regime in 120 rows; ")
+    assert re.search(r"Regimes: +none, 1 line shown", str(Summary(mixture)))
+    assert [line.evidence for line in answer(mixture).regimes] == [""]
+    page = render(mixture)
+    assert "None was chosen: none has evidence of 3 nats." in page
+    assert "(chosen)" not in page
+    assert "(shown)" in page

@@ -395,12 +395,15 @@ def selection(mixture: Mixture) -> dict[str, Any]:
         return {"charts": [], "words": words}
     counts, here = [int(k) for k in path.n_components], int(path.chosen)
     mark = "chosen" if asked is None else "asked for" if asked == here else "found"
+    mark = "shown" if asked is None and mixture.found_nothing else mark
     scores = {"Evidence": path.evidence, "BIC": path.bic, "ICL": path.icl}
     drawn = {name: charts.path(counts, values) for name, values in scores.items()}
     words = (
         f"The model with {several(here, 'regime')} was chosen, by evidence: {EVIDENCE}. BIC and "
         "ICL are there to compare."
     )
+    if mark == "shown":
+        words = f"None was chosen: none has evidence of 3 nats. Evidence is {EVIDENCE}."
     return {
         "charts": {name: points for name, points in drawn.items() if points},
         "words": words if asked is None else _favoured(asked, here, counts, path.evidence),

@@ -284,7 +284,9 @@ def _nothing(mixture: Mixture, target: str, by: str, rows: str) -> str:
 
 
 def _regimes(mixture: Mixture, level: float) -> tuple[RegimeLine, ...]:
-    inference, worth = mixture.inference, mixture.component_evidence
+    inference = mixture.inference
+    # Of a line that is shown though nothing was found, it would be that over outliers alone.
+    worth = None if mixture.found_nothing else mixture.component_evidence
     return tuple(
         RegimeLine(
             index=j,

@@ -127,7 +127,7 @@ def summary_frame(mixture: Mixture, level: float) -> Any:
 
 def _header(mixture: Mixture) -> list[str]:
     """Say what was fitted, in two columns."""
-    inference, rows = mixture.inference, mixture.rows
+    inference, rows, m = mixture.inference, mixture.rows, mixture.n_components
     overall = np.nan if inference is None else inference.r_squared_overall
     evidence = UNKNOWN if mixture.settings.search == "net" else number(mixture.evidence)
     left = {
@@ -139,7 +139,7 @@ def _header(mixture: Mixture) -> list[str]:
         "Seed": str(mixture.seed),
     }
     right = {
-        "Regimes": str(mixture.n_components),
+        "Regimes": f"none, {count(m, 'line')} shown" if mixture.found_nothing else str(m),
         "Outliers, by label": _part(mixture, rows_labelled(mixture, -1)),
         "Outliers, share of the model": percent(mixture.outlier_share),
         "R², each by its regime": probability(overall),
