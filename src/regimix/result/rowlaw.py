@@ -161,15 +161,13 @@ def excerpt_rows(frame: Frame) -> int:
 
 def row_counts(block: MemoryEngine, labelling: Labelling, regimes: Regimes) -> Labels:
     """Count the rows of each label, then the outliers, and last the rows that are in doubt."""
-    counts = label_counts(block, labelling, regimes.n_components)
-    problem = block.problem
-    if not problem.n_rows:
-        return np.append(counts, 0)
-    doubtful = regimes.responsibilities(problem.X, problem.y).max(axis=1) < SURE
-    weights = problem.weights
-    if weights is None or not problem.counts:
+    problem, doubtful = block.problem, 0.0
+    for part in block.chunks():
+        likeliest = regimes.responsibilities(problem.X[part], problem.y[part]).max(axis=1)
+        if problem.weights is None:
+            doubtful += np.count_nonzero(likeliest < SURE)
+            continue
+        weights = problem.weights[part][likeliest < SURE]
         # Of importances, a row is a row, unless it is absent.
-        return np.append(
-            counts, np.count_nonzero(doubtful if weights is None else weights[doubtful])
-        )
-    return np.append(counts, round(float(weights[doubtful].sum())))
+        doubtful += weights.sum() if problem.counts else np.count_nonzero(weights)
+    return np.append(label_counts(block, labelling, regimes.n_components), round(doubtful))
