@@ -74,7 +74,7 @@ MOST_DIGITS = 39
 # Halves of characters, which no terminal or file can show.
 SURROGATE = re.compile(r"[\ud800-\udfff]")
 # Fields that do not belong into a file: rows of the user's table, and what belongs to the run.
-LEFT_OUT = {Mixture: ("excerpt", "label_counts"), Settings: ("callback", "checkpoint", "keep_rows")}
+LEFT_OUT = {Mixture: ("excerpt",), Settings: ("callback", "checkpoint", "keep_rows")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -689,12 +689,14 @@ LIMITS: dict[Any, dict[str, _Limit]] = {
         "background_degrees": TO_INFINITY,
         "noise_degrees": TO_INFINITY,
         "cutoff": TO_INFINITY,
-        "evidence": _Limit(low=-math.inf, high=math.inf),
+        "evidence": _Limit(free=True),
         "mass": NOT_NEGATIVE,
         "feature_names": _Limit("d"),
         "component_evidence": _Limit("m", free=True),
         "origin": _Limit("m"),
         "ranks": _Limit("m", 0),
+        "label_counts": _Limit(low=0),
+        "doubtful_rows": _Limit(low=0),
     },
     Settings: {
         "n_components": _Limit(low=1),
@@ -714,6 +716,8 @@ LIMITS: dict[Any, dict[str, _Limit]] = {
         "deviation": _Limit("d", 0.0),
         "correlation": _Limit("d d"),
         "middle": _Limit(),
+        "r_squared_expected": _Limit(free=True),
+        "r_squared_least_squares": _Limit(free=True),
     },
     Inference: {
         "standard_error": _Limit("m d", free=True),

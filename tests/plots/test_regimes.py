@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from regimix.errors import ParameterError
-from regimix.plots import RegimesDisplay
+from regimix.plots import CoefficientsDisplay, QQDisplay, RegimesDisplay, ResidualsDisplay
 from regimix.plots.palette import OUTLIERS, colour
+from regimix.result.stability import Stability
 
 
 def offsets(artist):
@@ -166,3 +167,15 @@ def test_a_single_row_still_shows_the_lines(tone):
         (x1, x2), (y1, y2) = line.get_data()
         assert x1 < X["stretchratio"][0] < x2
         assert (y2 - y1) / (x2 - x1) == pytest.approx(fit.coef_[j, 0])
+
+
+def test_regimes_that_do_not_come_back_are_called_doubtful(tone):
+    fit, X, y = tone
+    jaccard = np.array([[0.9, 0.2], [0.9, 0.9], [0.9, 0.1]])
+    found = Stability(jaccard, np.array([2, 2, 2]), np.zeros((3, 2, 1)), np.zeros((3, 2)))
+    unstable = fit.mixture_.with_stability(found)
+    for kind in (RegimesDisplay, ResidualsDisplay, QQDisplay, CoefficientsDisplay):
+        display = kind.from_mixture(unstable, X, y)
+        names = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+        called = [name for name in names if name.startswith("regime")]
+        assert [name.startswith("regime 1, doubtful") for name in called] == [False, True], kind

@@ -13,6 +13,7 @@ from regimix import MixedLinearRegression, TrimmedRegressor
 from regimix.errors import DataError, ParameterError
 from regimix.plots import display as module
 from regimix.plots.display import rows_of_estimator, rows_of_mixture
+from regimix.report.rows import read_rows
 
 
 def test_labels_means_and_residuals_are_those_of_the_mixture(three):
@@ -27,14 +28,18 @@ def test_labels_means_and_residuals_are_those_of_the_mixture(three):
     np.testing.assert_allclose(rows.standardised, (y - own) / fit.scale_[rows.nearest])
 
 
-def test_outliers_go_to_the_likeliest_regime(three):
+def test_outliers_go_to_the_nearest_regime_as_in_a_report(three):
     fit, X, y = three
-    rows = rows_of_estimator(fit, X, y)
-    distance = (y[:, None] - X @ fit.coef_.T - fit.intercept_) / fit.scale_
-    density = np.log(fit.weights_ / fit.scale_) - distance**2 / 2
+    # With heavy tails, shares tell the nearest regime from the likeliest.
+    shares = {"weights": np.array([0.88, 0.01, 0.01]), "noise_degrees": 2.5}
+    mixture = replace(fit.mixture_, **shares, excerpt=None)
+    rows = rows_of_mixture(mixture, X, y)
+    distance = np.abs(y[:, None] - X @ fit.coef_.T - fit.intercept_) / fit.scale_
     outlier = rows.labels < 0
-    assert outlier.any()
-    np.testing.assert_array_equal(rows.nearest[outlier], density.argmax(axis=1)[outlier])
+    likeliest = mixture.log_densities(X, y)[:, :-1].argmax(axis=1)
+    assert (rows.nearest != likeliest)[outlier].any()
+    np.testing.assert_array_equal(rows.nearest[outlier], distance.argmin(axis=1)[outlier])
+    np.testing.assert_array_equal(rows.nearest, read_rows(mixture, X, y, None).far.nearest)
 
 
 def test_the_cut_parts_kept_rows_from_outliers(three):

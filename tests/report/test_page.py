@@ -304,7 +304,7 @@ def test_every_display_says_the_same(tone, tone_rows, tone_page):
     assert found.ended in tone_page
     assert found.ended in printed
     summary = str(tone.summary())
-    assert all(f"share {line.share}, " in summary for line in found.regimes)
+    assert all(f"{line.share} of the model, " in summary for line in found.regimes)
 
 
 def test_a_missing_extra_is_one_sentence(tone, monkeypatch):

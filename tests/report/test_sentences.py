@@ -185,7 +185,7 @@ def test_other_rows_than_those_of_the_fit_are_called_so(tone, tone_rows):
     )
     assert shown in part.lead
     assert part.which.startswith(f"Of the 60 rows shown, {out} ({words.percent(out / 60)}) fit no")
-    assert " of the 60 shown (" in part.sure
+    assert "Of the 60 rows shown, " in part.sure
     others = described(tone, X[::-1], y[::-1])
     assert others.notices[0].startswith("This page shows 150 rows, not those that the model was")
     inner = np.flatnonzero(tone.labels >= 0)[:5]

@@ -54,7 +54,7 @@ def mixture_of(coef, **changes):
         "evidence": 12.5,
         "stopped": "nothing improves",
         "n_rows": 10,
-        "mass": 10.0,
+        "mass": float(changes.get("n_rows", 10)),
         "fit_intercept": True,
         "feature_names": tuple(f"x{i}" for i in range(d)),
         "settings": Settings(),
@@ -354,6 +354,8 @@ def test_it_prints_as_a_table():
         feature_names=("stretchratio",),
         target_name="tuned",
         n_rows=150,
+        label_counts=(84, 53, 13),
+        doubtful_rows=12,
         attempts=(
             Attempt("add", "joint", 80.2, True, "best of 7"),
             Attempt("add", "robust", 2.0, False, "gain below the margin"),
@@ -362,12 +364,12 @@ def test_it_prints_as_a_table():
     )
     assert str(mixture) == repr(mixture)
     assert str(mixture).splitlines() == [
-        "2 linear regimes in 150 rows",
+        "2 linear regimes in 150 rows, 8.0% of them in doubt",
         "",
         "     share    noise  equation",
         " 0   55.3%  0.02113  tuned = 1.925 + 0.0391 stretchratio",
         " 1   34.9%   0.0039  tuned = -0.0032 + 0.9992 stretchratio",
-        "-1    9.8%           outliers",
+        "-1    9.8%           outliers (13 rows labelled so, 8.7%)",
         "",
         "Search finished: no change improved the model (2 changes tried, 1 taken).",
         "Evidence 12.5 nats, 0.5 seconds, seed 3.",

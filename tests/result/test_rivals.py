@@ -108,7 +108,7 @@ def test_the_first_sentence_says_so():
     shown = str(rivals_of(X, y)).splitlines()
     assert shown[0].startswith("One relation between log y and x0 explains these rows better than")
     straight = str(rivals_of(X, np.log(y))).splitlines()
-    assert straight[0] == "1 linear regime in 150 rows"
+    assert straight[0] == "1 linear regime in 150 rows, none of them in doubt"
 
 
 @pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")

@@ -80,6 +80,8 @@ def test_polars_takes_the_place_of_pandas_and_neither_is_an_error(monkeypatch):
 def test_it_prints_as_a_table():
     mixture = known_mixture(
         labels=np.array([0] * 6 + [1] * 3 + [-1]),
+        outlier_share=0.12,
+        doubtful_rows=2,
         feature_names=("stretchratio",),
         target_name="tuned",
         scale=np.array([0.5, 12345.6]),
@@ -88,18 +90,20 @@ def test_it_prints_as_a_table():
         "                           Mixture of linear regimes",
         "=" * 80,
         "Response:                        tuned    Regimes:                             2",
-        "Rows:                               10    Outliers:                    1 (10.0%)",
-        "Features:                            1    R², each by its regime:          0.800",
-        "Evidence:                         12.5    Seed:                                3",
+        "Features:                            1    Outliers, by label:          1 (10.0%)",
+        "Rows:                               10    Outliers, share of the model:    12.0%",
+        "Rows in doubt:               2 (20.0%)    R², each by its regime:          0.800",
+        "Evidence, nats:                   12.5    R², expected response:               –",
+        "Seed:                                3    R², least squares:                   –",
         "=" * 80,
-        "Regime 0                                share 60.0%, 6 rows, noise 0.5, R² 0.900",
+        "Regime 0                         60.0% of the model, 6 rows, noise 0.5, R² 0.900",
         "-" * 80,
         "                            coef   std err        t  P>|t|      [0.05      0.95]",
         "-" * 80,
         "intercept                   0.00      0.20        0  1.000      -0.36       0.36",
         "stretchratio                1.00      0.10       10 <0.001       0.82       1.18",
         "=" * 80,
-        "Regime 1                             share 30.0%, 3 rows, noise 12,346, R² 0.500",
+        "Regime 1                      30.0% of the model, 3 rows, noise 12,346, R² 0.500",
         "-" * 80,
         "                            coef   std err        t  P>|t|      [0.05      0.95]",
         "-" * 80,
@@ -108,6 +112,8 @@ def test_it_prints_as_a_table():
         "=" * 80,
         "Errors, tests and intervals are conditional on the regimes that were found. Rows",
         "of uncertain label count by their probabilities, and widen them.",
+        "R² of a regime is that among the rows sorted to it; predict(X) does not know the",
+        "regime.",
     ]
     assert repr(mixture.summary()) == str(mixture.summary())
 
@@ -115,8 +121,8 @@ def test_it_prints_as_a_table():
 def shown_rows(mixture):
     """What a summary says about numbers of rows: all, outliers, each regime."""
     text = str(mixture.summary())
-    found = re.search(r"Rows: +(\d+) +Outliers: +(\d+) ", text)
-    return [int(number) for number in (*found.groups(), *re.findall(r", (\d+) rows, ", text))]
+    found = re.findall(r"(?:Rows|Outliers, by label): +(\d+) ", text)[::-1]
+    return [int(number) for number in (*found, *re.findall(r", (\d+) rows, ", text))]
 
 
 def test_rows_are_counted_by_weights_that_count():
@@ -127,10 +133,8 @@ def test_rows_are_counted_by_weights_that_count():
     assert shown_rows(mixture) == [weights.sum(), *counts]
     held = fitted(X, y, truth, sample_weight=weights, keep_rows=True)
     assert shown_rows(held) == [weights.sum(), *counts]
-    # Without counts, shares say how many there are, up to the rows whose label is a guess.
-    near = shown_rows(dataclasses.replace(mixture, label_counts=None))
-    assert near[0] == weights.sum()
-    np.testing.assert_allclose(near[1:], counts, atol=0.03 * weights.sum())
+    # Without counts nothing is said: shares of the model are no counts.
+    assert shown_rows(dataclasses.replace(mixture, label_counts=None)) == [weights.sum()]
     # Importances count nothing; absent rows are absent.
     mixture = fitted(X, y, truth, sample_weight=0.3 * weights)
     present = mixture.labels[weights > 0]
@@ -155,7 +159,7 @@ def test_fits_by_label_say_what_they_take_for_granted():
     text = str(known_mixture(settings=Settings(outliers=0.1)).summary())
     assert "conditional on the labels" in text
     net = str(known_mixture(settings=Settings(search="net")).summary())
-    assert "Evidence:                            –" in net
+    assert "Evidence, nats:                      –" in net
 
 
 def wide_mixture(rng, d, m=2, size=1.0):

@@ -375,7 +375,7 @@ MODEL = "model"
         (put(MODEL, "mass", "NaN"), "mass is not a number from 0"),
         (put(MODEL, "mass", "Infinity"), "mass is not a number from 0"),
         (put(MODEL, "mass", "many"), "mass is not a number"),
-        (put(MODEL, "evidence", "NaN"), "evidence is not a number"),
+        (put(MODEL, "evidence", "much"), "evidence is not a number"),
         (put(MODEL, "outlier_share", 1.5), "outlier_share is not a number from 0 to 1"),
         (put(MODEL, "feature_names", ["one"]), "not of the right size: 1 instead of 2"),
         (put(MODEL, "feature_names", []), "one name for each feature"),

@@ -142,7 +142,7 @@ def _regimes(mixture: Mixture, found: Answer, voice: Voice) -> Table:
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column(voice.clean(target).rstrip(), overflow="fold")
     for line, (_, *cells) in zip(lines, zip(*columns.values(), strict=True), strict=True):
-        words = "outliers"
+        words = line.sentence
         if line.index >= 0:
             words = mixture.equation(line.index, room + len(target)).removeprefix(target)
         table.add_row(_name(line.index), *cells, voice.clean(words))

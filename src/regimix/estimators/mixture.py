@@ -138,7 +138,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
     evidence_ : float
         By how much the score of the regimes exceeds that of constants, in nats: whether there is
         a relation at all. It takes 3, odds of 20 to 1. (``search="net"`` counts rows and knows no
-        evidence.)
+        evidence: NaN.)
     noise_degrees_ : float
         Degrees of freedom of Student's law of the noise; infinite for the normal law.
     n_searches_, n_agreed_ : int

@@ -16,6 +16,7 @@ from regimix.data.validation import Table, read_target
 from regimix.errors import DataError, MissingExtraError, ParameterError
 from regimix.model.laws import NoiseLaw
 from regimix.plots.palette import EDGE, NEUTRAL, OUTLIERS, PALE, colour, dashes, marker
+from regimix.result.answer import distances
 from regimix.result.mixture import Mixture
 from regimix.search.settings import read_count
 from regimix.trimmed.reweight import CUTOFF
@@ -39,10 +40,12 @@ __all__ = [
     "draw",
     "draw_line",
     "draw_outliers",
+    "find_doubtful",
     "find_mixture",
     "last_step",
     "outline",
     "positive_scale",
+    "regime_name",
     "rows_of_estimator",
     "rows_of_mixture",
 ]
@@ -156,6 +159,7 @@ class RowDisplay(Display):
 
     n_rows: int | None
     labels: Labels
+    doubtful: tuple[int, ...]
     points_: list[Any]
     outliers_: list[Any]
 
@@ -185,16 +189,20 @@ class RowDisplay(Display):
         kept = np.append(x[inside], beside[0]), np.append(y[inside], beside[1])
         frame = Frame(kept, (x[out], y[out]), room)
         self.points_ = [
-            _draw_points(
-                ax, j, x[labels == j], y[labels == j], x.size, _share_label(self.labels, j)
-            )
+            _draw_points(ax, j, x[labels == j], y[labels == j], x.size, self._name(j))
             for j in range(regimes)
         ]
         self.outliers_ = []
         if out.any():
-            name = _share_label(self.labels, -1)
-            self.outliers_ = draw_outliers(ax, x[out], y[out], frame, x.size, name)
+            self.outliers_ = draw_outliers(ax, x[out], y[out], frame, x.size, self._name(-1))
         frame.apply(ax)
+
+    def _name(self, regime: int) -> str:
+        """Name a regime, or the outliers, with the share of the rows that are labelled so."""
+        name = "outliers" if regime < 0 else regime_name(regime, self.doubtful)
+        # By labels, of the rows that are there: not the share of the model, which is an estimate.
+        share = float(np.mean(self.labels == regime)) if self.labels.size else 0.0
+        return f"{name} ({percent(share)} of rows)"
 
     def _rows_shown(self, shown: int) -> str:
         """Say so if not every row is shown."""
@@ -306,12 +314,15 @@ def outline(artist: Artist, regime: int, width: float) -> None:
         artist.set_path_effects([Stroke(linewidth=width + 1.4, foreground=EDGE), Normal()])
 
 
-def _share_label(labels: Labels, regime: int) -> str:
-    """Name a regime, or the outliers, with the share of the rows that are labelled so."""
-    name = "outliers" if regime < 0 else f"regime {regime}"
-    # By labels, of the rows that are there: not the share of the model, which is an estimate.
-    share = float(np.mean(labels == regime)) if labels.size else 0.0
-    return f"{name} ({percent(share)} of rows)"
+def regime_name(regime: int, doubtful: tuple[int, ...]) -> str:
+    """Name a regime, and call it doubtful if it is."""
+    return f"regime {regime}{', doubtful' if regime in doubtful else ''}"
+
+
+def find_doubtful(mixture: Mixture) -> tuple[int, ...]:
+    """List the regimes that do not come back from resampled rows, if that was tried."""
+    found = mixture.resampled
+    return () if found is None else tuple(np.flatnonzero(found.doubtful).tolist())
 
 
 def _add_legend(ax: Axes) -> None:
@@ -340,7 +351,7 @@ class RowView:
     X: NDArray[Any]
     y: Floats
     labels: Labels  # the regime of each row, -1 for outliers
-    nearest: Labels  # the likeliest regime of each row, outliers included
+    nearest: Labels  # the regime of each row; of an outlier, the nearest in units of the noise
     means: Floats  # what that regime predicts
     coef: Floats  # of the regimes, (m, d)
     intercept: Floats
@@ -349,6 +360,7 @@ class RowView:
     feature_names: tuple[str, ...]
     target_name: str
     n_rows: int  # rows of the table that these were drawn from
+    doubtful: tuple[int, ...] = ()  # regimes that do not come back from resampled rows
 
     @property
     def residuals(self) -> Floats:
@@ -464,13 +476,11 @@ def _rows_of_regimes(
     mixture: Mixture, X: NDArray[Any], y: Floats, n_rows: int, labels: Labels | None = None
 ) -> RowView:
     joint = mixture.log_densities(X, y)
-    nearest = np.argmax(joint[:, :-1], axis=1)
     if labels is None:
         labels = mixture.assign(X, y)
-    # Where labels were not simply the likeliest, a labelled row still belongs to its label.
-    nearest = np.where(labels >= 0, labels, nearest)
-    each = np.arange(y.size)
-    means = mixture.predict_components(X)[each, nearest]
+    # As in a report: an outlier is shown with the regime that is nearest, not the likeliest.
+    far = distances(mixture, X, y, labels)
+    nearest, means, each = far.nearest, far.predicted, np.arange(y.size)
     distance = (y - means) / positive_scale(mixture.scale, y)[nearest]
     # Where the background becomes likelier than the regime, in units of the noise.
     law = NoiseLaw(mixture.noise_degrees)
@@ -494,6 +504,7 @@ def _rows_of_regimes(
         feature_names=mixture.feature_names,
         target_name=mixture.target_name,
         n_rows=n_rows,
+        doubtful=find_doubtful(mixture),
     )
 
 

@@ -17,9 +17,11 @@ from regimix.plots.display import (
     begin,
     contrast,
     draw_outliers,
+    find_doubtful,
     find_mixture,
     last_step,
     outline,
+    regime_name,
 )
 from regimix.plots.palette import EDGE, NEUTRAL, OUTLIERS, PALE, colour, marker
 from regimix.result.mixture import Mixture
@@ -83,6 +85,7 @@ class CoefficientsDisplay(Display):
     intercept: Floats | None = None  #: (m, 3), intercepts and the ends of their intervals
     level: float = 0.95
     target_name: str = "y"
+    doubtful: tuple[int, ...] = ()  #: regimes that do not come back from resampled rows
     making: ClassVar[tuple[str, ...]] = ("level",)
 
     @classmethod
@@ -108,6 +111,7 @@ class CoefficientsDisplay(Display):
             intercept=intercept,
             level=level,
             target_name=mixture.target_name,
+            doubtful=find_doubtful(mixture),
         )
 
     def plot(
@@ -178,7 +182,8 @@ class CoefficientsDisplay(Display):
         self.intervals_.append(interval)
         style: dict[str, Any] = {"color": colour(j), "marker": marker(j), "s": 30 if m <= 4 else 18}
         style["edgecolors"] = EDGE if colour(j) in PALE else "white"
-        point = ax.scatter(coef, at, linewidths=0.5, label=f"regime {j}", zorder=3, **style)
+        style["label"] = regime_name(j, self.doubtful)
+        point = ax.scatter(coef, at, linewidths=0.5, zorder=3, **style)
         self.points_.append(point)
 
     def _ranked(self, most: int) -> NDArray[np.intp]:
@@ -271,11 +276,12 @@ class SelectionDisplay(Display):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ConvergenceDisplay(Display):
-    """The objective of trimmed fits round by round, or the score of a search move by move.
+    """The objective of trimmed fits round by round, or the gain of a search move by move.
 
-    Of several trimmed fits the one that ended lowest stands out. Of a search, the line is the score
-    of the model so far; a dot is a move that was taken, a cross the score that a move would have
-    led to which was left, and an arrow at the edge one that would have lost far more.
+    Of several trimmed fits the one that ended lowest stands out. Of a search, the line is what the
+    model so far has gained over the first, in nats; searches that follow begin again at zero. A
+    dot is a move that was taken, a cross what a move would have led to which was left, and an arrow
+    at the edge one that would have lost far more.
 
     Attributes
     ----------
@@ -321,7 +327,7 @@ class ConvergenceDisplay(Display):
             )
         gain = np.array([attempt.gain for attempt in mixture.attempts])
         accepted = np.array([attempt.accepted for attempt in mixture.attempts])
-        # Every search begins with the background alone, whose score is zero.
+        # Every search begins with one model of most rows; scores are differences to its score.
         score, before = np.zeros(gain.size + 1), np.zeros(gain.size)
         for i, move in enumerate(attempt.move for attempt in mixture.attempts):
             again = i > 0 and move == "first" != mixture.attempts[i - 1].move
@@ -334,7 +340,7 @@ class ConvergenceDisplay(Display):
             accepted=accepted,
             moves=[f"{attempt.move}: {attempt.source}" for attempt in mixture.attempts],
             step="component tried" if net else "move tried",
-            quantity="share of the rows explained" if net else "score of the model in nats",
+            quantity="share of the rows explained" if net else "nats gained over the first model",
         )
 
     @classmethod
@@ -383,7 +389,7 @@ class ConvergenceDisplay(Display):
         score, taken = self.traces[0], self.accepted
         steps = np.arange(score.size)
         style: dict[str, Any] = {"color": colour(0), "linewidth": 1.4, "zorder": 1}
-        self.lines_ = ax.step(steps, score, where="post", label="score so far", **style)
+        self.lines_ = ax.step(steps, score, where="post", label="gain so far", **style)
         moves = steps[1:].astype(np.float64)
         frame = Frame((steps.astype(float), score), (moves[~taken], self.tried[~taken]), ROOM)
         dots = ax.scatter(

@@ -93,6 +93,7 @@ class RegimesDisplay(RowDisplay):
     target_name: str = "y"
     others: str = ""  #: what was done about the other features, for the label of the axis
     n_rows: int | None = None
+    doubtful: tuple[int, ...] = ()  #: regimes that do not come back from resampled rows
     making: ClassVar[tuple[str, ...]] = ("feature", "adjust")
 
     @classmethod
@@ -120,6 +121,7 @@ class RegimesDisplay(RowDisplay):
             target_name=rows.target_name,
             others=others,
             n_rows=rows.n_rows,
+            doubtful=rows.doubtful,
         )
 
     def plot(
@@ -214,6 +216,7 @@ class ResidualsDisplay(RowDisplay):
     scale: Floats  #: (m,), the noise of each regime
     target_name: str = "y"
     n_rows: int | None = None
+    doubtful: tuple[int, ...] = ()  #: regimes that do not come back from resampled rows
 
     @classmethod
     def _of(cls, rows: RowView) -> Self:
@@ -225,6 +228,7 @@ class ResidualsDisplay(RowDisplay):
             scale=rows.scale,
             target_name=rows.target_name,
             n_rows=rows.n_rows,
+            doubtful=rows.doubtful,
         )
 
     def plot(
@@ -322,6 +326,7 @@ class QQDisplay(RowDisplay):
     nearest: Labels  #: the nearest regime of each row, outliers included
     n_components: int
     n_rows: int | None = None
+    doubtful: tuple[int, ...] = ()  #: regimes that do not come back from resampled rows
 
     @classmethod
     def _of(cls, rows: RowView) -> Self:
@@ -338,6 +343,7 @@ class QQDisplay(RowDisplay):
             nearest=rows.nearest,
             n_components=rows.scale.size,
             n_rows=rows.n_rows,
+            doubtful=rows.doubtful,
         )
 
     def plot(

@@ -378,21 +378,23 @@ def panels(rows: Rows, terms: Terms) -> list[dict[str, Any]]:
             against = _against(rows.far.predicted[shown], distance[shown], j, terms.target)
             quantiles = _quantiles(np.sort(distance[own]), j)
             drawn.append(
-                {"index": j, "words": _tails(distance[own]), "charts": [against, quantiles]}
+                {"index": j, "words": _tails(distance[own], terms), "charts": [against, quantiles]}
             )
     return drawn
 
 
-def _tails(distance: Floats) -> str:
+def _tails(distance: Floats, terms: Terms) -> str:
     """Compare the tails with those of a normal law."""
     share = float(np.mean(np.abs(distance) > 2))
     excess = (share - BEYOND_TWO) / np.sqrt(BEYOND_TWO * (1 - BEYOND_TWO) / distance.size)
     verdict = "chance explains the difference"
     if abs(excess) > STRIKING:
         verdict = f"the noise has {'heavier' if excess > 0 else 'lighter'} tails"
+        if excess < 0 and terms.mixture.n_components > 1:
+            verdict = "sorting rows to the likeliest of several regimes leaves fewer there"
     return (
-        f"{percent(share)} of the rows are more than two standard deviations off; a normal law "
-        f"would have {percent(BEYOND_TWO)}, and {verdict}."
+        f"{percent(share)} of the rows sorted to it are further off than twice the noise; of a "
+        f"normal law {percent(BEYOND_TWO)} would be, and {verdict}."
     )
 
 

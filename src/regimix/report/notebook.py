@@ -44,10 +44,12 @@ def equations(mixture: Mixture, width: int) -> list[str]:
 def _table(mixture: Mixture, found: Answer) -> Html:
     head = [tag("th", name, scope="col") for name in ("", "share of the model", "noise")]
     head.append(tag("th", "equation", scope="col", class_="words"))
-    last = [*equations(mixture, EQUATION), "outliers"]
+    last = equations(mixture, EQUATION)
     body = []
-    for line, words in zip(found.lines, last, strict=False):
-        name = tag("th", swatch(line.index), str(line.index), scope="row")
+    for line in found.lines:
+        words = last[line.index] if line.index >= 0 else line.sentence
+        doubt = " (doubtful)" if line.doubt else ""
+        name = tag("th", swatch(line.index), f"{line.index}{doubt}", scope="row")
         cells = tag("td", line.share), tag("td", line.noise), tag("td", words, class_="words")
         body.append(tag("tr", name, *cells))
     return tag("table", tag("thead", tag("tr", *head)), tag("tbody", *body))

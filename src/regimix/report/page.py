@@ -24,7 +24,7 @@ from regimix.report.charts import Html
 from regimix.report.notebook import equations
 from regimix.report.rows import Rows, Terms, outlier_words, read_rows
 from regimix.report.scatter import Cloud
-from regimix.result.answer import Answer, answer, closest, ranked, rows_labelled
+from regimix.result.answer import Answer, answer, closest, granted, ranked, rows_labelled
 from regimix.result.inference import read_level
 from regimix.result.mixture import Mixture
 from regimix.result.rivals import check_regimes
@@ -181,21 +181,26 @@ def _environment() -> Any:
 def headline(mixture: Mixture, rows: Rows | None, level: float) -> dict[str, Any]:
     """Put into words what was found, and what it means for the rows that are shown."""
     out = rows_labelled(mixture, -1)
-    if rows is not None and rows.fitted and rows.n == mixture.n_rows:
-        # The mixture may not have counted them.
+    if (
+        out is None
+        and rows is not None
+        and rows.fitted
+        and rows.n == mixture.n_rows == mixture.mass
+    ):
+        # The mixture has not counted them.
         out = int(np.count_nonzero(rows.labels < 0))
     source = "" if rows is None or rows.fitted else "the fit"
     found = answer(mixture, source, level=level, outliers=out)
     notices, sure = list(found.notices), found.sure
     if rows is not None and not rows.fitted:
         notices.insert(0, rows.notice(mixture.n_rows))
-    if rows is not None and mixture.n_components > 1 and not mixture.found_nothing:
+    if rows is not None and not mixture.found_nothing:
         sure = f"{sure} {rows.doubtful()}".strip()
-    share = mixture.outlier_share if out is None else out / mixture.n_rows
+    share = mixture.outlier_share if out is None else out / mixture.mass
     return {
         "answer": found,
         "equations": equations(mixture, EQUATION),
-        "which": outlier_words(rows, mixture.n_rows, share),
+        "which": outlier_words(rows, round(mixture.mass), share),
         "sure": sure,
         "notices": notices,
     }
@@ -205,10 +210,11 @@ def rivals(mixture: Mixture) -> list[tuple[str, str]]:
     """List the likeliest single relations, each with its lead over the regimes."""
     target = named(clean(mixture.target_name))
     features = [named(clean(name)) for name in mixture.feature_names]
-    return [
-        (f"O{rival.describe(target, features)[1:]}", number(rival.lead))
-        for rival in mixture.rivals[:MOST_RIVALS]
-    ]
+    leads = dict[str, str]()
+    for rival in mixture.rivals:
+        # Of those with the same words, the likeliest comes first.
+        leads.setdefault(f"O{rival.describe(target, features)[1:]}", number(rival.lead))
+    return list(leads.items())[:MOST_RIVALS]
 
 
 def checks(
@@ -292,6 +298,7 @@ def _context(
         "selection": selection(mixture),
         "most_attempts": MOST_ATTEMPTS,
         "tried": charts.convergence(mixture.attempts),
+        "granted": granted(mixture),
         "findings": assumptions(mixture, rows),
         "signs": SIGNS,
         "python": platform.python_version(),
@@ -418,12 +425,15 @@ def selection(mixture: Mixture) -> dict[str, Any]:
         return {"charts": [], "words": words}
     counts, here = [int(k) for k in path.n_components], int(path.chosen)
     mark = "chosen" if asked is None else "asked for" if asked == here else "found"
+    mark = "shown" if asked is None and mixture.found_nothing else mark
     scores = {"Evidence": path.evidence, "BIC": path.bic, "ICL": path.icl}
     drawn = {name: charts.path(counts, values) for name, values in scores.items()}
     words = (
         f"The model with {several(here, 'regime')} was chosen, by evidence: {EVIDENCE}. BIC and "
         "ICL are there to compare."
     )
+    if mark == "shown":
+        words = f"None was chosen: none has evidence of 3 nats. Evidence is {EVIDENCE}."
     return {
         "charts": {name: points for name, points in drawn.items() if points},
         "words": words if asked is None else _favoured(asked, here, counts, path.evidence),
@@ -479,6 +489,8 @@ def compared(finding: Finding) -> str:
     """Say what was measured and what would do; nothing where there is no such number."""
     if not np.isfinite([finding.value, finding.threshold]).all():
         return ""
+    if finding.value == finding.threshold == 0:
+        return ""  # nothing was measured
     bound = "at least" if finding.at_least else "at most"
     limit = f"{bound} {number(finding.threshold, 3)}"
     return f"Measured {number(finding.value, 3)}; {limit} would do."

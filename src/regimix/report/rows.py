@@ -14,7 +14,7 @@ from regimix.data.validation import Table, read_target
 from regimix.errors import DataError
 from regimix.result.answer import Distances, distances
 from regimix.result.mixture import Mixture
-from regimix.result.rowlaw import MOMENT_ROWS
+from regimix.result.rowlaw import MOMENT_ROWS, SURE
 from regimix.result.summary import coefficient_table
 from regimix.words import clean, count, fixed, listing, number, percent
 
@@ -27,8 +27,6 @@ Ints = NDArray[np.int64]
 MOST_FEATURES = 40
 # Outliers that a sentence names.
 MOST_NAMED = 8
-# A row is doubtful if its likeliest regime is less likely than this.
-SURE = 0.8
 # Rows of the fit have the mean that it remembers, up to rounding (of single precision, perhaps).
 SAME_MEAN = 1e-5
 # What the labels of the fit may lose over the likeliest ones of its rows, in nats for each row:
@@ -49,7 +47,7 @@ class Rows:
     numbered: bool  # whether the keys are row numbers that count from 0
     far: Distances  # from their regimes
     outlying: Floats  # probability of being an outlier
-    sure: Floats  # probability of the likeliest regime
+    sure: Floats  # probability of the likeliest regime, or of being an outlier
     of: int  # rows of the whole table: more than these if they are an excerpt
     fitted: bool  # whether these are the rows of the fit, or an excerpt of them
 
@@ -73,20 +71,23 @@ class Rows:
         )
 
     def doubtful(self) -> str:
-        """Say how many rows could belong elsewhere."""
+        """Say how many of the rows shown could belong elsewhere, if those of the fit are others."""
+        if self.fitted:
+            return ""  # the answer says it of all rows of the fit
         doubtful = int(np.count_nonzero(self.sure < SURE))
         if not doubtful:
-            shown = "" if self.fitted else " shown"
-            return f"Every row{shown} has one regime that is far likelier than the others."
-        of = "" if self.fitted else f" of the {fixed(self.n, 0)} shown"
+            return "Of the rows shown, none is in doubt."
         return (
-            f"{count(doubtful, 'row')}{of} ({percent(doubtful / self.n)}) could belong to more "
-            f"than one regime, or to none: the likeliest is less than {SURE:.0%} likely."
+            f"Of the {count(self.n, 'row')} shown, {fixed(doubtful, 0)} "
+            f"({percent(doubtful / self.n)}) {'is' if doubtful == 1 else 'are'} in doubt."
         )
 
 
 def outlier_words(rows: Rows | None, n_rows: int, share: float) -> str:
-    """Say which rows fit no regime; without rows, how large a share of those of the fit."""
+    """Say which rows fit no regime; without rows, how large a share of those of the fit.
+
+    ``n_rows`` are the rows of the fit, repetitions counted.
+    """
     known = f"{count(round(share * n_rows), 'row')} ({percent(share)}) fit no regime"
     none = "None: every row lies within reach of a regime."
     if rows is None:
@@ -99,6 +100,9 @@ def outlier_words(rows: Rows | None, n_rows: int, share: float) -> str:
         return none if rows.fitted else each
     part = percent(outliers.size / rows.n)
     said = f"{count(int(outliers.size), 'row')} ({part})"
+    if rows.of != n_rows:
+        # Rows count by their weights, but are listed once.
+        said = f"{fixed(outliers.size, 0)} of the {shown} of the table ({part})"
     if not rows.fitted and rows.n == 1:
         said = "The one row shown"
     elif not rows.fitted:

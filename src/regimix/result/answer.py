@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from regimix.errors import StopReason
 from regimix.model.em import REGIME_GAIN
 from regimix.result.inference import conf_int, errors
+from regimix.result.rowlaw import MOMENT_ROWS, SURE
 from regimix.words import (
     bare,
     clean,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
 
 __all__ = [
+    "GRADES",
     "WIDTH",
     "Answer",
     "Distances",
@@ -46,6 +48,8 @@ __all__ = [
     "describe",
     "distances",
     "equation",
+    "grade",
+    "granted",
     "ranked",
     "rows_labelled",
 ]
@@ -57,14 +61,25 @@ Labels = NDArray[np.int64]
 WIDTH, LONGEST_NAME, SHORTEST_TERM = 80, 24, 6
 # Features that a sentence names; of more, it counts the others.
 MOST_NAMED = 3
-# How much likelier the data are, as a logarithm: exp(3) = 20 to one, exp(10) = 22,000 to one.
-THIN, FAIR, STRONG = 3.0, 10.0, 50.0
+# What evidence is called, and below how many nats (the logarithm of the odds): exp(3) is 20 to one,
+# exp(10) 22,000 to one, exp(50) 5e21 to one. ``docs/inference.rst`` has the same table.
+GRADES = (("thin", 3.0), ("fair", 10.0), ("strong", 50.0), ("overwhelming", np.inf))
+# What errors take for granted.
+BY_LABEL = (
+    "Errors, tests and intervals are conditional on the labels: they take for granted which row "
+    "belongs where. bootstrap(X, y) does not."
+)
+BY_RESPONSIBILITY = (
+    "Errors, tests and intervals are conditional on the regimes that were found. Rows of uncertain "
+    "label count by their probabilities, and widen them."
+)
 # Where rows were not counted, a smaller share of outliers is not shown: it would be "<0.1%".
 SMALLEST_SHARE = 0.0005
 ENDS: dict[str, str] = {
     StopReason.NOTHING_IMPROVES: "no change improved the model",
     StopReason.ALL_FOUND: "every regime was found",
     StopReason.NONE_ACCEPTED: "no further regime was accepted",
+    StopReason.MAX_ITER: "the allowed number of rounds was used",
 }
 EARLY: dict[str, str] = {
     StopReason.MAX_STARTS: "the allowed number of starts was used",
@@ -99,9 +114,9 @@ class Answer:
 
     mixture: Mixture = field(repr=False)
     title: str  # how many regimes in how many rows, or that one relation is better; no full stop
-    headline: str  # how many regimes, above a table of them
+    headline: str  # how many regimes and how many rows in doubt, above a table of them
     rival: str  # the sentence that one relation explains the rows as well, if one does
-    lead: str  # which part of the rows they explain, in sentences
+    lead: str  # which part of the rows they explain, and which rows are in doubt, in sentences
     regimes: tuple[RegimeLine, ...]
     outliers: RegimeLine | None  # None if there are none
     ended: str  # why the search ended
@@ -113,6 +128,23 @@ class Answer:
     def lines(self) -> list[RegimeLine]:
         """The regimes and, if there are any, the outliers."""
         return [*self.regimes, *([] if self.outliers is None else [self.outliers])]
+
+    @property
+    def r_squared(self) -> str:
+        """Say what R² of a regime is not: how well the response of a new row can be predicted."""
+        rows, each = self.mixture.rows, any(regime.r_squared for regime in self.regimes)
+        said = "R² of a regime is that among the rows sorted to it." if each else ""
+        if rows is None or not np.isfinite(rows.r_squared_expected):
+            return said
+        which = "all rows" if self.mixture.mass <= MOMENT_ROWS else f"{MOMENT_ROWS} random rows"
+        line = ""
+        if np.isfinite(rows.r_squared_least_squares):
+            line = f", least squares {probability(rows.r_squared_least_squares)}"
+        expected = probability(rows.r_squared_expected)
+        return (
+            f"{said} Over {which}, outliers included, the expected response (predict) has R² "
+            f"{expected}{line}."
+        ).strip()
 
     @property
     def sure(self) -> str:
@@ -132,7 +164,8 @@ def answer(
     Rows are called those of the source, if one is named; outliers may be counted by the caller,
     where the mixture did not count them; the level is that of intervals.
     """
-    rows = f"{count(mixture.n_rows, 'row')}{f' of {source}' if source else ''}"
+    # Repetitions are rows, and absent rows are not.
+    rows = f"{count(round(mixture.mass), 'row')}{f' of {source}' if source else ''}"
     title = f"{count(mixture.n_components, 'linear regime')} in {rows}"
     if mixture.found_nothing:
         title = f"No linear regime in {rows}"
@@ -142,8 +175,8 @@ def answer(
         mixture=mixture,
         title=bare(rival) if rival and mixture.n_components > 1 else title,
         rival=f"{rival}." if rival else "",
-        headline=title + "; the best line through most of them:" * mixture.found_nothing,
-        lead=_lead(mixture, rows, out),
+        headline=title + _beside(mixture),
+        lead=f"{_lead(mixture, rows, out)} {_in_doubt(mixture)}".strip(),
         regimes=_regimes(mixture, level),
         outliers=_outliers(mixture),
         ended=_ended(mixture),
@@ -188,19 +221,42 @@ def _lead(mixture: Mixture, rows: str, outliers: int | None) -> str:
 
 def _explained(mixture: Mixture, rows: str, outliers: int | None) -> tuple[str, str]:
     """Say how many rows have a regime, and how many have none."""
-    share = mixture.outlier_share if outliers is None else outliers / mixture.n_rows
+    share = mixture.outlier_share if outliers is None else outliers / mixture.mass
     if not share:
         return f"all {rows}", "No row is an outlier."
     # Rows without labels cannot be counted: what is known are the shares of the model.
     explained, rest = f"an estimated {percent(1 - share)} of the {rows}", percent(share)
     if outliers is not None:
-        explained = f"{fixed(mixture.n_rows - outliers, 0)} of the {rows} ({percent(1 - share)})"
+        explained = f"{fixed(mixture.mass - outliers, 0)} of the {rows} ({percent(1 - share)})"
         rest = f"{fixed(outliers, 0)} ({percent(share)})"
     if outliers == 1:
         fits = "does not fit it" if mixture.n_components == 1 else "fits none of them"
         return explained, f"The other {rest} {fits} and is set aside as an outlier."
     fits = "do not fit it" if mixture.n_components == 1 else "fit none of them"
     return explained, f"The other {rest} {fits} and are set aside as outliers."
+
+
+def _beside(mixture: Mixture) -> str:
+    """Say beside the number of regimes how many rows are in doubt, or that nothing was found."""
+    if mixture.found_nothing:
+        return "; the best line through most of them:"
+    if mixture.doubtful_rows is None:
+        return ""
+    share = mixture.doubtful_rows / mixture.mass
+    return f", {percent(share) if share else 'none'} of them in doubt"
+
+
+def _in_doubt(mixture: Mixture) -> str:
+    """Say how many rows of the fit could belong elsewhere."""
+    rows = mixture.doubtful_rows
+    if rows is None or mixture.found_nothing:
+        return ""
+    if not rows:
+        return "No row is in doubt."
+    return (
+        f"{count(rows, 'row')} ({percent(rows / mixture.mass)}) {'is' if rows == 1 else 'are'} in "
+        f"doubt: neither a regime nor being an outlier is {SURE:.0%} likely."
+    )
 
 
 def _nothing(mixture: Mixture, target: str, by: str, rows: str) -> str:
@@ -228,7 +284,9 @@ def _nothing(mixture: Mixture, target: str, by: str, rows: str) -> str:
 
 
 def _regimes(mixture: Mixture, level: float) -> tuple[RegimeLine, ...]:
-    inference, worth = mixture.inference, mixture.component_evidence
+    inference = mixture.inference
+    # Of a line that is shown though nothing was found, it would be that over outliers alone.
+    worth = None if mixture.found_nothing else mixture.component_evidence
     return tuple(
         RegimeLine(
             index=j,
@@ -256,9 +314,12 @@ def _doubt(mixture: Mixture, j: int) -> str:
 def _outliers(mixture: Mixture) -> RegimeLine | None:
     rows, share = rows_labelled(mixture, -1), mixture.outlier_share
     # No row is labelled as one, and their share is less than a row.
-    if (rows == 0 and share * mixture.n_rows < 1) or (rows is None and share < SMALLEST_SHARE):
+    if (rows == 0 and share * mixture.mass < 1) or (rows is None and share < SMALLEST_SHARE):
         return None
-    return RegimeLine(-1, percent(mixture.outlier_share), _rows(mixture, -1))
+    words = "outliers"
+    if rows is not None:
+        words += f" ({count(rows, 'row')} labelled so, {percent(rows / mixture.mass)})"
+    return RegimeLine(-1, percent(mixture.outlier_share), _rows(mixture, -1), sentence=words)
 
 
 def _rows(mixture: Mixture, label: int) -> str:
@@ -267,10 +328,16 @@ def _rows(mixture: Mixture, label: int) -> str:
 
 
 def rows_labelled(mixture: Mixture, label: int) -> int | None:
-    """Count the rows of a label, -1 for outliers; None if they were not counted."""
-    if mixture.labels.size:
-        return int(np.count_nonzero(mixture.labels == label))
-    return None if mixture.label_counts is None else mixture.label_counts[label]
+    """Count the rows of a label, -1 for outliers; None if they were not counted.
+
+    Repetitions count, absent rows do not: labels alone do not say so.
+    """
+    counts = mixture.label_counts
+    if counts is not None and len(counts) == mixture.n_components + 1:
+        return counts[label]
+    if not mixture.labels.size or mixture.mass != mixture.n_rows:
+        return None
+    return int(np.count_nonzero(mixture.labels == label))
 
 
 def _effects(mixture: Mixture, j: int, level: float) -> str:
@@ -284,16 +351,18 @@ def _effects(mixture: Mixture, j: int, level: float) -> str:
     slopes = [measured(float(mixture.coef[j, i]), float(error[i]))[0] for i in order[:MOST_NAMED]]
     signed = [slope if slope.startswith("-") else f"+{slope}" for slope in slopes]
     if len(order) > 1:
-        moving = [f"{name} ({slope})" for name, slope in zip(names, signed, strict=True)]
+        moving = [f"{name} ({slope} a unit)" for name, slope in zip(names, signed, strict=True)]
         left = len(order) - len(moving)
         more = [f"{fixed(left, 0)} other feature{'s' * (left > 1)}"] if left else []
-        return f"Per unit, {target} moves most with {listing([*moving, *more])}."
+        step = "one unit" if mixture.rows is None else "one standard deviation"
+        return f"By {step} of each, {target} moves most with {listing([*moving, *more])}."
     verb = "falls" if slopes[0].startswith("-") else "rises"
     moves = f"With each unit of {names[0]}, {target} {verb} by {slopes[0].removeprefix('-')}"
     low, high = conf_int(mixture, level)[j, order[0]] if known else (np.nan, np.nan)
     if not np.isfinite([low, high]).all():
         return f"{moves}."
-    ends = f"{100 * level:g}% interval {interval(low, high, float(error[order[0]]))}"
+    sizes = (-high, -low) if high < 0 else (low, high)  # of a fall
+    ends = f"{100 * level:g}% interval {interval(*sizes, float(error[order[0]]))}"
     if low <= 0 <= high:
         return f"It hardly depends on {names[0]}: {signed[0]} a unit ({ends})."
     return f"{moves} ({ends})."
@@ -303,22 +372,28 @@ def _spread(mixture: Mixture, j: int) -> str:
     noise = float(mixture.scale[j])
     if not noise:
         return "Its rows lie exactly on it."
-    spread = f"Its rows scatter around it by {number(noise)}, one standard deviation"
+    law = "one standard deviation"
+    if np.isfinite(mixture.noise_degrees):
+        law = f"the scale of Student's law with {number(mixture.noise_degrees)} degrees of freedom"
+    spread = f"Its rows scatter around it by {number(noise)}, {law}"
     if mixture.inference is None or not np.isfinite(mixture.inference.r_squared[j]):
         return f"{spread}."
-    explained = percent(max(0.0, float(mixture.inference.r_squared[j])))
-    return f"{spread}; it explains {explained} of their variation."
+    share = float(mixture.inference.r_squared[j])
+    explained = percent(share) if share > 0 else "nothing"
+    return f"{spread}; of the variation among the rows sorted to it, it explains {explained}."
 
 
 # --- how sure it is -------------------------------------------------------------------------------
 
 
 def _evidence(mixture: Mixture) -> str:
-    whole, each = mixture.evidence, mixture.component_evidence
+    whole, each, rival = mixture.evidence, mixture.component_evidence, mixture.rival
     said = (
-        f"The evidence is {_grade(whole)}: {number(whole)} nats over constants for the "
+        f"The evidence is {grade(whole)}: {number(whole)} nats over constants for the "
         "model as a whole (10 nats are already 22,000 to one)."
     )
+    if rival is not None and mixture.n_components > 1:
+        said += f" For one relation, as above, there are {number(rival.lead)} more."
     if each is None or mixture.n_components == 1:
         return said
     least = float(np.min(each))
@@ -327,14 +402,19 @@ def _evidence(mixture: Mixture) -> str:
     if least > whole:
         lost += ", which is more than the whole, since the others alone are worse than no model"
     return (
-        f"{said} For regime {int(np.argmin(each))}, the least certain, it is {_grade(least)}: "
+        f"{said} For regime {int(np.argmin(each))}, the least certain, it is {grade(least)}: "
         f"without it, and with the others unchanged, {lost}."
     )
 
 
-def _grade(evidence: float) -> str:
-    grades = ((THIN, "thin"), (FAIR, "fair"), (STRONG, "strong"))
-    return next((grade for limit, grade in grades if evidence < limit), "overwhelming")
+def grade(evidence: float) -> str:
+    """Call evidence in nats thin, fair, strong or overwhelming."""
+    return next((name for name, limit in GRADES if evidence < limit), GRADES[-1][0])
+
+
+def granted(mixture: Mixture) -> str:
+    """Say what errors, tests and intervals take for granted."""
+    return BY_LABEL if mixture.fitted_by_label else BY_RESPONSIBILITY
 
 
 def closest(mixture: Mixture) -> tuple[int, int, float] | None:
@@ -401,7 +481,7 @@ def _notices(mixture: Mixture) -> tuple[str, ...]:
             "be nothing but its pieces."
         )
     elif rival is not None:
-        said.append(f"{bare(_rival(mixture))}, by {number(rival.lead)} nats.")
+        said.append(f"{bare(_rival(mixture))}: it is {number(rival.lead)} nats likelier.")
     if mixture.stopped in EARLY:
         said.append(
             f"The search ended early: {EARLY[mixture.stopped]}. There may be more to find; this is "
@@ -410,6 +490,12 @@ def _notices(mixture: Mixture) -> tuple[str, ...]:
     asked = mixture.settings.n_components
     if asked is not None and mixture.n_components < asked and not mixture.found_nothing:
         said.append(f"{asked} regimes were asked for; the rows support {mixture.n_components}.")
+    if mixture.mass != mixture.n_rows:
+        said.append(
+            f"Rows count by their weights: {fixed(mixture.mass, 0)} in all, from "
+            f"{count(mixture.n_rows, 'row')} of the table. Pictures and lists show each of those "
+            "once."
+        )
     columns = mixture.coef.shape[1] + mixture.fit_intercept
     if mixture.ranks and min(mixture.ranks) < columns:
         said.append(
@@ -464,8 +550,9 @@ def describe(mixture: Mixture, width: int) -> str:
     lines += [found.headline, "", f"{'':>2}  {'share':>6}  {'noise':>{noisy}}  equation"]
     for line in found.lines:
         start = f"{line.index:>2}  {line.share:>6}  {line.noise:>{noisy}}  "
-        last = "outliers" if line.index < 0 else equation(mixture, line.index, width - len(start))
-        lines.append(start + last)
+        room = width - len(start)
+        words = equation(mixture, line.index, room) if line.index >= 0 else line.sentence
+        lines.append(start + (words if line.index >= 0 or len(words) <= room else "outliers"))
         lines += ["    " + line.doubt] if line.doubt else []
     if rival and mixture.n_components == 1:
         lines += ["", *rival]

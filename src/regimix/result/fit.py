@@ -26,15 +26,15 @@ from regimix.model.em import (
     refit,
     scores_without,
 )
-from regimix.model.labelling import Likeliest, Nearest, Ordered, label_counts
+from regimix.model.labelling import Likeliest, Nearest, Ordered
 from regimix.model.laws import ROOT_8, Background
 from regimix.model.numbers import MODEL
 from regimix.model.polish import Begun, Polished, polish
 from regimix.model.rows import Rows, Units, whitened_rows
 from regimix.result.inference import infer
-from regimix.result.mixture import Mixture
+from regimix.result.mixture import Mixture, Regimes
 from regimix.result.rivals import Contest, Rival, find_rivals
-from regimix.result.rowlaw import MOMENT_ROWS, Excerpt, RowLaw, excerpt_rows
+from regimix.result.rowlaw import MOMENT_ROWS, Excerpt, RowLaw, excerpt_rows, row_counts
 from regimix.search.algorithm2 import net_rows, search_net
 from regimix.search.checkpoint import Checkpoint, fingerprint
 from regimix.search.finish import assign_and_trim, make_exact
@@ -153,13 +153,12 @@ def to_mixture(
     except PassStopped:
         inference = None  # there is an answer, but no time to say how sure it is
     labels = engine.map_rows(labelling)
-    return Mixture(
+    mixture = Mixture(
         coef=coef,
         intercept=intercept,
         weights=share,
         scale=law.scale * problem.target_scale,
         labels=labels,
-        label_counts=_label_counts(engine, labelling, len(order)),
         outlier_share=max(0.0, 1.0 - float(share.sum())) if law.log_background > -np.inf else 0.0,
         background=float(np.exp(law.log_background)) / problem.target_scale,
         background_middle=law.middle * problem.target_scale + problem.target_center,
@@ -173,20 +172,23 @@ def to_mixture(
         fit_intercept=problem.fit_intercept,
         n_rows=problem.n_rows,
         mass=problem.mass,
-        rows=RowLaw.of(engine, settings.seed),
+        rows=RowLaw.of(engine, settings.seed, share @ law.thetas / share.sum()),
         inference=inference,
         excerpt=Excerpt.of(engine, labelling, settings.seed) if settings.keep_rows else None,
         n_iter=max(1, len(record.get("attempts", ()))),
         **record,
     )
+    return replace(mixture, **_counts(engine, labelling, mixture))
 
 
-def _label_counts(engine: Engine, labelling: Labelling, count: int) -> tuple[int, ...] | None:
-    """Count the rows of each component, and last the outliers."""
+def _counts(engine: Engine, labelling: Labelling, mixture: Mixture) -> dict[str, Any]:
+    """Count the rows of each component, the outliers, and the rows in doubt."""
+    parts = {part.name: getattr(mixture, part.name) for part in fields(Regimes)}
     try:
-        return tuple(engine.fold(label_counts, labelling, count).tolist())
+        counts = engine.fold(row_counts, labelling, Regimes(**parts | {"rows": None})).tolist()
     except PassStopped:
-        return None
+        return {}
+    return {"label_counts": tuple(counts[:-1]), "doubtful_rows": counts[-1]}
 
 
 # The search sees at most so many rows, so many per coefficient: enough for 16 components of 50
@@ -333,7 +335,7 @@ def _fit_net(engine: Engine, settings: Settings, clock: _Clock) -> Mixture:
         settings,
         by_component={"origin": origin},
         # Algorithm 2 accepts by counting rows; it knows no score.
-        evidence=0.0 if found.law.scale.size else -np.inf,
+        evidence=np.nan if found.law.scale.size else -np.inf,
         attempts=found.attempts,
         stopped=found.stopped,
         timings=clock.timings,
@@ -400,6 +402,7 @@ def _search(
     elif law is None and count is None and state.stopped not in USER_WAITS:
         fitted = refit(rows, fitted.model, FINAL_ROUNDS, settled=FINAL_SETTLED)
         fitted = _likeliest(rows, path, fitted, settings.n_components)
+        evidence = fitted.score - constants  # as in the selection path
     compared = count is None and state.stopped in ENDS
     rivals = _rivals(rows, units, engine.problem, sample, path, fitted) if compared else ()
     selection = path.select(rows, fitted)

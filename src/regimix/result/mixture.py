@@ -332,7 +332,9 @@ class Mixture(Regimes):
         The component of each row, -1 for outliers. Empty if they are not known here: a model from
         a file without them, or a fit to rows on a cluster, whose labels stay there.
     label_counts : tuple of int, or None
-        Rows of each component and, last, outliers; not in model files.
+        Rows of each component and, last, outliers: by their labels, repetitions counted.
+    doubtful_rows : int or None
+        Rows in doubt: neither a regime nor being an outlier is 80 % likely.
     outlier_share, background : float
         Share of the outliers, and the largest density of their responses.
     background_middle, background_width, background_degrees : float
@@ -343,7 +345,7 @@ class Mixture(Regimes):
     evidence : float
         By how much the score of the regimes exceeds that of constants, in nats: whether there is a
         relation at all. It takes 3 (odds of 20 to 1), or more than 0 with a given number of
-        regimes. ``search="net"`` knows no score: zero if something was found, minus infinity if
+        regimes. ``search="net"`` knows no score: NaN if something was found, minus infinity if
         not.
     component_evidence : ndarray of shape (m,) or None
         How much of it is lost without each component.
@@ -406,6 +408,7 @@ class Mixture(Regimes):
     excerpt: Excerpt | None = None
     gate: Any | None = None
     label_counts: tuple[int, ...] | None = None
+    doubtful_rows: int | None = None
     search_evidence: tuple[float, ...] = ()
     rivals: tuple[Rival, ...] = ()
     resampled: Stability | None = None
@@ -424,7 +427,7 @@ class Mixture(Regimes):
     def found_nothing(self) -> bool:
         """Whether the rows support no relation; the answer is then a robust fit to all of them."""
         if self.settings.search == "net":
-            return not self.evidence > -np.inf
+            return self.evidence == -np.inf
         return self.evidence < (REGIME_GAIN if self.settings.n_components is None else 0.0)
 
     @property

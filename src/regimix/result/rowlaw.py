@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +11,22 @@ from numpy.typing import NDArray
 from regimix.data.problem import Frame
 from regimix.engines.base import Engine
 from regimix.model.blocks import Labelling
+from regimix.model.labelling import label_counts
 from regimix.model.rows import weighted_quantile
 
-__all__ = ["Excerpt", "MOMENT_ROWS", "MOST_COVARIANCE_FEATURES", "RowLaw", "excerpt_rows"]
+if TYPE_CHECKING:
+    from regimix.engines.memory import MemoryEngine
+    from regimix.result.mixture import Regimes
+
+__all__ = [
+    "Excerpt",
+    "MOMENT_ROWS",
+    "MOST_COVARIANCE_FEATURES",
+    "RowLaw",
+    "SURE",
+    "excerpt_rows",
+    "row_counts",
+]
 
 Floats = NDArray[np.float64]
 
@@ -20,6 +34,8 @@ Floats = NDArray[np.float64]
 # than its labels.
 MOST_COVARIANCE_FEATURES = 256
 MOMENT_ROWS = 8192  # mean and covariance settle long before
+# A row is in doubt if the likeliest regime, or being an outlier, is less likely than this.
+SURE = 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,20 +48,39 @@ class RowLaw:
         Of the features; correlations of up to ``MOST_COVARIANCE_FEATURES`` of them.
     middle : float
         Median of the response.
+    r_squared_expected, r_squared_least_squares : float
+        R² of the expected response (``Mixture.predict`` without gating) and of least squares, both
+        on the same rows, outliers included: all rows, or a random draw of 8,192. NaN if the
+        response does not vary; for least squares also if there are no more rows than coefficients,
+        or more than ``MOST_COVARIANCE_FEATURES`` features.
     """
 
     mean: Floats
     deviation: Floats
     correlation: Floats | None
     middle: float
+    r_squared_expected: float = np.nan
+    r_squared_least_squares: float = np.nan
 
     @classmethod
-    def of(cls, engine: Engine, seed: int = 0) -> RowLaw:
-        """Describe the rows of an engine, or a draw of so many that the rest add nothing."""
+    def of(cls, engine: Engine, seed: int = 0, expected: Floats | None = None) -> RowLaw:
+        """Describe the rows of an engine, or a draw of so many that the rest add nothing.
+
+        ``expected`` are the standardised coefficients of the expected response.
+        """
         problem = engine.problem
         drawn = engine.sample(MOMENT_ROWS, seed)
         Z = drawn.Z[:, int(problem.fit_intercept) :]
         weights = drawn.weights / drawn.weights.sum()
+        fits = [] if expected is None else [expected]
+        wide = problem.n_features > MOST_COVARIANCE_FEATURES
+        if fits and not wide and np.count_nonzero(weights) > problem.n_columns:
+            root = np.sqrt(weights)
+            fits.append(np.linalg.lstsq(drawn.Z * root[:, None], drawn.y * root)[0])
+        middle = weights @ drawn.y if problem.fit_intercept else 0.0
+        total = weights @ (drawn.y - middle) ** 2
+        shares = [1 - float(weights @ (drawn.y - drawn.Z @ fit) ** 2) / total for fit in fits]
+        shares = [*(shares if total > 0 else []), np.nan, np.nan]
         mean = weights @ Z
         Z = Z - mean
         deviation = np.sqrt(weights @ Z**2)
@@ -60,6 +95,8 @@ class RowLaw:
             deviation=problem.scale * deviation,
             correlation=correlation,
             middle=float(middle * problem.target_scale + problem.target_center),
+            r_squared_expected=float(shares[0]),
+            r_squared_least_squares=float(shares[1]),
         )
 
     def draw(self, n: int, rng: np.random.Generator) -> Floats:
@@ -120,3 +157,17 @@ class Excerpt:
 def excerpt_rows(frame: Frame) -> int:
     """Return how many rows an excerpt has at most."""
     return max(1, MOST_NUMBERS // (frame.n_features + EXTRA_COLUMNS))
+
+
+def row_counts(block: MemoryEngine, labelling: Labelling, regimes: Regimes) -> Labels:
+    """Count the rows of each label, then the outliers, and last the rows that are in doubt."""
+    problem, doubtful = block.problem, 0.0
+    for part in block.chunks():
+        likeliest = regimes.responsibilities(problem.X[part], problem.y[part]).max(axis=1)
+        if problem.weights is None:
+            doubtful += np.count_nonzero(likeliest < SURE)
+            continue
+        weights = problem.weights[part][likeliest < SURE]
+        # Of importances, a row is a row, unless it is absent.
+        doubtful += weights.sum() if problem.counts else np.count_nonzero(weights)
+    return np.append(label_counts(block, labelling, regimes.n_components), round(doubtful))

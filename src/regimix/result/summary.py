@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regimix.errors import MissingExtraError
-from regimix.result.answer import WIDTH, RegimeLine, answer
+from regimix.result.answer import WIDTH, RegimeLine, answer, granted, rows_labelled
 from regimix.result.inference import conf_int, errors, estimates, p_values, read_level, t_values
 from regimix.words import (
     UNKNOWN,
@@ -38,16 +39,9 @@ LONGEST_TERM, LONGEST_TARGET = 20, 24
 # What a table of coefficients holds, and the width of each column.
 COLUMNS = ("coef", "std_err", "t", "p_value", "lower", "upper")
 NAME_WIDTH = 21
+# What R² means here.
+SORTED = "R² of a regime is that among the rows sorted to it; predict(X) does not know the regime."
 WIDTHS = (11, 10, 9, 7, 11, 11)
-# What errors take for granted.
-BY_LABEL = (
-    "Errors, tests and intervals are conditional on the labels: they take for granted",
-    "which row belongs where. bootstrap(X, y) does not.",
-)
-BY_RESPONSIBILITY = (
-    "Errors, tests and intervals are conditional on the regimes that were found. Rows",
-    "of uncertain label count by their probabilities, and widen them.",
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,8 +70,9 @@ class Summary:
         found = answer(self.mixture).regimes
         for regime, values in zip(found, coefficient_table(self.mixture, self.level), strict=True):
             lines += _block(self.mixture, regime, values, self.level)
-        granted = BY_LABEL if self.mixture.fitted_by_label else BY_RESPONSIBILITY
-        return "\n".join([*lines, "=" * WIDTH, *granted])
+        return "\n".join(
+            [*lines, "=" * WIDTH, *wrap(granted(self.mixture), WIDTH), *wrap(SORTED, WIDTH)]
+        )
 
     def __repr__(self) -> str:
         return str(self)
@@ -132,21 +127,24 @@ def summary_frame(mixture: Mixture, level: float) -> Any:
 
 def _header(mixture: Mixture) -> list[str]:
     """Say what was fitted, in two columns."""
-    outliers = _sizes(mixture)[-1]
-    inference = mixture.inference
+    inference, rows, m = mixture.inference, mixture.rows, mixture.n_components
     overall = np.nan if inference is None else inference.r_squared_overall
     evidence = UNKNOWN if mixture.settings.search == "net" else number(mixture.evidence)
     left = {
         "Response": short(mixture.target_name, LONGEST_TARGET),
-        "Rows": fixed(mixture.mass, 0),
         "Features": str(len(mixture.feature_names)),
-        "Evidence": evidence,
+        "Rows": fixed(mixture.mass, 0),
+        "Rows in doubt": _part(mixture, mixture.doubtful_rows),
+        "Evidence, nats": evidence,
+        "Seed": str(mixture.seed),
     }
     right = {
-        "Regimes": str(mixture.n_components),
-        "Outliers": f"{fixed(outliers, 0)} ({percent(mixture.outlier_share)})",
+        "Regimes": f"none, {count(m, 'line')} shown" if mixture.found_nothing else str(m),
+        "Outliers, by label": _part(mixture, rows_labelled(mixture, -1)),
+        "Outliers, share of the model": percent(mixture.outlier_share),
         "R², each by its regime": probability(overall),
-        "Seed": str(mixture.seed),
+        "R², expected response": probability(np.nan if rows is None else rows.r_squared_expected),
+        "R², least squares": probability(np.nan if rows is None else rows.r_squared_least_squares),
     }
     half = WIDTH // 2 - 2
     lines = [
@@ -156,18 +154,9 @@ def _header(mixture: Mixture) -> list[str]:
     return ["Mixture of linear regimes".center(WIDTH).rstrip(), "=" * WIDTH, *lines]
 
 
-def _sizes(mixture: Mixture) -> Floats:
-    """Count the rows of each label, outliers last, (m + 1,): repetitions count, absent rows do not.
-
-    A model file does not hold the weights of its rows, but it holds the shares of their
-    labels.
-    """
-    m, labels = mixture.n_components, mixture.labels
-    if mixture.label_counts is not None:
-        return np.array(mixture.label_counts, dtype=np.float64)
-    if mixture.mass != mixture.n_rows:
-        return mixture.mass * np.append(mixture.weights, mixture.outlier_share)
-    return np.bincount(np.where(labels < 0, m, labels), minlength=m + 1).astype(np.float64)
+def _part(mixture: Mixture, rows: int | None) -> str:
+    """Write a number of rows with their share of all rows."""
+    return UNKNOWN if rows is None else f"{fixed(rows, 0)} ({percent(rows / mixture.mass)})"
 
 
 def _block(mixture: Mixture, regime: RegimeLine, values: Floats, level: float) -> list[str]:
@@ -189,8 +178,9 @@ def _block(mixture: Mixture, regime: RegimeLine, values: Floats, level: float) -
 
 
 def _title(mixture: Mixture, regime: RegimeLine) -> str:
-    rows = round(float(_sizes(mixture)[regime.index]))
-    parts = [f"share {regime.share}", count(rows, "row"), f"noise {regime.noise}"]
+    rows = rows_labelled(mixture, regime.index)
+    parts = [f"{regime.share} of the model", *([] if rows is None else [count(rows, "row")])]
+    parts.append(f"noise {regime.noise}")
     if regime.r_squared:
         parts.append(f"R² {regime.r_squared}")
     return f"{regime.name:<{NAME_WIDTH}}{', '.join(parts):>{WIDTH - NAME_WIDTH}}"

@@ -339,6 +339,8 @@ def _consider(
     gain = whole.score - current.score
     accepted = gain > SEARCH.same_score  # less is the same model, further on its way
     reason = "better" if accepted else "no better in the whole model"
+    if not accepted and gain > 0:
+        reason = f"the same model: no more than {SEARCH.same_score:g} nats better"
     state.attempts.append(Attempt(move, source, gain, accepted, reason))
     if accepted:
         state.current = whole

@@ -1,0 +1,248 @@
+"""One quantity, one name, one value: what the terminal, summary, notebook, report and plots say."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from regimix import MixedLinearRegression
+from regimix.datasets import load_tone
+from regimix.plots import RegimesDisplay
+from regimix.report import render
+from regimix.report.charts import _tails
+from regimix.report.notebook import mixture_html
+from regimix.report.page import compared, headline, rivals
+from regimix.report.rows import Terms, read_rows
+from regimix.result.answer import GRADES, answer, grade, granted
+from regimix.result.rivals import Rival
+from regimix.result.rowlaw import SURE, RowLaw
+from regimix.result.summary import Summary
+from regimix.search.numbers import SEARCH
+from regimix.synth import make_mlrc
+from regimix.theory.audit import Finding
+from regimix.words import bare, percent
+from tests.result.test_inference import known_mixture
+from tests.result.test_mixture import mixture_of
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def tone():
+    data = load_tone()
+    return MixedLinearRegression(random_state=0, keep_rows=True).fit(data.X, data.y).mixture_
+
+
+@pytest.fixture(scope="module")
+def weighted():
+    """A fit whose rows repeat, some never, and its weights."""
+    X, y, _ = make_mlrc(300, 2, 2, noise=0.3, corruption=0.05, random_state=1)
+    weights = np.random.default_rng(0).integers(0, 4, 300)
+    model = MixedLinearRegression(random_state=0, keep_rows=True)
+    return model.fit(X, y, sample_weight=weights).mixture_, X, y, weights
+
+
+def everywhere(mixture):
+    """All texts about a mixture."""
+    return {
+        "terminal": str(mixture),
+        "summary": str(Summary(mixture)),
+        "notebook": mixture_html(mixture),
+        "report": render(mixture),
+    }
+
+
+def test_the_share_of_rows_in_doubt_is_the_same_everywhere(tone):
+    excerpt = tone.excerpt
+    doubtful = tone.responsibilities(excerpt.X, excerpt.y).max(axis=1) < SURE
+    assert tone.doubtful_rows == np.count_nonzero(doubtful) > 0
+    for place, text in everywhere(tone).items():
+        assert percent(tone.doubtful_rows / 150) in text, place
+        assert "in doubt" in text, place
+    assert answer(tone).headline.endswith(f", {percent(tone.doubtful_rows / 150)} of them in doubt")
+    none = replace(tone, doubtful_rows=0)
+    assert answer(none).headline.endswith(", none of them in doubt")
+    assert answer(none).lead.endswith("No row is in doubt.")
+
+
+def test_rows_in_doubt_are_counted_by_weight(weighted):
+    mixture, X, y, weights = weighted
+    doubtful = mixture.responsibilities(X, y).max(axis=1) < SURE
+    assert mixture.doubtful_rows == weights[doubtful].sum()
+
+
+def test_outliers_are_counted_by_label_and_their_share_is_that_of_the_count(tone):
+    rows = int(np.count_nonzero(tone.labels < 0))
+    counted, modelled = percent(rows / 150), percent(tone.outlier_share)
+    assert counted != modelled
+    summary = str(Summary(tone))
+    assert re.search(rf"Outliers, by label: +{rows} \({counted}\)", summary)
+    assert re.search(rf"Outliers, share of the model: +{modelled}", summary)
+    for place, text in everywhere(tone).items():
+        assert f"{rows} ({modelled})" not in text, place
+    assert f"outliers ({rows} rows labelled so, {counted})" in str(tone)
+    legend = RegimesDisplay.from_mixture(tone).ax_.get_legend().get_texts()
+    assert f"outliers ({counted} of rows)" in [text.get_text() for text in legend]
+
+
+def test_weighted_rows_are_counted_alike_in_summary_and_report(weighted):
+    mixture, X, y, weights = weighted
+    counts = [int(weights[mixture.labels == j].sum()) for j in (0, 1, -1)]
+    assert [line.rows for line in answer(mixture).lines] == [str(rows) for rows in counts]
+    summary, total = str(Summary(mixture)), weights.sum()
+    assert all(f", {rows} rows, " in summary for rows in counts[:2])
+    said = headline(mixture, read_rows(mixture, X, y, None), 0.95)
+    assert said["answer"].title.endswith(f"in {total} rows")
+    assert f" in {total - counts[2]} of the {total} rows" in bare(said["answer"].lead)
+    assert any("Rows count by their weights" in notice for notice in said["notices"])
+    listed = np.count_nonzero(mixture.labels < 0)
+    assert said["which"].startswith(
+        f"{listed} of the 300 rows of the table ({listed / 300:.1%}) fit"
+    )
+
+
+def test_the_expected_response_has_an_r_squared_of_its_own(tone):
+    X, y = tone.excerpt.X, tone.excerpt.y
+    total = np.sum((y - y.mean()) ** 2)
+    expected = 1 - np.sum((y - tone.predict(X)) ** 2) / total
+    design = np.column_stack([np.ones(150), X])
+    line = 1 - np.sum((y - design @ np.linalg.lstsq(design, y)[0]) ** 2) / total
+    assert tone.rows.r_squared_expected == pytest.approx(expected)
+    assert tone.rows.r_squared_least_squares == pytest.approx(line)
+    summary = str(Summary(tone))
+    for name, value in (("expected response", expected), ("least squares", line)):
+        assert re.search(rf"R², {name}: +{value:.3f}", summary)
+    said = answer(tone).r_squared
+    assert said.startswith("R² of a regime is that among the rows sorted to it. Over all rows, ")
+    assert said in render(tone)
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_no_least_squares_where_rows_are_few():
+    wide = np.random.default_rng(1).standard_normal((12, 12))
+    mixture = MixedLinearRegression(random_state=0).fit(wide[:, 1:], wide[:, 0]).mixture_
+    assert np.isnan(mixture.rows.r_squared_least_squares)
+    assert "least squares" not in answer(mixture).r_squared
+
+
+def test_grades_of_evidence_are_those_of_the_page():
+    text = (DOCS / "inference.rst").read_text(encoding="utf-8")
+    limits = [0.0, *(limit for _, limit in GRADES)]
+    for (name, limit), low in zip(GRADES, limits, strict=False):
+        bounds = f"below {limit:g}" if low == 0 else f"{low:g} to {limit:g}"
+        assert (
+            f"* - {name}\n     - {bounds if np.isfinite(limit) else f'{low:g} or more'}\n" in text
+        )
+        assert grade(low) == name
+    assert grade(np.nextafter(3.0, 0.0)) == "thin"
+
+
+def test_what_errors_take_for_granted_is_said_once(tone):
+    page = render(tone)
+    assert granted(tone) in page
+    assert "as known" not in page
+    assert granted(tone) in " ".join(str(Summary(tone)).split())
+
+
+def test_a_ranking_by_deviations_is_not_called_one_by_units():
+    mixture = mixture_of([[500.0, 2.0]])
+    unit = answer(mixture).regimes[0].sentence
+    assert bare(unit).startswith("By one unit of each, y moves most with x0 (+500 a unit) and x1")
+    ranked = replace(mixture, rows=law([0.001, 10.0]))
+    said = bare(answer(ranked).regimes[0].sentence)
+    assert said.startswith("By one standard deviation of each, y moves most with x1 (+2 a unit)")
+
+
+def law(deviation):
+    return RowLaw(np.zeros(2), np.array(deviation), np.eye(2), 0.0)
+
+
+def test_a_fall_has_an_interval_of_falls():
+    mixture = replace(known_mixture(), coef=np.array([[-1.0], [0.0]]))
+    said = bare(answer(mixture).regimes[0].sentence)
+    assert said.startswith("With each unit of x0, y falls by 1.00 (95% interval 0.78 to 1.22).")
+
+
+def test_noise_of_students_law_is_no_standard_deviation():
+    said = answer(replace(known_mixture(), noise_degrees=4.0)).regimes[0].sentence
+    assert "0.5, the scale of Student's law with 4 degrees of freedom; of the" in said
+    assert "0.5, one standard deviation" in answer(known_mixture()).regimes[0].sentence
+
+
+def test_a_change_that_was_left_gives_its_true_reason():
+    """Gains of next to nothing, which are positive, are not called no gain."""
+    X, y, _ = make_mlrc(300, 2, 2, noise=0.3, corruption=0.05, random_state=1)
+    attempts = MixedLinearRegression(random_state=0).fit(X, y).mixture_.attempts
+    left = [attempt for attempt in attempts if attempt.gain > 0 and not attempt.accepted]
+    assert left
+    assert all(attempt.gain <= SEARCH.same_score for attempt in left)
+    assert {attempt.reason for attempt in left} == {"the same model: no more than 0.5 nats better"}
+
+
+def test_algorithm_2_knows_no_evidence():
+    X, y, _ = make_mlrc(200, 1, 1, noise=0.1, random_state=0)
+    mixture = MixedLinearRegression(1, search="net", random_state=0).fit(X, y).mixture_
+    assert np.isnan(mixture.evidence)
+    assert not mixture.found_nothing
+    page = render(mixture, X, y)
+    assert "nats over" not in page  # the checks of a regime have nats of their own
+    assert "Measured 0; at least 0" not in page
+    assert compared(Finding("a", "holds", 0.0, 0.0, "", at_least=True)) == ""
+    assert compared(Finding("a", "holds", 31.0, 0.0, "", at_least=True)) != ""
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_evidence_is_that_of_the_selection_path(weighted):
+    """The model is refined once more at the end: both numbers are of what was found then."""
+    for mixture in (weighted[0], overlapping()):
+        path = mixture.selection
+        chosen = path.evidence[path.n_components == path.chosen]
+        assert mixture.evidence == pytest.approx(chosen[0], abs=1e-9)
+
+
+def overlapping():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 4, 150)
+    y = np.where(rng.random(150) < 0.5, 0.35, 0.48) * x + rng.normal(0, 0.12, 150)
+    return MixedLinearRegression(2, random_state=0).fit(x[:, None], y).mixture_
+
+
+def test_single_relations_of_the_same_words_are_listed_once():
+    both = Rival(spread="fitted", lead=-1.0), Rival(spread="log fitted", lead=-2.0)
+    listed = rivals(replace(known_mixture(), rivals=both))
+    assert [lead for _, lead in listed] == ["-1"]
+
+
+def test_residuals_are_compared_with_the_noise_not_with_a_deviation(tone):
+    page = render(replace(tone, noise_degrees=3.0))
+    assert "rows sorted to it are further off than twice the noise" in page
+    assert "standard deviations off" not in page
+    assert "noise of Student’s law of that regime’s size" in page
+    assert "Noise is the scale of Student’s law" in page
+
+
+def test_tails_that_sorting_cuts_are_not_called_those_of_the_noise():
+    """Where regimes overlap, the far rows of one are sorted to the other."""
+    short = np.random.default_rng(0).uniform(-1.9, 1.9, 1000)
+    two, one = known_mixture(), mixture_of([[1.0]])
+    said = _tails(short, Terms.of(two, None, 0.95))
+    assert said.endswith("sorting rows to the likeliest of several regimes leaves fewer there.")
+    assert _tails(short, Terms.of(one, None, 0.95)).endswith("the noise has lighter tails.")
+    assert _tails(3 * short, Terms.of(two, None, 0.95)).endswith("the noise has heavier tails.")
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_where_nothing_was_found_no_regime_is_counted_chosen_or_evident():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((120, 2)), rng.standard_normal(120)
+    mixture = MixedLinearRegression(random_state=0).fit(X, y).mixture_
+    assert mixture.found_nothing
+    assert str(mixture).startswith("No linear regime in 120 rows; ")
+    assert re.search(r"Regimes: +none, 1 line shown", str(Summary(mixture)))
+    assert [line.evidence for line in answer(mixture).regimes] == [""]
+    page = render(mixture)
+    assert "None was chosen: none has evidence of 3 nats." in page
+    assert "(chosen)" not in page
+    assert "(shown)" in page
