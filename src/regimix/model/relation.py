@@ -135,11 +135,16 @@ def _fit(relation: Relation, *, outliers: bool) -> Fit:
     found = minimize(
         loss, law.start, jac=True, method="L-BFGS-B", bounds=law.bounds, options={"maxiter": 200}
     )
-    table = np.hstack([one[:, None] * block for one, block in law.rows_at(found.x)[1]])
+    slopes = law.rows_at(found.x)[1]
     low, high = np.array(law.bounds).T
     inside = (low < found.x) & (found.x < high)
     # The Gaussian in place of the posterior is no wider than the range of the parameter.
-    curvature = (table * weights[:, None]).T @ table
+    curvature = np.block(
+        [
+            [(block * (weights * one * two)[:, None]).T @ other for two, other in slopes]
+            for one, block in slopes
+        ]
+    )
     curvature[np.diag_indices_from(curvature)] += np.maximum(
         law.tight, 2 * np.pi / (high - low) ** 2
     )

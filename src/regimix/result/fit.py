@@ -451,9 +451,9 @@ def _rivals(
     rows: Rows, units: Units, problem: Frame, sample: Sample, path: Path, fitted: Fitted
 ) -> tuple[Rival, ...]:
     """Compare with single relations; of many rows, the first ones say enough."""
-    few = first_stage(rows)
+    few = rows.head(max(SEARCH.first_rows, SEARCH.rows_per_coefficient * rows.width))
     score, model = fitted.score, fitted.model
-    if few is not rows:
+    if few.n < rows.n:
         # Few rows may show fewer regimes than all do.
         seen = [refit(few, one.model, SEARCH.short_rounds).score for one in path.best.values()]
         score = max(evaluate(few, model).score, *seen)

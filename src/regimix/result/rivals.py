@@ -31,6 +31,8 @@ Floats = NDArray[np.float64]
 POWERS = (-1.0, -0.5, 0.0, 0.5)
 # Quantiles at which splines have their knots: Harrell's for five of them.
 KNOTS = (0.05, 0.275, 0.5, 0.725, 0.95)
+# Numbers that the columns of a relation may have: 2 MiB, and a few times that while it is fitted.
+MOST_NUMBERS = 1 << 18
 # Rows of a regime that are checked, at most.
 MOST_CHECKED = 2000
 # Ingredients are added one by one, as long as they gain, up to so many.
@@ -185,8 +187,9 @@ class Contest:
         yield "skewed", True
 
     def _allows(self, columns: int) -> bool:
-        """Say whether there are rows enough for so many columns."""
-        return self.rows.mass >= MODEL.many_rows * columns
+        """Say whether there are rows enough for so many columns, and the table stays small."""
+        n = self.rows.n
+        return n >= MODEL.many_rows * columns and n * columns <= MOST_NUMBERS
 
     def columns(self, terms: str) -> Floats:
         """Return the columns of a relation, without the constant."""
@@ -229,6 +232,7 @@ class Contest:
                 outliers=self.rows.outliers,
             )
             rows = replace(rows, log_background=self.rows.log_background)
+            self._known.clear()  # the next ones are variants of this one; others may be large
             self._known[key] = rows, units, line_of(rows)
         return self._known[key]
 
