@@ -11,7 +11,9 @@ from hypothesis.extra.numpy import arrays
 from regimix.result.gate import Gate
 from regimix.result.inference import Inference
 from regimix.result.mixture import Mixture
+from regimix.result.rivals import Rival
 from regimix.result.rowlaw import RowLaw
+from regimix.result.stability import Stability
 from regimix.search.selection import Attempt, Selection
 from regimix.search.settings import Settings
 from regimix.search.subspace import Subspace
@@ -28,7 +30,7 @@ RECIPE = {
 
 
 def example() -> Mixture:
-    """Return a mixture with every field set; tests/store/data/version-2.regimix holds it."""
+    """Return a mixture with every field set."""
     return Mixture(
         coef=np.array([[1.5, -2.0], [0.1, 1e-300]]),
         intercept=np.array([0.25, -0.0]),
@@ -88,12 +90,24 @@ def example() -> Mixture:
         ),
         search_evidence=(12.5, float("-inf"), 12.25),
         settled=False,
+        rivals=(Rival(0.0, "spline", "fitted", "student3", skewed=True, lead=4.5), Rival()),
+        resampled=Stability(
+            jaccard=np.array([[1.0, 0.25], [0.75, 0.0], [0.5, 0.625]]),
+            n_components=np.array([2, 1, 3]),
+            coef=np.full((3, 2, 2), 0.5),
+            intercept=np.array([[1.0, np.nan], [0.5, np.nan], [np.nan, 2.0]]),
+        ),
     )
+
+
+def second_example() -> Mixture:
+    """Return what tests/store/data/version-2.regimix holds: fields were added since."""
+    return dataclasses.replace(example(), rivals=(), resampled=None)
 
 
 def first_example() -> Mixture:
     """Return what tests/store/data/version-1.regimix holds: less was known then."""
-    now = example()
+    now = second_example()
     return dataclasses.replace(
         now,
         background_middle=0.0,

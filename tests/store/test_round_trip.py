@@ -107,7 +107,7 @@ def test_labels_take_as_many_bytes_as_they_need():
         many = dataclasses.replace(
             example(), coef=np.zeros((m, 2)), intercept=np.zeros(m), weights=np.zeros(m),
             scale=np.zeros(m), labels=labels, n_rows=labels.size, component_evidence=None,
-            origin=(), ranks=None, inference=None, gate=None,
+            origin=(), ranks=None, inference=None, gate=None, resampled=None,
         )  # fmt: skip
         data = encode(many, labels=True, recipe=None)
         sizes[m] = len(data) - len(encode(many, labels=False, recipe=None))
@@ -121,6 +121,8 @@ def test_the_recipe_comes_back(tmp_path):
     opened = open_model(path)
     assert opened.recipe == RECIPE
     assert (opened.version, opened.library) == (2, regimix.__version__)
+    save(example(), path, recipe={**RECIPE, "power": 0.5})
+    assert open_model(path).recipe == {**RECIPE, "power": 0.5}
     save(example(), path)
     assert open_model(path).recipe is None
 

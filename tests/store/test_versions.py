@@ -9,13 +9,21 @@ import pytest
 from regimix import store
 from regimix.errors import ModelFileError
 from regimix.store import load, open_model, save
-from tests.store.examples import RECIPE, differences, example, first_example, pack, unpack
+from tests.store.examples import (
+    RECIPE,
+    differences,
+    example,
+    first_example,
+    pack,
+    second_example,
+    unpack,
+)
 
 # Each was written once, by the code of that version, and never again:
 # save(example(), path, recipe=RECIPE)
 FILES = {number: Path(__file__).parent / "data" / f"version-{number}.regimix" for number in (1, 2)}
 OLDEST = FILES[1]
-HELD = {1: first_example, 2: example}
+HELD = {1: first_example, 2: second_example}
 
 
 @pytest.mark.parametrize("number", FILES)
