@@ -16,6 +16,7 @@ from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.model.laws import resolution
 from regimix.result.fit import fit_mixture
+from regimix.words import listing, percent, spelled
 
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
@@ -81,6 +82,11 @@ class Stability:
         return {int(k): float(t) / self.n_resamples for k, t in zip(found, times, strict=True)}
 
     @property
+    def numbers(self) -> str:
+        """How often each number of regimes was found, in words."""
+        return listing([f"{spelled(k)} in {percent(share)}" for k, share in self.counts.items()])
+
+    @property
     def coef_deviation(self) -> Floats:
         """Standard deviation of the coefficients of regimes that came back, (m, d)."""
         known = np.isfinite(self.intercept)
@@ -90,11 +96,11 @@ class Stability:
         return out
 
     def __repr__(self) -> str:
-        numbers = ", ".join(f"{k} in {share:.0%}" for k, share in self.counts.items())
-        lines = [f"Stability over {self.n_resamples} resamples; regimes found: {numbers}"]
+        lines = [f"Stability over {self.n_resamples} resamples; regimes found: {self.numbers}"]
         for j, (back, similar) in enumerate(zip(self.recurrence, self.mean_jaccard, strict=True)):
             doubt = ", doubtful" if self.doubtful[j] else ""
-            lines.append(f"  regime {j}: back in {back:.0%}, mean Jaccard {similar:.2f}{doubt}")
+            back = percent(float(back))
+            lines.append(f"  regime {j}: back in {back}, mean Jaccard {similar:.2f}{doubt}")
         return "\n".join(lines)
 
 
