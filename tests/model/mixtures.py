@@ -4,13 +4,15 @@ from dataclasses import dataclass, replace
 from math import lgamma
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 from scipy.special import digamma, logsumexp
 from scipy.stats import norm, t
 from scipy.stats import t as student
 
 from regimix.engines.base import Sample
-from regimix.model.em import MEMBER, NEVER, REGIME_GAIN, Parameters
-from regimix.model.laws import LOG_PRIOR, NORMAL, NORMAL_LAW, WIDTHS
+from regimix.model.em import NEVER, REGIME_GAIN, Parameters
+from regimix.model.laws import NORMAL, Background
+from regimix.model.numbers import MODEL
 from regimix.model.rows import whitened_rows
 
 
@@ -85,29 +87,40 @@ def slow_log_density(rows, model):
 
 def slow_background(rows, model):
     """Log density of every response under the background of a model."""
-    if model.outlier_law == NORMAL_LAW:
+    if model.outlier_law == Background.NORMAL:
         return norm.logpdf(rows.y, rows.middle, model.outlier_scale)
-    return rows.outlier_laws[model.outlier_law]
+    if model.outlier_law == Background.STUDENT:
+        return t.logpdf(rows.y, 2, rows.middle, model.outlier_scale)
+    return t.logpdf(rows.y, 2, rows.middle, rows.width_of_y)
 
 
 def slow_worth_of_background(rows, outlier):
     """What the background that suits its rows best adds to the score: its density and its prior."""
+    return max(worth_of_backgrounds(rows, outlier))
+
+
+def has_plain_background(rows, outlier):
+    """Whether the background that is as wide as the response suits its rows best."""
+    return np.argmax(worth_of_backgrounds(rows, outlier)) == 0
+
+
+def worth_of_backgrounds(rows, outlier):
+    """What each law of outliers adds to the score; the plain one first."""
     weight = outlier * rows.weights
-    worth = [law @ weight + prior for law, prior in zip(rows.outlier_laws, LOG_PRIOR, strict=True)]
-    held = weight.sum()
-    if held < 10:
-        return max(worth)
-    narrowest = WIDTHS[0] * rows.width_of_y
+    gap, held = rows.y - rows.middle, weight.sum()
+    worth = [weight @ t.logpdf(gap, 2, 0, rows.width_of_y)]
+    narrowest = 0.25 * rows.width_of_y
     log_prior = -3 - 0.5 * np.log(1 + held)
-    gap = rows.y - rows.middle
     spread = max(np.sqrt(weight @ gap**2 / held), narrowest)
     worth.append(weight @ norm.logpdf(gap, 0, spread) + log_prior)
-    scale = WIDTHS[int(np.argmax(worth[:-1]))] * rows.width_of_y
-    for _ in range(5):
-        far = 2 + (gap / max(scale, narrowest)) ** 2
-        scale = np.sqrt(weight @ (gap**2 * 3 / far) / held)
-    worth.append(weight @ t.logpdf(gap, 2, 0, max(scale, narrowest)) + log_prior)
-    return max(worth)
+    best = minimize_scalar(
+        lambda log_scale: -weight @ t.logpdf(gap, 2, 0, np.exp(log_scale)),
+        bounds=(np.log(narrowest), np.log(1e3 * rows.width_of_y)),
+        method="bounded",
+        options={"xatol": 1e-6},
+    )
+    worth.append(log_prior - best.fun)
+    return worth
 
 
 def slow_evidence(rows, weight, size, prior, order=0):
@@ -155,7 +168,7 @@ def slow_round(rows, model):
     score, found = entropy, []
     for j in range(m):
         size = float(posterior[j] @ rows.weights)
-        weight = np.where(posterior[j] > MEMBER, posterior[j], 0.0) * rows.weights * tail[j]
+        weight = np.where(posterior[j] > MODEL.member, posterior[j], 0.0) * rows.weights * tail[j]
         found.append(slow_evidence(rows, weight, size, rows.prior))
         score += found[j][0]
         if not np.isinf(nu):
@@ -168,6 +181,8 @@ def slow_round(rows, model):
     if rows.outliers:
         score += slow_worth_of_background(rows, posterior[-1])
     log_share = digamma(1 + counts) - digamma(classes + mass)
+    if rows.outliers and not has_plain_background(rows, posterior[-1]):
+        log_share[-1] -= 0.5 / (1 + counts[-1])  # the slope of its price
     log_evidence, coef, precision, log_precision = (np.array(x) for x in zip(*found, strict=True))
     return SlowRound(posterior, coef, precision, log_precision, log_share, log_evidence, score)
 

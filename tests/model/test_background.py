@@ -6,39 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from regimix.model.laws import (
-    BACKGROUND_DEGREES,
-    FIRST_LAW,
-    LOG_PRIOR,
-    ROOT_8,
-    WIDTHS,
-    fall_of_background,
-    log_backgrounds,
-    resolution,
-)
+from regimix.model.laws import ROOT_8, fall_of_background, resolution
 
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=30)
 
 
 # --- the law --------------------------------------------------------------------------------------
-
-
-@few
-@given(seeds, st.floats(-5, 5), st.floats(0.1, 10.0))
-def test_backgrounds_are_students_law_of_several_widths(seed, middle, width):
-    y = 10 * np.random.default_rng(seed).standard_cauchy(20)
-    found = log_backgrounds(y, middle, width)
-    assert found.shape == (WIDTHS.size, 20)
-    for law, factor in zip(found, WIDTHS, strict=True):
-        wanted = stats.t.logpdf(y, BACKGROUND_DEGREES, loc=middle, scale=width * factor)
-        np.testing.assert_allclose(law, wanted, rtol=1e-9)
-
-
-def test_the_first_law_has_the_width_of_the_response():
-    assert WIDTHS[FIRST_LAW] == 1
-    assert LOG_PRIOR[FIRST_LAW] == 0 == LOG_PRIOR.max()
-    assert (np.delete(LOG_PRIOR, FIRST_LAW) == -3).all()
 
 
 def test_the_fall_from_the_middle_makes_a_density():

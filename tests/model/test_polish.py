@@ -12,6 +12,7 @@ from regimix.engines.parts import PassStopped
 from regimix.errors import ConvergenceWarning
 from regimix.model import polish as module
 from regimix.model.blocks import Law, mixture_sums
+from regimix.model.numbers import MODEL
 from regimix.model.polish import maximised, polish
 from regimix.result import fit as fit_module
 
@@ -87,13 +88,13 @@ def test_the_likelihood_does_not_fall_whatever_is_leapt(monkeypatch):
     engine, truth = table(4, n=4000, noise=1.5)
     law = moved(engine, truth, 20.0)
     for rounds in range(1, 15):
-        monkeypatch.setattr(module, "ROUNDS", rounds)
+        monkeypatch.setattr(module, "MODEL", replace(MODEL, polish_rounds=rounds))
         found = polish(engine, law).law
         assert mixture_sums(engine, found).log_gain >= mixture_sums(engine, law).log_gain - 1e-6
     # A leap that goes far too far is taken back.
     bent = module._bent
     monkeypatch.setattr(module, "_bent", lambda point, *rest: bent(point * 1.5, *rest))
-    monkeypatch.setattr(module, "ROUNDS", 20)
+    monkeypatch.setattr(module, "MODEL", replace(MODEL, polish_rounds=20))
     found = polish(engine, law).law
     assert mixture_sums(engine, found).log_gain >= mixture_sums(engine, law).log_gain - 1e-6
 
@@ -135,7 +136,7 @@ def test_rounds_are_noted_and_tables_too_wide_for_doubt_are_polished_too(monkeyp
         again = polish(engine, begun)
         np.testing.assert_array_equal(again.law.thetas, whole.law.thetas)
         np.testing.assert_array_equal(again.sums.square, whole.sums.square)
-    monkeypatch.setattr(module, "LARGEST_SUMS", 1)
+    monkeypatch.setattr(module, "MODEL", replace(MODEL, largest_sums=1))
     plain = polish(engine, moved(engine, truth, 5.0))
     assert plain.sums is None
     assert errors(engine, whole.law, plain.law).max() < 0.1
@@ -145,9 +146,9 @@ def test_rounds_that_run_out_are_told(monkeypatch):
     """Noise as wide as the distance of the regimes: EM needs many rounds."""
     engine, law = table(0, n=2000, d=1, m=2, noise=2.0, outliers=0.0)
     far = replace(law, thetas=law.thetas + 0.3)
-    monkeypatch.setattr(module, "ROUNDS", 2)
+    monkeypatch.setattr(module, "MODEL", replace(MODEL, polish_rounds=2))
     assert not polish(engine, far).settled
-    monkeypatch.setattr(module, "ROUNDS", 10_000)
+    monkeypatch.setattr(module, "MODEL", replace(MODEL, polish_rounds=10_000))
     assert polish(engine, far).settled
 
 
@@ -159,8 +160,8 @@ def test_a_fit_whose_rounds_ran_out_says_so(monkeypatch, outliers):
     y = np.where(rng.random(400) < 0.5, X[:, 0], 3 - X[:, 0]) + 0.8 * rng.standard_normal(400)
     y[:outliers] += rng.uniform(20, 40, outliers)
     # The search itself ends where next to nothing is left to gain: there the limit is moved.
-    limit = (module, "ROUNDS", 1) if outliers else (fit_module, "LEFT", 0.0)
-    monkeypatch.setattr(*limit)
+    at, limit = (module, {"polish_rounds": 1}) if outliers else (fit_module, {"polish_left": 0.0})
+    monkeypatch.setattr(at, "MODEL", replace(MODEL, **limit))
     with pytest.warns(ConvergenceWarning, match="ran out of rounds"):
         fit = MixedLinearRegression(2, random_state=0).fit(X, y)
     assert not fit.mixture_.settled

@@ -159,7 +159,9 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path, tone, tone_rows):
 
 
 def test_a_model_without_rows_still_has_a_page(tone):
-    bare = replace(tone, excerpt=None, inference=None, selection=None, rows=None, attempts=())
+    bare = replace(
+        tone, excerpt=None, inference=None, selection=None, rows=None, attempts=(), rivals=()
+    )
     read = Reader(report.render(bare))
     sections = [attrs.get("id") for attrs in read.named("section")]
     assert sections == [None, "regimes", "search-path", "assumed", "again"]
@@ -321,3 +323,21 @@ def test_a_notebook_shows_the_answer_without_a_script(tone, tone_rows):
     assert "2 linear regimes in 150 rows" in [text for _, text in read.texts]
     hostile, _, _ = made(100, 4, 2, names=HOSTILE, target=PAYLOAD)
     assert PAYLOAD not in mixture_html(hostile)
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RivalWarning")
+def test_the_page_says_what_else_it_could_be():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(150)
+    y = np.exp(1 + x + 0.4 * rng.standard_normal(150))
+    model = MixedLinearRegression(2, random_state=0).fit(x[:, None], y)
+    model.stability(x[:, None], y, n_resamples=2, random_state=0)
+    read = Reader(report.render(model.mixture_, x[:, None], y))
+    words = " ".join(text for _, text in read.texts)
+    (title,) = [text for tag, text in read.texts if tag == "h1"]
+    assert title.startswith("One relation between log y and x0")
+    assert title.endswith("explains these rows better than two straight lines do")
+    assert "Could it be something else?" in words
+    assert "2 resamples of the rows were searched from the beginning" in words
+    assert "Is each regime straight, even in spread, and normal?" in words
+    assert len(read.named("caption")) == len(read.named("table"))

@@ -9,6 +9,7 @@ from regimix.synth import make_mlrc
 
 
 @pytest.mark.filterwarnings("ignore::regimix.errors.EvidenceWarning")  # outliers need a place
+@pytest.mark.filterwarnings("ignore::regimix.errors.RivalWarning")  # or heavy tails
 @pytest.mark.parametrize("keep_rows", [False, True])
 @pytest.mark.parametrize(
     "options",

@@ -14,6 +14,7 @@ from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import ParameterError
 from regimix.model.blocks import Law
+from regimix.model.numbers import MODEL
 from regimix.result import inference as inference_module
 from regimix.result.inference import errors, estimates, infer
 from regimix.synth import make_mlrc
@@ -311,7 +312,9 @@ def test_errors_cost_one_pass_and_few_numbers(monkeypatch):
     assert read == list(MemoryEngine(problem, 300).chunks())
     whole = infer(MemoryEngine(problem), law)
     np.testing.assert_allclose(chunked.standard_error, whole.standard_error, rtol=1e-12)
-    monkeypatch.setattr(inference_module, "LARGEST_SUMS", 2 * 4 * 4 - 1)
+    monkeypatch.setattr(
+        inference_module, "MODEL", dataclasses.replace(MODEL, largest_sums=2 * 4 * 4 - 1)
+    )
     assert infer(MemoryEngine(problem), law) is None
 
 

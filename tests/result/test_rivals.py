@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from regimix import MixedLinearRegression
-from regimix.result.rivals import PLAIN, Rival
+from regimix.result.rivals import PLAIN, Rival, check_regimes
 
 
 def table(kind, n, rng):
@@ -135,3 +135,35 @@ def test_weights_are_repetitions():
     weighted = weighted.fit(X, y, sample_weight=np.full(80, 3.0)).mixture_
     # Copies of a row say nothing new: evidence counts distinct rows.
     assert weighted.rival.lead == pytest.approx(twice.rival.lead, abs=0.5)
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_favoured_is_what_is_chosen(seed):
+    """Heavy tails pass for two regimes, but for a noise law that has them."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((150, 1))
+    y = X[:, 0] + 0.3 * rng.standard_t(2.5, 150)
+    free, given = rivals_of(X, y), rivals_of(X, y, n_components=2)
+    for selection in (free.selection, given.selection):
+        assert selection.n_components[np.argmax(selection.evidence)] == free.n_components
+    assert free.selection.chosen == free.n_components
+
+
+def test_each_regime_is_checked_on_its_own_rows():
+    rng = np.random.default_rng(0)
+    n = 150
+    x = rng.uniform(0.2, 3, 4 * n)
+    e = rng.standard_normal(4 * n)
+    labels = np.repeat(np.arange(4), n)
+    y = np.select(
+        [labels == 0, labels == 1, labels == 2, labels == 3],
+        [x + 0.3 * e, x**2 + 0.3 * e, x + 0.3 * x * e, x + rng.exponential(size=4 * n)],
+    )
+    straight, curved, uneven, skewed = check_regimes(x[:, None], y, labels, 4, fit_intercept=True)
+    assert max(straight.curve, straight.spread, straight.noise) < 0
+    assert curved.curve > 20
+    assert uneven.spread > 10 > 0 > uneven.curve
+    assert skewed.noise > 10 > 0 > skewed.curve
+    few = check_regimes(x[:5, None], y[:5], labels[:5], 1, fit_intercept=True)
+    assert np.isnan(few[0].curve)

@@ -79,7 +79,7 @@ def test_similarity_is_the_index_of_jaccard():
 def test_what_is_said_of_resamples():
     jaccard = np.array([[0.9, 0.1], [0.8, 0.6], [1.0, 0.5]])
     coef = np.where(jaccard > BACK, 1.0, np.nan)[..., None] * np.arange(1, 4)[:, None, None]
-    found = Stability(jaccard, np.array([2, 2, 1]), coef, coef[..., 0], np.ones((2, 1)), np.ones(2))
+    found = Stability(jaccard, np.array([2, 2, 1]), coef, coef[..., 0])
     np.testing.assert_allclose(found.recurrence, [1, 1 / 3])
     np.testing.assert_array_equal(found.doubtful, [False, True])
     assert found.counts == {1: pytest.approx(1 / 3), 2: pytest.approx(2 / 3)}

@@ -130,12 +130,8 @@ def test_a_file_that_was_cut_or_grew_is_found(tmp_path):
 def test_another_version_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "c"
     one(path)
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "version", lambda name: "99.0")
-        with pytest.raises(CheckpointError, match=r"this is regimix 99\.0"):
-            Checkpoint.open(path, "f")
-    monkeypatch.setattr(module, "VERSION", 2)
-    with pytest.raises(CheckpointError, match="may search differently"):
+    monkeypatch.setattr(module, "version", lambda name: "99.0")
+    with pytest.raises(CheckpointError, match=r"this is regimix 99\.0, which may search"):
         Checkpoint.open(path, "f")
 
 

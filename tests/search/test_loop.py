@@ -10,8 +10,8 @@ from regimix.engines.base import Sample
 from regimix.model.em import Parameters, empty, evaluate, from_labels, refit
 from regimix.model.rows import whitened_rows
 from regimix.search.loop import promising, search_model
+from regimix.search.numbers import SEARCH
 from regimix.search.propose import Proposer
-from regimix.search.selection import SAME_SCORE
 from regimix.search.settings import Control, Settings
 from regimix.synth import make_mlrc
 
@@ -68,7 +68,7 @@ def test_every_accepted_move_raises_the_score(seed):
     for attempt in state.attempts:
         assert attempt.accepted == (attempt.reason == "better")
         if attempt.accepted:
-            assert attempt.gain > SAME_SCORE
+            assert attempt.gain > SEARCH.same_score
     assert any(attempt.accepted for attempt in state.attempts)
 
 

@@ -20,7 +20,7 @@ def pool(seed, clean, others, d, *, wide=1.0, noise=0.05):
     y[clean:] = wide * rng.standard_normal(others)
     flat = np.full(len(y), -np.log(10.0 * wide))
     prior = Prior(np.ones(d), (-4.0, 30.0), 3.5)
-    return Rows(X, y, np.ones(len(y)), False, flat[None], flat, 0.0, wide, prior), coef
+    return Rows(X, y, np.ones(len(y)), False, flat, 0.0, wide, prior), coef
 
 
 def from_nothing(rows, signal=None, batch=2, spike=0.02, **options):

@@ -16,7 +16,6 @@ from regimix.engines.memory import MemoryEngine
 from regimix.errors import CheckpointError
 from regimix.model.em import Parameters, evaluate
 from regimix.model.rows import whitened_rows
-from regimix.search import loop as moves
 from regimix.search.algorithm2 import Peeling
 from regimix.search.checkpoint import Checkpoint
 from regimix.search.loop import Search, search_model
@@ -169,15 +168,6 @@ def test_crash_upon_crash_still_arrives(tmp_path):
     assert outcome(state) == whole("many")
 
 
-@pytest.mark.parametrize("most", [1, 2, 3])
-def test_moves_before_a_crash_count(tmp_path, monkeypatch, most):
-    monkeypatch.setattr(moves, "MAX_MOVES", most)
-    expected = outcome(run("many"))
-    with pytest.raises(CrashError):  # after the first move
-        run("many", Watched.at(tmp_path / "c", 3))
-    assert outcome(run("many", Checkpoint.open(tmp_path / "c", "f"))) == expected
-
-
 def test_what_was_accepted_is_not_searched_again(tmp_path):
     path, before, after = tmp_path / "c", [], []
     with pytest.raises(CrashError):  # the model is filled, the next phase begun, a move accepted
@@ -193,7 +183,7 @@ def test_what_was_accepted_is_not_searched_again(tmp_path):
 def test_a_finished_search_is_not_made_again(tmp_path, monkeypatch):
     path = tmp_path / "c"
     expected = outcome(run("many", Checkpoint.open(path, "f")))
-    for source in ("propose", "joint", "split", "deep", "again"):
+    for source in ("propose", "joint", "split", "again"):
         monkeypatch.delattr(Proposer, source)
     assert outcome(run("many", Checkpoint.open(path, "f"))) == expected
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from regimix.engines.base import Sample
 from regimix.engines.memory import MemoryEngine
-from regimix.search.single import elemental, find_single, reweighted, single_starts, weighted_fit
+from regimix.model.rows import weighted_fit
+from regimix.search.single import elemental, find_single, reweighted, single_starts
 from regimix.trimmed.ilts import ExactSolver
 from tests.oracles import (
     all_subsets_lts,

@@ -13,6 +13,7 @@ from regimix.model.em import evaluate, refit
 from regimix.model.rows import whitened_rows
 from regimix.search import stages
 from regimix.search.loop import Search, search_model
+from regimix.search.numbers import SEARCH
 from regimix.search.propose import Proposer
 from regimix.search.selection import Repeats
 from regimix.search.settings import Control, Settings
@@ -113,7 +114,7 @@ def test_two_that_look_like_one_in_few_rows_are_parted(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_where_few_rows_show_nothing_the_next_stage_has_more(seed, work, monkeypatch):
-    monkeypatch.setattr(stages, "FIRST_ROWS", 1_000)
+    monkeypatch.setattr(stages, "SEARCH", replace(SEARCH, first_rows=1_000))
     # Ten rows for each coefficient in the first stage, thirty in the next.
     rows = drawn(seed, shares=(0.095,) * 10)
     state = run(search_in_stages, rows, 10)
@@ -202,7 +203,7 @@ def told(monkeypatch):
             return Search(rows, proposer, control, fitted, n_components, stopped=stopped)
 
         monkeypatch.setattr(stages, "search_in_stages", search)
-        monkeypatch.setattr(stages, "ENOUGH_TIMES", 2)
+        monkeypatch.setattr(stages, "SEARCH", replace(SEARCH, agreeing_searches=2))
         best, repeats = search_again(
             rows,
             lambda number: Proposer(np.random.default_rng(number)),

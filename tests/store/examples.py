@@ -30,7 +30,7 @@ RECIPE = {
 
 
 def example() -> Mixture:
-    """Return a mixture with every field set."""
+    """Return a mixture with every field set; tests/store/data/version-2.regimix holds it."""
     return Mixture(
         coef=np.array([[1.5, -2.0], [0.1, 1e-300]]),
         intercept=np.array([0.25, -0.0]),
@@ -89,25 +89,17 @@ def example() -> Mixture:
             names=("area",),
         ),
         search_evidence=(12.5, float("-inf"), 12.25),
-        settled=False,
-        rivals=(Rival(0.0, "spline", "fitted", "student3", skewed=True, lead=4.5), Rival()),
+        rivals=(Rival(0.0, "spline", "fitted", "student3", skewed=True, lead=3.5),),
         resampled=Stability(
-            jaccard=np.array([[1.0, 0.25], [0.75, 0.0], [0.5, 0.625]]),
-            n_components=np.array([2, 1, 3]),
-            coef=np.full((3, 2, 2), 0.5),
-            intercept=np.array([[1.0, np.nan], [0.5, np.nan], [np.nan, 2.0]]),
+            np.array([[0.9, 0.2]]), np.array([2]), np.full((1, 2, 2), np.nan), np.ones((1, 2))
         ),
+        settled=False,
     )
-
-
-def second_example() -> Mixture:
-    """Return what tests/store/data/version-2.regimix holds: fields were added since."""
-    return dataclasses.replace(example(), rivals=(), resampled=None)
 
 
 def first_example() -> Mixture:
     """Return what tests/store/data/version-1.regimix holds: less was known then."""
-    now = second_example()
+    now = example()
     return dataclasses.replace(
         now,
         background_middle=0.0,
@@ -117,6 +109,8 @@ def first_example() -> Mixture:
         settled=True,
         settings=dataclasses.replace(now.settings, noise="auto"),
         search_evidence=(),
+        rivals=(),
+        resampled=None,
     )
 
 

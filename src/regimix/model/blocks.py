@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from regimix.engines.base import Engine, RowSums, combine
 from regimix.engines.selection import Keeper
 from regimix.model.em import LOG_ROOT_2PI, NEVER, normalise
-from regimix.model.laws import BACKGROUND_DEGREES, NoiseLaw, fall_of_background
+from regimix.model.laws import NoiseLaw, fall_of_background
+from regimix.model.numbers import MODEL
 
 if TYPE_CHECKING:
     from regimix.engines.memory import MemoryEngine
 
 __all__ = [
-    "SMALLEST_SCALE",
     "Labelling",
     "Law",
     "MixtureSums",
@@ -32,13 +32,6 @@ Indices = NDArray[np.intp]
 Labels = NDArray[np.int64]
 # Gives the component of each row of a block, -1 for none.
 Labelling = Callable[["MemoryEngine"], Labels]
-
-# No noise level below this, in units of the standardised response.
-SMALLEST_SCALE = 1e-9
-# Rows with a smaller share in a component do not enter its sums.
-MEMBER = 1e-2
-# Rows whose doubt is worth less than this part of a row do not enter its sums.
-CERTAIN = 1e-2
 
 
 @dataclass(frozen=True)
@@ -69,8 +62,8 @@ class Law:
     middle: float = 0.0
     width: float = np.inf
     degrees: float = np.inf
-    smallest_scale: float = SMALLEST_SCALE
-    outlier_degrees: float = BACKGROUND_DEGREES
+    smallest_scale: float = MODEL.smallest_scale
+    outlier_degrees: float = MODEL.background_degrees
 
     def log_outlier(self, y: Floats) -> Floats | float:
         """Return the log density of standardised responses of rows that belong nowhere."""
@@ -82,7 +75,7 @@ class Law:
     @property
     def background_share(self) -> float:
         """Share of rows that belong to no component; never zero."""
-        return max(1.0 - float(self.share.sum()), 1e-12)
+        return max(1.0 - float(self.share.sum()), MODEL.rounding)
 
     def sorted(self) -> Law:
         """Put the components in order of share, largest first."""
@@ -257,7 +250,7 @@ class _Sums:
         """
         assert self.doubt is not None
         assert self.shared is not None
-        rows = np.flatnonzero(unsure > CERTAIN)
+        rows = np.flatnonzero(unsure > MODEL.polish_member)
         weight = np.square(roots[rows])
         self.shared[j] += weight @ unsure[rows], weight @ other[rows]
         factor = np.sqrt(unsure[rows])
@@ -307,7 +300,7 @@ def _block_sums(block: MemoryEngine, law: Law, with_doubt: bool, power: float) -
         sums.gain += float(log_total.sum() if weights is None else log_total @ weights)
         pull = np.einsum("jc,jc,j->c", posterior[:-1], residuals, 1 / law.scale)
         for j in range(len(law.scale)):
-            members = np.flatnonzero(posterior[j] > MEMBER)
+            members = np.flatnonzero(posterior[j] > MODEL.polish_member)
             share, near = posterior[j, members], residuals[j, members]
             weight = share if weights is None else share * weights[members]
             size = float(weight.sum())

@@ -15,16 +15,13 @@ from scipy.special import digamma, gammaln
 
 from regimix.model.evidence import Sums, posterior
 from regimix.model.laws import (
-    FIRST_LAW,
-    LOG_PRIOR,
     NORMAL,
-    NORMAL_LAW,
     ROOT_8,
-    STUDENT_LAW,
-    WIDTHS,
+    Background,
     NoiseLaw,
     fall_of_background,
 )
+from regimix.model.numbers import MODEL
 from regimix.model.rows import Rows
 
 __all__ = [
@@ -47,24 +44,10 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-LOG_ROOT_2PI = 0.9189385332046727
-# No share is ever taken to be zero: its logarithm is needed. That of a background which is ruled
-# out is as good as infinite, and times zero it is zero.
-SMALLEST_SHARE = 1e-12
-NEVER = -1e290
-# Rows with a smaller responsibility do not enter the sums of a component.
-MEMBER = 1e-4
-# With more rows for each coefficient in every component, what is not known of the coefficients is
-# the same for all rows (on average; it is at most a tenth of a squared residual).
-MANY_ROWS = 10.0
-# Rounds end when all further ones are foreseen to gain less than this many nats.
-SETTLED = 0.05
-# Each regime is 20 times less likely a priori than none: what it must gain, in nats.
-REGIME_GAIN = 3.0
-# From so many outliers on, their law may have a scale of its own.
-MANY_OUTLIERS = 10.0
-# Rounds in which shares settle while components stay as they are.
-SHARE_ROUNDS = 5
+LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
+# The logarithm of a share that is ruled out: as good as infinite, and times zero it is zero.
+NEVER = -float(np.sqrt(np.finfo(np.float64).max))
+REGIME_GAIN = MODEL.regime_gain  # for those who report it
 
 
 @dataclass(frozen=True)
@@ -83,7 +66,7 @@ class Parameters:
     origin : tuple of str
         The source that proposed each component.
     noise : NoiseLaw
-    outlier_law, outlier_scale : int, float
+    outlier_law, outlier_scale : Background, float
         Which of the backgrounds, and its scale if that is free.
     """
 
@@ -94,7 +77,7 @@ class Parameters:
     origin: tuple[str, ...]
     factor: Floats | None = None
     noise: NoiseLaw = NORMAL
-    outlier_law: int = FIRST_LAW
+    outlier_law: Background = Background.PLAIN
     outlier_scale: float = 1.0
 
     @classmethod
@@ -105,13 +88,13 @@ class Parameters:
         share: Floats,
         origin: tuple[str, ...],
         noise: NoiseLaw = NORMAL,
-        outlier_law: int = FIRST_LAW,
+        outlier_law: Background = Background.PLAIN,
         outlier_scale: float = 1.0,
     ) -> Parameters:
         """Make parameters of coefficients, noise deviations and shares; the rest is background."""
-        rest = max(1.0 - float(share.sum()), SMALLEST_SHARE)
+        rest = max(1.0 - float(share.sum()), MODEL.rounding)
         log_precision = -2.0 * np.log(scale)
-        log_share = np.log(np.append(np.maximum(share, SMALLEST_SHARE), rest))
+        log_share = np.log(np.append(np.maximum(share, MODEL.rounding), rest))
         return cls(
             coef,
             np.exp(log_precision),
@@ -162,8 +145,8 @@ class Parameters:
         """Return the model with its shares multiplied, as for more or fewer rows around it."""
         share = self.share * factor
         share = share * min(1.0, 0.98 / max(float(share.sum()), 1e-300))
-        rest = max(1.0 - float(share.sum()), SMALLEST_SHARE)
-        return replace(self, log_share=np.log(np.append(np.maximum(share, SMALLEST_SHARE), rest)))
+        rest = max(1.0 - float(share.sum()), MODEL.rounding)
+        return replace(self, log_share=np.log(np.append(np.maximum(share, MODEL.rounding), rest)))
 
 
 def empty(width: int, noise: NoiseLaw = NORMAL) -> Parameters:
@@ -256,12 +239,12 @@ def squares_of(rows: Rows, model: Parameters) -> tuple[Floats, Floats]:
     return residual, squares
 
 
-def log_outliers(rows: Rows, law: int, scale: float) -> Floats:
+def log_outliers(rows: Rows, law: Background, scale: float) -> Floats:
     """Return the log density of every response under a background, (n,)."""
-    if law < NORMAL_LAW:
-        return np.asarray(rows.outlier_laws[law])
+    if law == Background.PLAIN:
+        return rows.log_background
     distance = (rows.y - rows.middle) / scale
-    if law == NORMAL_LAW:
+    if law == Background.NORMAL:
         return np.asarray(fall_of_background(distance, np.inf) - np.log(scale) - LOG_ROOT_2PI)
     return np.asarray(fall_of_background(distance) - np.log(ROOT_8 * scale))
 
@@ -312,7 +295,7 @@ def sums_of(rows: Rows, coef: Floats, seen: Expected) -> Sums:
     size = seen.posterior[:m] @ rows.weights
     gram, moment, square = np.empty((m, width, width)), np.empty((m, width)), np.empty(m)
     for j in range(m):
-        members = np.flatnonzero(seen.posterior[j] > MEMBER)
+        members = np.flatnonzero(seen.posterior[j] > MODEL.member)
         weight = seen.posterior[j, members] * rows.weights[members]
         if seen.tail is not None:
             weight = weight * seen.tail[j, members]
@@ -333,8 +316,11 @@ def maximise(rows: Rows, model: Parameters, seen: Expected) -> Fitted:
         return Fitted(new, seen.posterior, sums, np.empty(0), bound, model)
     found = posterior(sums, rows.prior)
     factor: Floats | None = found.factor
-    log_precision = found.log_precision
-    if float(sums.size.min()) > MANY_ROWS * rows.width:
+    log_precision, log_share = found.log_precision, log_shares(rows, sums.size)
+    if law != Background.PLAIN:
+        # The slope of the price: so the E-step knows that each row more makes it dearer.
+        log_share[-1] -= 0.5 / (1.0 + float(seen.posterior[-1] @ rows.weights))
+    if float(sums.size.min()) > MODEL.many_rows * rows.width:
         # Every row then knows its regime about as well as the mean row does.
         spread = np.einsum("jab,jbc,jac->j", sums.gram, found.factor, found.factor)
         factor, log_precision = None, log_precision - spread / sums.size
@@ -344,7 +330,7 @@ def maximise(rows: Rows, model: Parameters, seen: Expected) -> Fitted:
         precision=found.precision,
         log_precision=log_precision,
         factor=factor,
-        log_share=log_shares(rows, sums.size),
+        log_share=log_share,
         outlier_law=law,
         outlier_scale=outlier_scale,
     )
@@ -352,34 +338,44 @@ def maximise(rows: Rows, model: Parameters, seen: Expected) -> Fitted:
     return Fitted(new, seen.posterior, sums, found.log_evidence, score, model)
 
 
-def _choose_law(rows: Rows, outlier: Floats) -> tuple[int, float, float]:
+def _choose_law(rows: Rows, outlier: Floats) -> tuple[Background, float, float]:
     """Choose the background that suits its rows, with its scale; and what it adds to the score."""
     if not rows.outliers:
-        return FIRST_LAW, 1.0, 0.0
+        return Background.PLAIN, 1.0, 0.0
     weight = outlier * rows.weights
-    worth = rows.outlier_laws @ weight + LOG_PRIOR
-    law, held = int(np.argmax(worth)), float(weight.sum())
-    best = (law, 1.0, float(worth[law]))
-    if held < MANY_OUTLIERS:
-        return best
-    narrowest = float(WIDTHS[0]) * rows.width_of_y
-    normal = np.sqrt(float(weight @ rows.far) / held)
-    student = float(WIDTHS[law]) * rows.width_of_y
-    for _ in range(SHARE_ROUNDS):
-        # EM for the scale of Student's law: far rows count less.
-        far = 2.0 + rows.far / max(student, narrowest) ** 2
-        student = np.sqrt(3.0 * float(weight @ (rows.far / far)) / held)
-    for law, scale in ((NORMAL_LAW, normal), (STUDENT_LAW, student)):
-        scale = max(float(scale), narrowest)
-        value = float(weight @ log_outliers(rows, law, scale)) + _free_price(held)
-        if value > best[2]:
-            best = (law, scale, value)
-    return best
+    held = float(weight.sum())
+    plain = (Background.PLAIN, 1.0, float(weight @ rows.log_background))
+    some = np.flatnonzero(outlier > MODEL.member)
+    if held < 1.0:
+        return plain  # of less than one row no law is seen
+    near, far = weight[some], rows.far[some]
+    narrowest = MODEL.narrowest_background * rows.width_of_y
+    normal = max(np.sqrt(float(near @ far / near.sum())), narrowest)
+    free = (Background.NORMAL, normal), (Background.STUDENT, _student_scale(near, far, narrowest))
+    choices = [
+        (law, scale, float(weight @ log_outliers(rows, law, scale)) + _free_price(held))
+        for law, scale in free
+    ]
+    return max(plain, *choices, key=lambda choice: choice[2])
+
+
+def _student_scale(weight: Floats, far: Floats, narrowest: float) -> float:
+    """Return the likeliest scale of Student's law, from squared distances from its middle."""
+    held = float(weight.sum())
+    # The mean distance is sqrt(2) scales; Newton's steps in the logarithm do the rest.
+    scale = max(float(weight @ np.sqrt(far)) / (np.sqrt(2.0) * held), narrowest)
+    for _ in range(MODEL.inner_rounds):
+        square = far / scale**2
+        share = square / (2.0 + square)
+        slope = 2.0 * float(weight @ (share * (1.0 - share))) / held
+        step = (float(weight @ share) / held - 1 / 3) / max(slope, MODEL.rounding)
+        scale = max(scale * float(np.exp(np.clip(step, -1.0, 1.0))), narrowest)
+    return float(scale)
 
 
 def _free_price(held: float) -> float:
-    """Return the log prior of a background of free scale: as rare as the others, scale unknown."""
-    return float(LOG_PRIOR.min() - 0.5 * np.log1p(held))
+    """Return the log prior of a background of free scale: as rare as a regime, scale unknown."""
+    return float(-MODEL.regime_gain - 0.5 * np.log1p(held))
 
 
 def _counts(rows: Rows, size: Floats) -> Floats:
@@ -401,7 +397,7 @@ def shares_evidence(rows: Rows, size: Floats) -> float:
     """
     counts = _counts(rows, size)
     total = gammaln(1.0 + counts).sum() - gammaln(counts.size + rows.mass) + gammaln(counts.size)
-    return float(total + gammaln(size.size + 1.0) - REGIME_GAIN * size.size)
+    return float(total + gammaln(size.size + 1.0) - MODEL.regime_gain * size.size)
 
 
 def evaluate(rows: Rows, model: Parameters) -> Fitted:
@@ -409,8 +405,9 @@ def evaluate(rows: Rows, model: Parameters) -> Fitted:
     return maximise(rows, model, expect(rows, model))
 
 
-def refit(rows: Rows, model: Parameters, rounds: int, *, settled: float = SETTLED) -> Fitted:
+def refit(rows: Rows, model: Parameters, rounds: int, *, settled: float | None = None) -> Fitted:
     """Run rounds until all further ones are foreseen to gain less than ``settled`` nats."""
+    enough = MODEL.settled if settled is None else settled
     fitted, gained = evaluate(rows, model), np.inf
     for _ in range(rounds - 1):
         if fitted.model.m == 0:
@@ -418,16 +415,12 @@ def refit(rows: Rows, model: Parameters, rounds: int, *, settled: float = SETTLE
         before, earlier = fitted.score, gained
         fitted = evaluate(rows, fitted.model)
         gained = fitted.score - before
-        if _left_to_gain(earlier, gained) < settled:
+        # Rounds close in by the same factor every time: so what further ones gain is foreseen.
+        slower = np.isfinite(earlier) and gained < earlier
+        left = max(gained, gained**2 / (earlier - gained)) if slower else abs(gained)
+        if left < enough:
             break
     return fitted
-
-
-def _left_to_gain(before: float, gained: float) -> float:
-    """Foresee what further rounds gain: they close in by the same factor every round."""
-    if not np.isfinite(before) or gained >= before:
-        return max(abs(gained), 0.0)
-    return max(gained, gained**2 / (before - gained))
 
 
 def from_labels(rows: Rows, posterior: Floats, model: Parameters) -> Fitted:
@@ -449,7 +442,7 @@ def point_of(rows: Rows, fitted: Fitted) -> Parameters:
     for j in range(model.m):
         # Among all solutions of too few rows, the one nearest to the posterior's.
         here = sums.pick(j).at(model.coef[j])
-        step, _, rank, _ = np.linalg.lstsq(here.gram, here.moment, rcond=1e-12)
+        step, _, rank, _ = np.linalg.lstsq(here.gram, here.moment, rcond=MODEL.rounding)
         if sums.size[j] > rank:
             coef[j] += step
             rest = max(float(here.square - step @ here.moment), 0.0)
@@ -482,7 +475,7 @@ def _score_of_others(
     size = fitted.sums.size[keep]
     size = size * (rows.mass / max(float(_counts(rows, fitted.sums.size).sum()), 1e-300))
     log_total = np.zeros(rows.n)
-    for _ in range(SHARE_ROUNDS):
+    for _ in range(MODEL.inner_rounds):
         odds, log_total = normalise(some + log_shares(rows, size)[:, None])
         before, size = size, odds[:-1] @ rows.weights
     # The law of the shares is that of the counts before the last look.
@@ -490,9 +483,8 @@ def _score_of_others(
     labels = shares_evidence(rows, before) - float(counts @ logs)
     law = 0.0
     if rows.outliers:
-        free = fitted.model.outlier_law >= NORMAL_LAW
         held = max(rows.mass - float(size.sum()), 0.0)
-        law = _free_price(held) if free else float(LOG_PRIOR[fitted.model.outlier_law])
+        law = 0.0 if fitted.model.outlier_law == Background.PLAIN else _free_price(held)
     return float(rows.weights @ log_total) + labels + law - float(divergence[keep].sum())
 
 
@@ -512,14 +504,11 @@ def union_losses(rows: Rows, fitted: Fitted) -> list[tuple[int, int, float]]:
     for j, k, log_evidence in zip(first, second, joint.log_evidence, strict=True):
         united = np.append(np.delete(size, [j, k]), size[j] + size[k])
         parts = fitted.log_evidence[j] + fitted.log_evidence[k] - float(log_evidence)
-        doubt = _doubt_between(rows, fitted.posterior[j], fitted.posterior[k])
+        # Entropy of telling the two apart.
+        a, b = fitted.posterior[j], fitted.posterior[k]
+        some = np.flatnonzero(np.minimum(a, b) > MODEL.rounding)
+        a, b = a[some], b[some]
+        apart = (a + b) * np.log(a + b) - a * np.log(a) - b * np.log(b)
+        doubt = float(rows.weights[some] @ apart)
         losses.append((int(j), int(k), parts + doubt + whole - shares_evidence(rows, united)))
     return sorted(losses, key=lambda pair: pair[2])
-
-
-def _doubt_between(rows: Rows, first: Floats, second: Floats) -> float:
-    """Entropy of telling two components apart."""
-    both = first + second
-    some = np.flatnonzero(np.minimum(first, second) > 1e-12)
-    a, b, both = first[some], second[some], both[some]
-    return float(rows.weights[some] @ (both * np.log(both) - a * np.log(a) - b * np.log(b)))

@@ -15,24 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.model.numbers import MODEL
+
 __all__ = ["Posterior", "Prior", "Sums", "posterior"]
 
 Floats = NDArray[np.float64]
 
-# Nodes of the quadrature over log precision: on a window that leaves out exp(-DROP) of the
-# integrand, 32 nodes are exact to more digits than a score needs.
+# Nodes of the quadrature over log precision: 32 are exact to more digits than a score needs.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(32)
-DROP = 30.0
-# Fixed-point steps from the noise of least squares to the mode, which the window need only contain.
-MODE_STEPS = 2
-# From so many degrees of freedom, halved, Stirling's formula has six digits.
-MANY_DEGREES = 100.0
+# Of the integrand the window of the quadrature leaves out what single precision would: a score
+# needs no more digits.
+DROP = -np.log(np.finfo(np.float32).eps)
 # Orders of magnitude by which a regime may be steeper than the bulk of the response suggests.
 STEEPER = np.arange(7.0)
-LOG_10 = 2.302585092994046
-LOG_FIRST = -0.10536051565782628  # of the probability of none, 0.9
-# Directions whose curvature is below this share of the largest are not seen by the rows.
-UNSEEN = 1e-12
+LOG_10 = np.log(10.0)
+LOG_FIRST = np.log(0.9)  # of the probability of none
 
 
 @dataclass(frozen=True)
@@ -127,7 +124,9 @@ def posterior(sums: Sums, prior: Prior) -> Posterior:
     unit = prior.deviation
     values, vectors = np.linalg.eigh(sums.gram * unit[:, None] * unit)
     values = np.maximum(values, 0.0)
-    seen = values > UNSEEN * np.maximum(values.max(axis=-1, keepdims=True, initial=0.0), 1e-300)
+    seen = values > MODEL.rounding * np.maximum(
+        values.max(axis=-1, keepdims=True, initial=0.0), 1e-300
+    )
     safe = np.where(seen, values, 1.0)
     # Least squares in the rotated, scaled coordinates, in which the prior is standard normal.
     pull = np.einsum("...ij,...i->...j", vectors, sums.moment * unit)
@@ -142,7 +141,7 @@ def posterior(sums: Sums, prior: Prior) -> Posterior:
         steeper = 10.0 ** order[..., None]
         values, best = values * steeper**2, best / steeper
         mode = _mode(sums.size, values, best**2, rest, prior)
-    u, w, log_mean = _window(*mode, prior)
+    u, w = _window(*mode, prior)
     tau = np.exp(u)
     # (..., node, width)
     curved = tau[..., None] * values[..., None, :]
@@ -168,7 +167,7 @@ def posterior(sums: Sums, prior: Prior) -> Posterior:
     return Posterior(
         coef=np.einsum("...ij,...j->...i", rotate, mean * best),
         precision=precision,
-        log_precision=(mass * u).sum(axis=-1) + log_mean,
+        log_precision=(mass * u).sum(axis=-1),
         factor=rotate @ half,
         log_evidence=log_evidence,
     )
@@ -203,7 +202,7 @@ def _mode(
     low, high = prior.log_precision
     degrees, left = np.maximum(size - (values > 0).sum(axis=-1), 1e-3), rest
     tau = np.exp(np.clip(np.log(degrees / np.maximum(left, 1e-300)), low, high))
-    for _ in range(MODE_STEPS):
+    for _ in range(MODEL.inner_rounds):
         curved = tau[..., None] * values
         degrees = np.maximum(size - (curved / (1.0 + curved)).sum(axis=-1), 1e-3)
         left = rest + (best2 * values / (1.0 + curved) ** 2).sum(axis=-1)
@@ -211,24 +210,18 @@ def _mode(
     return tau, degrees, left
 
 
-def _window(
-    tau: Floats, degrees: Floats, left: Floats, prior: Prior
-) -> tuple[Floats, Floats, Floats | float]:
+def _window(tau: Floats, degrees: Floats, left: Floats, prior: Prior) -> tuple[Floats, Floats]:
     """Place the nodes of the quadrature around the mode, as wide as the integrand.
 
-    Returns log precisions, their weights, and what the mean log precision lacks. Around the mode
-    the integrand is exp(-half (e^x - 1 - x)). Of many rows one node is enough, for the integral of
-    that is known: it is a gamma function.
+    Returns log precisions and their weights. Around the mode the integrand is
+    exp(-half (e^x - 1 - x)).
     """
     low, high = prior.log_precision
     half, mode = 0.5 * degrees, np.log(tau)
     # At the upper limit the integrand may still rise.
     slope = np.maximum(0.5 * (degrees - tau * left), 0.0)
-    if float(half.min()) > MANY_DEGREES and float(slope.max()) < 1e-3 * MANY_DEGREES:
-        weight = np.sqrt(2 * np.pi / half) * np.exp(1 / (12 * half))
-        return mode[..., None], weight[..., None], -0.5 / half
     before = np.minimum(np.sqrt(2 * DROP / half) + DROP / half, DROP / np.maximum(slope, 1e-300))
     after = np.minimum(np.sqrt(2 * DROP / half), np.log(DROP / half + 4.0) + 1.0)
     first, last = np.maximum(mode - before, low), np.minimum(mode + after, high)
     radius, centre = 0.5 * (last - first), 0.5 * (last + first)
-    return centre[..., None] + radius[..., None] * NODES, radius[..., None] * WEIGHTS, 0.0
+    return centre[..., None] + radius[..., None] * NODES, radius[..., None] * WEIGHTS

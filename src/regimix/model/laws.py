@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from regimix.model.numbers import MODEL
+
 __all__ = [
-    "BACKGROUND_DEGREES",
-    "FIRST_LAW",
-    "LOG_PRIOR",
     "NORMAL",
-    "NORMAL_LAW",
-    "NoiseLaw",
     "ROOT_8",
-    "STUDENT_LAW",
-    "WIDTHS",
+    "Background",
+    "NoiseLaw",
     "fall_of_background",
-    "log_backgrounds",
     "resolution",
 ]
 
@@ -56,44 +53,25 @@ class NoiseLaw:
 NORMAL = NoiseLaw()
 
 
-BACKGROUND_DEGREES = 2.0
 # The density of Student's law with 2 degrees of freedom is 1 / sqrt(8) at its middle.
-ROOT_8 = 2.8284271247461903
-# Widths that the background may have, over that of the response; it has the first but for a reason,
-# each of the others being 20 times less likely a priori.
-WIDTHS = 4.0 ** np.arange(-1, 7)
-FIRST_LAW = 1
-LOG_PRIOR = np.where(np.arange(WIDTHS.size) == FIRST_LAW, 0.0, -3.0)
-# Two more laws, as wide as their rows say. Many outliers, whose law shows, would pass for a regime
-# without slopes otherwise.
-NORMAL_LAW = WIDTHS.size
-STUDENT_LAW = NORMAL_LAW + 1
-# The grid of responses is looked for between these quantiles.
-TAIL = 0.05
-# Rounding of the numbers themselves, as a share of their range; a grid that is not much coarser is
-# none.
-ROUNDING = 1e-6
-FINEST_STEP = 50
+ROOT_8 = np.sqrt(8.0)
 
 
-def log_backgrounds(y: Floats, middle: float, width: float) -> Floats:
-    """Log densities of Student's law with 2 degrees of freedom, of several widths, (laws, n).
+class Background(IntEnum):
+    """Laws that the responses of outliers may have.
 
-    ``width`` is that of the response between its 10 % and 90 % quantiles. Such a law is wider than
-    the response itself, so that it does not compete with regimes for the bulk, and has tails. But
-    outliers may be many, and then their law shows: narrower, or wider by orders of magnitude. With
-    one width alone they would pass for a regime that has it.
+    The plain one is as wide as the response between its 10 % and 90 % quantiles: wider than the
+    response itself, so that it does not compete with regimes for the bulk. But outliers may be
+    many, or far away, and then their law shows; it is as wide as they say. With the plain one alone
+    they would pass for a regime without slopes.
     """
-    distance = (y - middle) / width
-    return np.stack(
-        [
-            fall_of_background(distance / factor) - np.log(ROOT_8 * width * factor)
-            for factor in WIDTHS
-        ]
-    )
+
+    PLAIN = 0
+    NORMAL = 1
+    STUDENT = 2
 
 
-def fall_of_background(distance: Floats, degrees: float = BACKGROUND_DEGREES) -> Floats:
+def fall_of_background(distance: Floats, degrees: float = MODEL.background_degrees) -> Floats:
     """Return the log density of the background at a distance from its middle, over that there.
 
     Student's law with 2 degrees of freedom; or normal, if they are infinite.
@@ -110,7 +88,7 @@ def resolution(y: Floats) -> float:
     Euclid's algorithm. A few values off the grid (typed with more digits) must not hide it, so
     values that occur once are left out where others repeat.
     """
-    low, high = np.quantile(y, [TAIL, 1 - TAIL], method="inverted_cdf")
+    low, high = np.quantile(y, [MODEL.bulk_level, 1 - MODEL.bulk_level], method="inverted_cdf")
     bulk = y[(y >= low) & (y <= high)]  # a few values far away would hide all other gaps
     values, counts = np.unique(y if low == high else bulk, return_counts=True)
     step = _common_step(values)
@@ -124,7 +102,7 @@ def _common_step(values: Floats) -> float:
     if values.size < 2:
         return 0.0
     # Values may have been written with seven digits: remainders below this are none.
-    rounding = ROUNDING * float(values[-1] - values[0])
+    rounding = MODEL.written_digits * float(values[-1] - values[0])
     gaps = np.unique(np.diff(values))
     gaps = gaps[gaps > rounding]
     if not gaps.size:
@@ -136,4 +114,4 @@ def _common_step(values: Floats) -> float:
             a, b = b, abs(a - b * round(a / b))
         step = a
     # Without a grid the algorithm ends next to its limit.
-    return step if step > FINEST_STEP * rounding else 0.0
+    return step if step > MODEL.finest_grid * float(values[-1] - values[0]) else 0.0

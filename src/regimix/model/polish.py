@@ -16,29 +16,13 @@ from numpy.typing import NDArray
 from regimix.engines.base import Engine, RowSums
 from regimix.engines.parts import PassStopped
 from regimix.errors import StopReason
-from regimix.model.blocks import SMALLEST_SCALE, Law, MixtureSums, mixture_sums
+from regimix.model.blocks import Law, MixtureSums, mixture_sums
+from regimix.model.numbers import MODEL
 from regimix.trimmed.ilts import NormalEquations
 
-__all__ = ["LARGEST_SUMS", "SMALLEST_SCALE", "Begun", "Polished", "maximised", "polish", "refit"]
+__all__ = ["Begun", "Polished", "maximised", "polish", "refit"]
 
 Floats = NDArray[np.float64]
-
-ROUNDS = 40
-# A round that leaves less than this to gain, per square root of the rows, is the last.
-LEFT = 1e-3
-# Steps are not added up to more than so many.
-LONGEST_STRIDE = 100.0
-# Components share their doubtful rows: errors of one are errors of another, so that what a round
-# leaves may be twice what each of them knows by itself.
-SHARED_DOUBT = 2.0
-# Components that miss more than this of their information are not clear of each other: there rounds
-# go on until what one gains is so many times less than what may be left.
-CLEAR = 0.1
-FURTHER = 10.0
-# Sums of a pass: at most this many numbers (512 MiB). Of wider tables doubt is not summed.
-LARGEST_SUMS = 1 << 26
-# Of the information in a direction, no more than this is taken to be missing.
-MOST_MISSING = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +80,9 @@ def polish(
     """
     now = begun if isinstance(begun, Begun) else Begun(begun)
     mass, p = engine.problem.mass, engine.problem.n_columns
-    with_doubt = len(now.law.scale) * p**2 <= LARGEST_SUMS
+    with_doubt = len(now.law.scale) * p**2 <= MODEL.largest_sums
     polished = Polished(now.law)
-    while now.step < ROUNDS:
+    while now.step < MODEL.polish_rounds:
         if note is not None:
             note(now)
         try:
@@ -112,7 +96,7 @@ def polish(
         new, left = _improved(now.law, found, mass, found.log_gain - now.gains[-1])
         steps = new.thetas - now.law.thetas
         polished = Polished(new, _advanced(found, steps) if with_doubt else None)
-        if left < LEFT * np.sqrt(mass):
+        if left < MODEL.polish_left * np.sqrt(mass):
             return polished
         now = _next(now, new, found.log_gain, mass)
     return replace(polished, settled=False)
@@ -131,7 +115,7 @@ def _next(now: Begun, new: Law, gain: float, mass: float) -> Begun:
     first, second = points[1] - points[0], points[2] - points[1]
     bend = second - first
     stride = float(np.linalg.norm(first) / max(float(np.linalg.norm(bend)), 1e-300))
-    if not 1.0 < stride < LONGEST_STRIDE:
+    if not 1.0 < stride < MODEL.polish_rounds:
         return Begun(new, step, gains, path[1:])
     point = points[0] + 2 * stride * first + stride**2 * bend
     return Begun(_bent(point, new, mass), step, gains, landing=new)
@@ -170,7 +154,7 @@ def maximised(law: Law, found: MixtureSums, mass: float) -> Law:
         law,
         thetas=np.stack([theta for theta, _ in fits]),
         scale=np.array([scale for _, scale in fits]),
-        share=np.clip(found.size / whole, 1e-12, most),
+        share=np.clip(found.size / whole, MODEL.rounding, most),
     )
 
 
@@ -180,7 +164,7 @@ def refit(
     sums: RowSums,
     size: float,
     square: float,
-    smallest: float = SMALLEST_SCALE,
+    smallest: float = MODEL.smallest_scale,
     *,
     plain: bool = False,
 ) -> tuple[Floats, float]:
@@ -218,7 +202,7 @@ def _improved(law: Law, found: MixtureSums, mass: float, gained: float) -> tuple
     """
     new = maximised(law, found, mass)
     if found.doubt is None or found.shared_doubt is None:
-        return new, FURTHER * gained
+        return new, gained / MODEL.clear
     left, shared, slow, most = 0.0, 0.0, 0.0, 0.0
     thetas = new.thetas.copy()
     for j, sums in enumerate(found.sums):
@@ -230,15 +214,15 @@ def _improved(law: Law, found: MixtureSums, mass: float, gained: float) -> tuple
         all_doubt, others = found.shared_doubt[j]
         left += gain
         tied = min(abs(others) / max(all_doubt, 1e-300), 1.0)
-        shared += gain * (SHARED_DOUBT * (tied + missing)) ** 2
+        shared += gain * (tied + missing) ** 2
         # Scales and shares close in as slowly as the slowest direction.
         stretch = np.log(new.scale[j] / law.scale[j]) ** 2
         growth = 0.5 * np.log(new.share[j] / law.share[j]) ** 2
-        slow += (SHARED_DOUBT * missing) ** 2 * float(found.size[j] * (stretch + growth))
+        slow += missing**2 * float(found.size[j] * (stretch + growth))
         most = max(most, missing)
-    if most < CLEAR:
+    if most < MODEL.clear:
         return replace(new, thetas=thetas), shared + slow
-    return new, max(SHARED_DOUBT**2 * left + slow, FURTHER * gained)
+    return new, max(left + slow, gained / MODEL.clear)
 
 
 def _missed(gram: Floats, doubt: Floats, step: Floats) -> tuple[Floats, float, float]:
@@ -248,11 +232,11 @@ def _missed(gram: Floats, doubt: Floats, step: Floats) -> tuple[Floats, float, f
     that is missing; the step is the rest of it.
     """
     values, vectors = np.linalg.eigh(gram)
-    usable = values > 1e-12 * values[-1]
+    usable = values > MODEL.rounding * values[-1]
     root = vectors[:, usable] * np.sqrt(values[usable])
     inverse = vectors[:, usable] / np.sqrt(values[usable])
     missing, basis = np.linalg.eigh(inverse.T @ doubt @ inverse)
-    missing = np.clip(missing, 0.0, MOST_MISSING)
+    missing = np.clip(missing, 0.0, 1 - MODEL.clear)
     error = missing / (1 - missing) * (basis.T @ (root.T @ step))
     gain = 0.5 * float((1 - missing) @ error**2)
     return inverse @ (basis @ error), gain, float(missing.max(initial=0.0))

@@ -16,26 +16,20 @@ from scipy.optimize import minimize
 from scipy.special import digamma, expit, gammaln, kv, log_expit
 
 from regimix.model.em import LOG_ROOT_2PI, REGIME_GAIN
+from regimix.model.numbers import MODEL
 from regimix.model.rows import Rows
 
 __all__ = ["COUNTS", "KERNELS", "Fit", "Relation", "fit_relation", "line_of"]
 
 Floats = NDArray[np.float64]
 
-# The tip of the Laplace law is rounded, over this share of its scale, so that it has a derivative.
-TIP = 0.05
-# Noise above and below the relation differs by at most the square of this factor's exponential.
-MOST_SKEWED = 3.0
-# Shares of outliers, as logits, that are looked at.
-LOGITS = (-12.0, 2.0)
-FIRST_LOGIT = -4.0
-# Logarithms of the dispersion of counts: deviation a priori, and range (zero is Poisson's law).
-DISPERSION = 3.0
-DISPERSIONS = (-12.0, 5.0)
-FARTHEST_LOG = 100.0
+# A search along a line may try anything: squares of exponentials of these numbers are finite.
+FARTHEST_LOG = 0.2 * float(np.log(np.finfo(np.float64).max))
 ANYWHERE = (-np.inf, np.inf)
-# Rounds of Student's weights that bring least squares near the bulk.
-START_ROUNDS = 5
+# Logarithms of the dispersion of counts; next to zero it is Poisson's law.
+DISPERSIONS = (-4 * MODEL.dispersion, 2 * MODEL.dispersion)
+# Logits of shares of outliers; more than half of the rows are no relation's outliers.
+LOGITS = (float(np.log(MODEL.rounding)), 0.0)
 
 
 def _normal(t: Floats) -> tuple[Floats, Floats]:
@@ -52,8 +46,8 @@ def _student(t: Floats, degrees: float) -> tuple[Floats, Floats]:
 
 
 def _laplace(t: Floats) -> tuple[Floats, Floats]:
-    root = np.sqrt(t**2 + TIP**2)
-    return -root - np.log(2 * TIP * kv(1, TIP)), -t / root
+    root = np.sqrt(t**2 + MODEL.tip**2)
+    return -root - np.log(2 * MODEL.tip * kv(1, MODEL.tip)), -t / root
 
 
 # Log densities of unit scale, and their derivatives.
@@ -184,7 +178,7 @@ class _Law:
             (rows.design, 0.0, -coef / unit, (unit / rows.prior.deviation) ** 2, ANYWHERE)
         ]
         if relation.kernel == COUNTS:
-            known.append((ones, 0.0, 0.0, DISPERSION**-2, DISPERSIONS))
+            known.append((ones, 0.0, 0.0, MODEL.dispersion**-2, DISPERSIONS))
         else:
             low, high = (-0.5 * end for end in reversed(rows.prior.log_precision))
             known.append(
@@ -193,9 +187,9 @@ class _Law:
         if relation.spread is not None:
             known.append((relation.spread, 0.0, 0.0, 1.0, ANYWHERE))
         if relation.skewed:
-            known.append((ones, 0.0, 0.0, 1.0, (-MOST_SKEWED, MOST_SKEWED)))
+            known.append((ones, 0.0, 0.0, 1.0, (-MODEL.most_skewed, MODEL.most_skewed)))
         if outliers:
-            known.append((ones, FIRST_LOGIT, 0.0, 0.0, LOGITS))
+            known.append((ones, -np.log(rows.n), 0.0, 0.0, LOGITS))
         start, mean, tight = (
             np.concatenate([np.broadcast_to(one[k], one[0].shape[1]) for one in known])
             for k in (1, 2, 3)
@@ -248,7 +242,6 @@ class _Law:
         relation = self.relation
         residual = relation.rows.y - line
         skew = float(parts[2][0]) if relation.skewed else 0.0
-        # A search along a line may try anything; squares of these numbers are still finite.
         scale = np.exp(np.clip(self.blocks[1] @ parts[1], -FARTHEST_LOG, FARTHEST_LOG))
         # Noise above and below; neither is smaller than the rounding of the response.
         own = scale * np.exp([[skew], [-skew]])
@@ -284,7 +277,7 @@ def line_of(rows: Rows) -> tuple[Floats, float]:
     coef: Floats = np.zeros(rows.width)
     scale = rows.spread() or 1.0
     tail = np.ones(rows.n)
-    for _ in range(START_ROUNDS):
+    for _ in range(MODEL.inner_rounds):
         weighted = rows.design * (rows.weights * tail)[:, None]
         # The prior keeps columns apart that are alike in these rows.
         gram = weighted.T @ rows.design + np.diag((scale / rows.prior.deviation) ** 2)

@@ -7,29 +7,24 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from regimix.engines.base import Sample
 from regimix.model.evidence import Prior
-from regimix.model.laws import log_backgrounds, resolution
+from regimix.model.laws import ROOT_8, fall_of_background, resolution
+from regimix.model.numbers import MODEL
 
-__all__ = ["Rows", "Units", "Whitening", "weighted_quantile", "whiten", "whitened_rows"]
+__all__ = [
+    "Rows",
+    "Units",
+    "Whitening",
+    "weighted_fit",
+    "weighted_quantile",
+    "whiten",
+    "whitened_rows",
+]
 
 Floats = NDArray[np.float64]
-
-# A row longer than this many times the median length is shrunk to that length. Gaussian rows of
-# three or more columns practically never are.
-FAR = 2.0
-# The first round measures length in columns that are scaled one by one, the others in whitened
-# columns. More rounds would let a rare 0/1 column shrink for ever: it is long wherever it is not
-# zero, however it is scaled.
-ROUNDS = 3
-# A whitened direction may lose this much of its variance to shrinking in a later round, no more.
-SMALLEST_SHARE = 0.01
-# Directions with less than this share of the largest variance (columns scaled to variance one) are
-# dependence up to rounding: Gram matrices carry about 1e-16 per row and column.
-RANK_TOLERANCE = 1e-10
-# A column that deviates by less than this share of its largest value is constant up to rounding.
-CONSTANT = 1e-12
 
 
 @dataclass(frozen=True)
@@ -102,7 +97,7 @@ def whiten(sample: Sample, *, intercept: bool) -> Whitening:
     # Rounding is relative to the values that count, and far rows count as if they were near.
     sizes = (np.abs(columns) * np.sqrt(shrinkage)[:, None]).max(axis=0)
     transform = _inverse_root(columns - center, sizes, shrunk)
-    for _ in range(ROUNDS - 1):
+    for _ in range(MODEL.whitening_rounds - 1):
         now = weights * _shrinkage((columns - center) @ transform, weights)
         if np.array_equal(now, shrunk):
             break  # no row was far and none is: another round would change nothing
@@ -110,7 +105,7 @@ def whiten(sample: Sample, *, intercept: bool) -> Whitening:
         center = _center(columns, shrunk, intercept)
         white = (columns - center) @ transform
         values, vectors = np.linalg.eigh(_covariance(white, shrunk))
-        transform = transform @ (vectors / np.sqrt(np.maximum(values, SMALLEST_SHARE)))
+        transform = transform @ (vectors / np.sqrt(np.maximum(values, MODEL.gram_rounding)))
     return Whitening(center, np.ascontiguousarray(transform), intercept)
 
 
@@ -118,25 +113,29 @@ def weighted_quantile(values: Floats, weights: Floats, level: float) -> float:
     """Find the value below and at which the given share of the weight lies."""
     if weights.min(initial=np.inf) == weights.max(initial=-np.inf):
         # Then the sums are the same in any order, and a partition finds what a sort would.
-        place = _place(np.cumsum(weights), level)
-        return float(np.partition(values, place)[place])
-    order = np.argsort(values, kind="stable")
-    return float(values[order[_place(np.cumsum(weights[order]), level)]])
+        order, filled = None, np.cumsum(weights)
+    else:
+        order = np.argsort(values, kind="stable")
+        filled = np.cumsum(weights[order])
+    # The sums carry rounding; half of four equal weights ends at the second of them.
+    place = int(np.searchsorted(filled, level * filled[-1] * (1 - MODEL.rounding)))
+    place = min(place, filled.size - 1)
+    return float(np.partition(values, place)[place] if order is None else values[order[place]])
 
 
-def _place(filled: Floats, level: float) -> int:
-    """Return where the sums of weights reach a share of the last.
-
-    They carry rounding; half of four equal weights ends at the second of them.
-    """
-    place = int(np.searchsorted(filled, level * filled[-1] * (1 - 1e-12)))
-    return min(place, filled.size - 1)
+def weighted_fit(design: Floats, y: Floats, weights: Floats) -> Floats:
+    """Weighted least squares, steadied by a tiny ridge."""
+    weighted = design * weights[:, None]
+    gram = weighted.T @ design
+    width = max(len(gram), 1)
+    gram.flat[:: width + 1] += MODEL.gram_rounding * (float(np.trace(gram)) / width + 1e-300)
+    return np.asarray(np.linalg.solve(gram, weighted.T @ y))
 
 
 def _shrinkage(rows: Floats, weights: Floats) -> Floats:
     """Factor on the squared length of each row that brings far rows to the edge of the bulk."""
     squares = np.einsum("ij,ij->i", rows, rows)
-    edge = FAR**2 * weighted_quantile(squares, weights, 0.5)
+    edge = MODEL.far**2 * weighted_quantile(squares, weights, 0.5)
     if edge <= 0:  # most rows are zero (rare 0/1 columns alone): none is far
         return np.ones(len(rows))
     return np.asarray(edge / np.maximum(squares, edge))
@@ -155,28 +154,17 @@ def _inverse_root(centred: Floats, sizes: Floats, weights: Floats) -> Floats:
     """Return C of full column rank such that ``centred @ C`` is white; no variance, no column."""
     covariance = _covariance(centred, weights)
     variance = np.diag(covariance)
-    varies = variance > (CONSTANT * sizes) ** 2
+    varies = variance > (MODEL.rounding * sizes) ** 2
     unit = np.where(varies, 1.0 / np.sqrt(np.where(varies, variance, 1.0)), 0.0)
     values, vectors = np.linalg.eigh(covariance * unit * unit[:, None])
-    seen = values > RANK_TOLERANCE * max(float(values.max(initial=0.0)), 1.0)
+    seen = values > MODEL.gram_rounding * max(float(values.max(initial=0.0)), 1.0)
     return np.asarray(unit[:, None] * vectors[:, seen] / np.sqrt(values[seen]))
 
 
 Indices = NDArray[np.intp]
 
-# The background is as wide as the response between these quantiles.
-BULK_LEVEL = 0.1
-# The prior, the spread of the response being one: all slopes together, and the intercept, predict
-# responses of these variances.
-SLOPES_VARIANCE = 2.0
-INTERCEPT_VARIANCE = 4.0
-# Noise is at most as wide as the response between its quantiles (what is wider explains nothing and
-# is background), and at least this; the spread of the response being one.
-SMALLEST_NOISE = 1e-7
-# Values beyond this many spreads are nobody's, wherever they are.
-FARTHEST = 1e9
 # From the median absolute deviation to the standard deviation of a normal law.
-MAD_TO_DEVIATION = 1.482602218505602
+MAD_TO_DEVIATION = float(1.0 / ndtri(0.75))
 
 
 @dataclass(frozen=True)
@@ -191,11 +179,9 @@ class Rows:
         Response in units of its own spread.
     weights : ndarray of shape (n,)
     intercept : bool
-    outlier_laws : ndarray of shape (laws, n)
-        Log density of each response if its row belongs to no component, for backgrounds of several
-        widths.
     log_background : ndarray of shape (n,)
-        The one that suits the response as a whole.
+        Log density of each response if its row belongs to no component and outliers are as wide as
+        the response.
     middle, width_of_y : float
         Median of the response, and its width between the quantiles.
     prior : Prior
@@ -207,7 +193,6 @@ class Rows:
     y: Floats
     weights: Floats
     intercept: bool
-    outlier_laws: Floats
     log_background: Floats
     middle: float
     width_of_y: float
@@ -261,7 +246,6 @@ class Rows:
             design=self.design[index],
             y=self.y[index],
             weights=self.weights[index],
-            outlier_laws=np.ascontiguousarray(self.outlier_laws[:, index]),
             log_background=self.log_background[index],
         )
 
@@ -274,10 +258,11 @@ class Rows:
 
         Sources multiply them; to whom such a row belongs does not depend on how far it is.
         """
-        if max(np.abs(self.design).max(initial=0.0), np.abs(self.y).max(initial=0.0)) < FARTHEST:
+        farthest = 1 / MODEL.smallest_scale
+        if max(np.abs(self.design).max(initial=0.0), np.abs(self.y).max(initial=0.0)) < farthest:
             return self
-        design = np.clip(self.design, -FARTHEST, FARTHEST)
-        return replace(self, design=design, y=np.clip(self.y, -FARTHEST, FARTHEST))
+        design = np.clip(self.design, -farthest, farthest)
+        return replace(self, design=design, y=np.clip(self.y, -farthest, farthest))
 
     def constants(self) -> Rows:
         """Return the rows without their features: what a constant for each component explains.
@@ -285,7 +270,7 @@ class Rows:
         Without an intercept the constant is zero.
         """
         column = np.full((self.n, 1), float(self.intercept))
-        prior = replace(self.prior, deviation=np.full(1, np.sqrt(INTERCEPT_VARIANCE)))
+        prior = replace(self.prior, deviation=np.full(1, np.sqrt(MODEL.intercept_variance)))
         return replace(self, design=column, prior=prior)
 
 
@@ -339,7 +324,8 @@ def whitened_rows(sample: Sample, *, intercept: bool, outliers: bool = True) -> 
     # Of mean one: evidence counts distinct rows, for copies of a row say nothing new.
     y, weights = sample.y, sample.weights * (sample.weights.size / sample.weights.sum())
     low, middle, high = (
-        weighted_quantile(y, weights, level) for level in (BULK_LEVEL, 0.5, 1 - BULK_LEVEL)
+        weighted_quantile(y, weights, level)
+        for level in (MODEL.bulk_level, 0.5, 1 - MODEL.bulk_level)
     )
     center = middle if intercept else 0.0
     gap = np.abs(y - middle)
@@ -350,24 +336,16 @@ def whitened_rows(sample: Sample, *, intercept: bool, outliers: bool = True) -> 
     ones = np.ones((len(y), 1))
     design = np.hstack([ones, features]) if intercept else np.ascontiguousarray(features)
     width = max((high - low) / scale, 1.0)
-    laws = log_backgrounds(scaled, (middle - center) / scale, width)
     place = (middle - center) / scale
-    plain = laws[int(np.argmax(laws @ weights))]
+    outlying = fall_of_background((scaled - place) / width) - np.log(ROOT_8 * width)
     rounding = resolution(sample.y) / np.sqrt(12.0)
     step = rounding / scale
+    deviation = np.full(design.shape[1], np.sqrt(MODEL.slopes_variance / max(whitening.rank, 1)))
+    deviation[: int(intercept)] = np.sqrt(MODEL.intercept_variance)
     prior = Prior(
-        _deviations(design.shape[1], intercept=intercept),
-        (-2 * np.log(width), -2 * np.log(min(max(step, SMALLEST_NOISE), 0.5 * width))),
-        float(np.log(2 * np.log(width / SMALLEST_NOISE))),
+        deviation,
+        (-2 * np.log(width), -2 * np.log(min(max(step, MODEL.smallest_noise), 0.5 * width))),
+        float(np.log(2 * np.log(width / MODEL.smallest_noise))),
     )
-    rows = Rows(design, scaled, weights, intercept, laws, plain, place, width, prior, outliers)
+    rows = Rows(design, scaled, weights, intercept, outlying, place, width, prior, outliers)
     return rows, Units(whitening, center, scale, middle, width * scale, rounding)
-
-
-def _deviations(width: int, *, intercept: bool) -> Floats:
-    """Return the prior deviations of the coefficients of whitened rows."""
-    slopes = max(width - int(intercept), 1)
-    deviation = np.full(width, np.sqrt(SLOPES_VARIANCE / slopes))
-    if intercept:
-        deviation[0] = np.sqrt(INTERCEPT_VARIANCE)
-    return deviation

@@ -18,6 +18,7 @@ import numpy as np
 
 from regimix.atomic import write_bytes
 from regimix.errors import MissingExtraError, RegimixError
+from regimix.model.em import REGIME_GAIN
 from regimix.report import charts
 from regimix.report.charts import Html
 from regimix.report.notebook import equations
@@ -26,6 +27,7 @@ from regimix.report.scatter import Cloud
 from regimix.result.answer import Answer, answer, closest, ranked, rows_labelled
 from regimix.result.inference import read_level
 from regimix.result.mixture import Mixture
+from regimix.result.rivals import check_regimes
 from regimix.search.settings import Settings
 from regimix.theory.audit import Finding, Verdict, audit
 from regimix.words import (
@@ -208,6 +210,33 @@ def rivals(mixture: Mixture) -> list[tuple[str, str]]:
     ]
 
 
+def checks(
+    mixture: Mixture, rows: Rows | None, found: Answer
+) -> list[tuple[str, tuple[str, str, str]]]:
+    """Say of each regime whether it is straight, even in spread and normal, by its own rows."""
+    if rows is None:
+        return []
+    seen = check_regimes(
+        np.asarray(rows.X, dtype=np.float64),
+        rows.y,
+        rows.labels,
+        mixture.n_components,
+        fit_intercept=mixture.fit_intercept,
+    )
+    return [
+        (line.name, (_gain(one.curve), _gain(one.spread), _gain(one.noise)))
+        for line, one in zip(found.regimes, seen, strict=True)
+    ]
+
+
+def _gain(value: float) -> str:
+    if np.isnan(value):
+        return "too few rows"
+    if value <= 0:
+        return "yes"
+    return f"{'no' if value >= REGIME_GAIN else 'perhaps'}: {number(value, 2)} nats"
+
+
 def stability(mixture: Mixture, found: Answer) -> dict[str, Any] | None:
     """Say which regimes came back from resampled rows, if that was tried."""
     seen = mixture.resampled
@@ -255,6 +284,7 @@ def _context(
         "outliers": listed,
         "longest_key": LONG_KEY,
         "residuals": [] if rows is None else charts.panels(rows, terms),
+        "checks": checks(mixture, rows, found),
         "rivals": rivals(mixture),
         "stability": stability(mixture, found),
         "selection": selection(mixture),

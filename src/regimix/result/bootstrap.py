@@ -16,7 +16,8 @@ from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import ParameterError
 from regimix.model.blocks import Law, mixture_sums
-from regimix.model.polish import SMALLEST_SCALE, maximised
+from regimix.model.numbers import MODEL
+from regimix.model.polish import maximised
 from regimix.result.inference import estimates, read_level
 from regimix.search.finish import assign_and_trim
 from regimix.search.likelihood import assign_nearest, plain_count
@@ -162,7 +163,7 @@ def _law(mixture: Mixture, problem: Problem) -> Law:
     density = mixture.background * problem.target_scale
     return Law(
         thetas=problem.from_user(mixture.coef, mixture.intercept),
-        scale=np.maximum(mixture.scale / problem.target_scale, SMALLEST_SCALE),
+        scale=np.maximum(mixture.scale / problem.target_scale, MODEL.smallest_scale),
         share=np.maximum(mixture.weights, floor),
         log_background=float(np.log(density)) if density > 0 else -np.inf,
         middle=(mixture.background_middle - problem.target_center) / problem.target_scale,

@@ -16,9 +16,8 @@ from regimix.data.problem import Frame
 from regimix.engines.base import Engine, Sample
 from regimix.engines.parts import PassStopped
 from regimix.errors import ParameterError, StopReason
-from regimix.model.blocks import SMALLEST_SCALE, Labelling, Law, MixtureSums, without_outliers
+from regimix.model.blocks import Labelling, Law, MixtureSums, without_outliers
 from regimix.model.em import (
-    MEMBER,
     REGIME_GAIN,
     Fitted,
     Parameters,
@@ -28,8 +27,9 @@ from regimix.model.em import (
     scores_without,
 )
 from regimix.model.labelling import Likeliest, Nearest, Ordered, label_counts
-from regimix.model.laws import BACKGROUND_DEGREES, FIRST_LAW, NORMAL_LAW, ROOT_8, WIDTHS
-from regimix.model.polish import LEFT, Begun, Polished, polish
+from regimix.model.laws import ROOT_8, Background
+from regimix.model.numbers import MODEL
+from regimix.model.polish import Begun, Polished, polish
 from regimix.model.rows import Rows, Units, whitened_rows
 from regimix.result.inference import infer
 from regimix.result.mixture import Mixture
@@ -39,9 +39,9 @@ from regimix.search.algorithm2 import net_rows, search_net
 from regimix.search.checkpoint import Checkpoint, fingerprint
 from regimix.search.finish import assign_and_trim, make_exact
 from regimix.search.likelihood import assign_nearest, most_likely, nearest_regimes, plain_count
+from regimix.search.numbers import SEARCH
 from regimix.search.propose import Proposer
 from regimix.search.selection import (
-    PATH_ROUNDS,
     Attempt,
     Path,
     Selection,
@@ -200,8 +200,6 @@ FINAL_SETTLED = 1e-4
 USER_WAITS = (StopReason.INTERRUPTED, StopReason.CALLBACK)
 # Subsets of rows to start a robust line from.
 ROBUST_STARTS = 32
-# Directions of a component's whitened rows with less than this share of the largest are open.
-RANK_TOLERANCE = 1e-10
 
 
 @dataclass
@@ -391,6 +389,8 @@ def _search(
         rows, path, fitted = choose_background(rows, path, seen, kind, settings.n_components)
         if not rows.outliers:
             outliers = _law(units, point_of(rows, seen)), _chance(seen, fitted)
+    if settings.n_components is not None and count is None:
+        path = _with_one(rows, path, settings.noise)
     needed = REGIME_GAIN if settings.n_components is None else 0.0
     evidence = fitted.score - constants
     nothing = evidence < needed
@@ -399,9 +399,9 @@ def _search(
         fitted = _one_line(rows, path, start)
     elif law is None and count is None and state.stopped not in USER_WAITS:
         fitted = refit(rows, fitted.model, FINAL_ROUNDS, settled=FINAL_SETTLED)
-    rivals: tuple[Rival, ...] = ()
-    if count is None and state.stopped in ENDS:
-        rivals = _rivals(rows, units, engine.problem, sample, path, fitted)
+        fitted = _likeliest(rows, path, fitted, settings.n_components)
+    compared = count is None and state.stopped in ENDS
+    rivals = _rivals(rows, units, engine.problem, sample, path, fitted) if compared else ()
     selection = path.select(rows, fitted)
     if nothing and settings.n_components is None:
         selection = replace(selection, chosen=1)
@@ -419,9 +419,29 @@ def _search(
         () if count is not None else tuple(score - constants for score in repeats.scores),
         nothing and settings.n_components is None,
         outliers,
-        evaluate(rows, fitted.model).score - fitted.score < LEFT * np.sqrt(rows.mass),
+        evaluate(rows, fitted.model).score - fitted.score < MODEL.polish_left * np.sqrt(rows.mass),
         rivals,
     )
+
+
+def _with_one(rows: Rows, path: Path, noise: str) -> Path:
+    """Return the path with one regime of the likelier noise law: what a free choice might take."""
+    path = replace(path, best=dict(path.best))
+    if 1 in path.best:
+        one = evaluate(rows, path.best[1].model)
+        path.see(choose_noise(rows, first_stage(rows), path, one, noise, 1))
+    return path
+
+
+def _likeliest(rows: Rows, path: Path, fitted: Fitted, asked: int | None) -> Fitted:
+    """Return the model that the score prefers, now that all have been seen to the end.
+
+    A model that the search came across on its way may overtake the one it ended with.
+    """
+    best = max([fitted, *path.best.values()], key=lambda seen: seen.score)
+    if asked is not None or best is fitted:
+        return fitted
+    return refit(rows, best.model, FINAL_ROUNDS, settled=FINAL_SETTLED)
 
 
 def _rivals(
@@ -432,12 +452,12 @@ def _rivals(
     score, model = fitted.score, fitted.model
     if few is not rows:
         # Few rows may show fewer regimes than all do.
-        seen = [refit(few, one.model, PATH_ROUNDS).score for one in path.best.values()]
+        seen = [refit(few, one.model, SEARCH.short_rounds).score for one in path.best.values()]
         score = max(evaluate(few, model).score, *seen)
     y = sample.y[: few.n] * problem.target_scale + problem.target_center
     some = Sample(sample.Z[: few.n], y, few.weights)
     unit = units.y_scale * problem.target_scale
-    contest = Contest(some, few, unit, few.outlier_laws[FIRST_LAW], score)
+    contest = Contest(some, few, unit, score)
     # One regime is one relation already: one look at what would make it more likely is enough.
     return find_rivals(contest) if model.m > 1 else find_rivals(contest, 1)
 
@@ -459,11 +479,11 @@ def _with_outliers(law: Law, outliers: Law, share: float) -> Law:
 
 def _law(units: Units, model: Parameters, *, outliers: bool = True) -> Law:
     """Translate a model of whitened rows into standardised units."""
-    normal = model.outlier_law == NORMAL_LAW
-    root, degrees = (np.sqrt(2 * np.pi), np.inf) if normal else (ROOT_8, BACKGROUND_DEGREES)
-    width = model.outlier_scale * units.y_scale
-    if model.outlier_law < NORMAL_LAW:
-        width = units.width * float(WIDTHS[model.outlier_law])
+    normal, plain = (model.outlier_law == law for law in (Background.NORMAL, Background.PLAIN))
+    root, degrees = (
+        (ROOT_8, MODEL.background_degrees) if not normal else (np.sqrt(2 * np.pi), np.inf)
+    )
+    width = units.width if plain else model.outlier_scale * units.y_scale
     law = Law(
         units.back(model.coef),
         model.scale * units.y_scale,
@@ -472,7 +492,7 @@ def _law(units: Units, model: Parameters, *, outliers: bool = True) -> Law:
         units.middle,
         width,
         model.noise.degrees,
-        max(units.resolution, SMALLEST_SCALE),
+        max(units.resolution, MODEL.smallest_scale),
         degrees,
     )
     return law if outliers else without_outliers(law)
@@ -515,10 +535,12 @@ def _ranks(rows: Rows, fitted: Fitted, few: Rows) -> tuple[int, ...]:
             return in_few
     ranks = []
     for posterior in fitted.posterior[:-1]:
-        members = np.flatnonzero(posterior > MEMBER)
+        members = np.flatnonzero(posterior > MODEL.member)
         block = rows.design[members] * np.sqrt(posterior[members, None])
         values = np.linalg.eigvalsh(block.T @ block)
-        ranks.append(int(np.count_nonzero(values > RANK_TOLERANCE * values.max(initial=1e-300))))
+        ranks.append(
+            int(np.count_nonzero(values > MODEL.gram_rounding * values.max(initial=1e-300)))
+        )
     return tuple(ranks)
 
 

@@ -20,7 +20,7 @@ from regimix.data.problem import Frame
 from regimix.engines.base import Engine, RowSums
 from regimix.errors import ParameterError
 from regimix.model.blocks import Labelling, Law, MixtureSums, labelled_sums, mixture_sums
-from regimix.model.polish import LARGEST_SUMS
+from regimix.model.numbers import MODEL
 from regimix.result.rowlaw import MOST_COVARIANCE_FEATURES
 from regimix.trimmed.ilts import EPSILON, RANK_ROUNDINGS
 
@@ -115,7 +115,7 @@ def infer(
     """
     problem = engine.problem
     m, p = len(law.scale), problem.n_columns
-    if m * p**2 > LARGEST_SUMS:
+    if m * p**2 > MODEL.largest_sums:
         return None
     found = _sums(engine, law, labelling) if known is None else known
     # Relative importances: the variance of a weighted sum has the squares of the weights.

@@ -14,7 +14,8 @@ from scipy.special import entr, logsumexp
 from regimix.data.validation import Table, chunks, read_target, read_weights
 from regimix.errors import DataError, MissingExtraError, ParameterError, StopReason
 from regimix.model.em import REGIME_GAIN
-from regimix.model.laws import BACKGROUND_DEGREES, NoiseLaw, fall_of_background
+from regimix.model.laws import NoiseLaw, fall_of_background
+from regimix.model.numbers import MODEL
 from regimix.result import answer, predictive
 from regimix.result import inference as inferring
 from regimix.result.inference import Inference, read_level
@@ -61,7 +62,7 @@ class Regimes:
     rows: RowLaw | None = None
     background_middle: float = 0.0
     background_width: float = np.inf
-    background_degrees: float = BACKGROUND_DEGREES
+    background_degrees: float = MODEL.background_degrees
     noise_degrees: float = np.inf
 
     @property

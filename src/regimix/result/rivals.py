@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.engines.base import Sample
-from regimix.model.em import MANY_ROWS, REGIME_GAIN
+from regimix.model.em import REGIME_GAIN
 from regimix.model.laws import resolution
+from regimix.model.numbers import MODEL
 from regimix.model.relation import COUNTS, Fit, Relation, fit_relation, line_of
 from regimix.model.rows import Rows, Units, whitened_rows
 from regimix.words import listing, powered, several
 
-__all__ = ["Contest", "Rival", "find_rivals"]
+__all__ = ["Contest", "RegimeCheck", "Rival", "check_regimes", "find_rivals"]
 
 Floats = NDArray[np.float64]
 
@@ -30,6 +31,8 @@ Floats = NDArray[np.float64]
 POWERS = (-1.0, -0.5, 0.0, 0.5)
 # Quantiles at which splines have their knots: Harrell's for five of them.
 KNOTS = (0.05, 0.275, 0.5, 0.725, 0.95)
+# Rows of a regime that are checked, at most.
+MOST_CHECKED = 2000
 # Ingredients are added one by one, as long as they gain, up to so many.
 MOST_INGREDIENTS = 4
 # A logarithm of fitted values must not see those next to zero: below this quantile all are alike.
@@ -133,8 +136,6 @@ class Contest:
         The same rows as the regimes see them.
     unit : float
         One unit of the response of ``rows``, in the user's units.
-    background : ndarray of shape (n,)
-        Log density of the response of an outlier, in units of ``rows``.
     regimes : float
         Score of the regimes on these rows.
     """
@@ -142,7 +143,6 @@ class Contest:
     sample: Sample
     rows: Rows
     unit: float
-    background: Floats
     regimes: float
     _known: dict[tuple[Any, ...], tuple[Rows, Units, tuple[Floats, float]]] = field(
         default_factory=dict, repr=False
@@ -182,7 +182,7 @@ class Contest:
 
     def _allows(self, columns: int) -> bool:
         """Say whether there are rows enough for so many columns."""
-        return self.rows.mass >= MANY_ROWS * columns
+        return self.rows.mass >= MODEL.many_rows * columns
 
     def columns(self, terms: str) -> Floats:
         """Return the columns of a relation, without the constant."""
@@ -224,7 +224,7 @@ class Contest:
                 intercept=self.rows.intercept,
                 outliers=self.rows.outliers,
             )
-            rows = replace(rows, log_background=self.background)
+            rows = replace(rows, log_background=self.rows.log_background)
             self._known[key] = rows, units, line_of(rows)
         return self._known[key]
 
@@ -293,6 +293,53 @@ def find_rivals(contest: Contest, most: int = MOST_INGREDIENTS) -> tuple[Rival, 
             break
     del seen[PLAIN]
     return tuple(sorted(seen.values(), key=lambda rival: -rival.lead))
+
+
+@dataclass(frozen=True)
+class RegimeCheck:
+    """Whether the rows of a regime are as the model says: straight, even in spread, normal.
+
+    Attributes
+    ----------
+    curve, spread, noise : float
+        What a curve, an uneven spread, or a skewed or heavy-tailed law would gain, in nats, with
+        what it costs a priori; NaN if there are too few rows to tell.
+    """
+
+    curve: float = np.nan
+    spread: float = np.nan
+    noise: float = np.nan
+
+
+def check_regimes(
+    X: Floats, y: Floats, labels: NDArray[np.int64], count: int, *, fit_intercept: bool
+) -> list[RegimeCheck]:
+    """Compare each regime with less simple relations of its own rows."""
+    checks = []
+    for j in range(count):
+        rows = np.flatnonzero(labels == j)[:MOST_CHECKED]
+        columns = X.shape[1] + fit_intercept
+        if rows.size < MODEL.many_rows * columns or np.ptp(y[rows]) == 0:
+            checks.append(RegimeCheck())
+            continue
+        features = X[rows]
+        deviation = features.std(axis=0)
+        Z = (features - fit_intercept * features.mean(axis=0)) / np.where(deviation, deviation, 1.0)
+        if fit_intercept:
+            Z = np.column_stack([np.ones(rows.size), Z])
+        sample = Sample(Z, y[rows], np.ones(rows.size))
+        # The rows have been sorted to the regime: none of them is an outlier.
+        white, units = whitened_rows(sample, intercept=fit_intercept, outliers=False)
+        contest = Contest(sample, white, units.y_scale, 0.0)
+        line = contest.fit(PLAIN).lead
+        gains = {"terms": -np.inf, "spread": -np.inf, "noise": -np.inf}
+        for name, value in contest.choices():
+            what = "noise" if name == "skewed" else name
+            if what in gains and value != COUNTS:
+                gain = contest.fit(replace(PLAIN, **{name: value})).lead - line
+                gains[what] = max(gains[what], gain)
+        checks.append(RegimeCheck(gains["terms"], gains["spread"], gains["noise"]))
+    return checks
 
 
 def _power(y: Floats, power: float) -> Floats:

@@ -96,11 +96,11 @@ class Stability:
         return out
 
     def __repr__(self) -> str:
-        lines = [f"Stability over {self.n_resamples} resamples; regimes found: {self.numbers}"]
+        numbers = ", ".join(f"{k} in {share:.0%}" for k, share in self.counts.items())
+        lines = [f"Stability over {self.n_resamples} resamples; regimes found: {numbers}"]
         for j, (back, similar) in enumerate(zip(self.recurrence, self.mean_jaccard, strict=True)):
             doubt = ", doubtful" if self.doubtful[j] else ""
-            back = percent(float(back))
-            lines.append(f"  regime {j}: back in {back}, mean Jaccard {similar:.2f}{doubt}")
+            lines.append(f"  regime {j}: back in {back:.0%}, mean Jaccard {similar:.2f}{doubt}")
         return "\n".join(lines)
 
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["Checkpoint", "fingerprint", "seed_in"]
 
 MAGIC = b"regimix checkpoint, sha256 "
-VERSION = 1
 # Settings of the run, not of the answer.
 RUN_ONLY = ("n_jobs", "max_starts", "time_limit", "callback", "checkpoint", "keep_rows")
 # What arrays may hold: truth values, whole numbers, numbers.
@@ -128,7 +127,6 @@ class Checkpoint:
 
     def _write(self, sections: dict[str, Any]) -> None:
         content = {
-            "version": VERSION,
             "library": version("regimix"),
             "fingerprint": self.fingerprint,
             "sections": sections,
@@ -186,7 +184,7 @@ def _sections(path: Path, text: bytes, ours: str) -> dict[str, Any]:
     """Return the sections, if they are of this version and this fit."""
     content = json.loads(text)
     library = content["library"]
-    if (content["version"], library) != (VERSION, version("regimix")):
+    if library != version("regimix"):
         raise CheckpointError(
             f"the checkpoint {path} was written by regimix {library}, and this is regimix "
             f"{version('regimix')}, which may search differently. {WAY_OUT}"

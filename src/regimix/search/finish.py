@@ -26,18 +26,15 @@ from regimix.model.labelling import (
     label_name,
     unlikeliness,
 )
+from regimix.model.numbers import MODEL
 from regimix.model.polish import refit
+from regimix.search.numbers import SEARCH
 from regimix.trimmed.ilts import Solver, concentrate, kept_mass
 from regimix.trimmed.reweight import truncation_factor
 
 __all__ = ["SolverMaker", "assign_and_trim", "make_exact"]
 
 Floats = NDArray[np.float64]
-
-# A component narrower than this share of the response has no noise to speak of.
-NOISELESS = 1e-4
-# Assignments settle in a few rounds; ties at the edge may go on for ever.
-ASSIGN_ROUNDS = 50
 
 SolverMaker = Callable[[Frame, int, float], Solver]
 
@@ -48,7 +45,7 @@ def make_exact(
     """Finish components without noise by ILTS that keeps as many rows as each has."""
     thetas, scales = law.thetas.copy(), law.scale.copy()
     labelling = Likeliest(law)
-    for j in np.flatnonzero(law.scale < NOISELESS):
+    for j in np.flatnonzero(law.scale < SEARCH.noiseless):
         mass = float(engine.fold(label_masses, labelling, len(scales))[j])
         if mass <= thetas.shape[1]:
             continue
@@ -80,7 +77,7 @@ def assign_and_trim(engine: Engine, law: Law, keep: float) -> tuple[Law, Labelli
     """
     mass = kept_mass(keep, engine.problem)
     name: tuple[Any, ...] | None = None
-    for _ in range(ASSIGN_ROUNDS):
+    for _ in range(SEARCH.turns):
         keeper = engine.choose(unlikeliness, (law,), mass)
         labelling = Trimmed(law, keeper)
         before, name = name, (engine.fold(label_name, labelling), *keeper.part)
@@ -120,5 +117,5 @@ def _refit_labelled(frame: Frame, law: Law, found: MixtureSums) -> Law:
         law,
         thetas=np.stack([theta for theta, _ in fits]),
         scale=np.array([scale for _, scale in fits]),
-        share=np.clip(found.size / frame.mass, 1e-12, 1 - 1e-12),
+        share=np.clip(found.size / frame.mass, MODEL.rounding, 1 - MODEL.rounding),
     )

@@ -6,14 +6,16 @@ matrix products. The best few mixtures are lifted to all features and continued 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
 from regimix.model.em import LOG_ROOT_2PI, Parameters
+from regimix.model.numbers import MODEL
 from regimix.model.rows import Rows
+from regimix.search.numbers import SEARCH
 from regimix.search.subspace import Subspace
 from regimix.threads import fitting_threads
 
@@ -22,24 +24,8 @@ __all__ = ["joint_starts"]
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
-STARTS = 48
-# Starts that share matrix products; groups may run side by side.
-GROUP = 16
-# Rounds before each cut of the field, and the share of starts that survives it.
-ROUNDS = (6, 8, 12)
-SURVIVORS = (0.4, 0.3)
-# Rows per projected coefficient of the whole mixture: more only cost time at this stage.
-ROWS_PER_COEFFICIENT = 60
-# Scales are not cooled below this share of the spread of the response: the polish comes later.
-COOL_FLOOR = 0.03
-# Responses beyond this many median absolute values do not widen the first scale.
-BULK = 4.0
-# Steadies the normal equations of components that hold few rows yet.
-RIDGE = 1e-3
 
-
-@dataclass(frozen=True)
-class _Field:
+class _Field(NamedTuple):
     """All starts of a joint search: coefficients (B, m, r), scales (B,), shares (B, m + 1)."""
 
     coef: Singles
@@ -57,17 +43,8 @@ class _Field:
 
     def groups(self) -> list[_Field]:
         """Cut into groups of fixed size."""
-        return [self.pick(slice(i, i + GROUP)) for i in range(0, len(self.gain), GROUP)]
-
-    @classmethod
-    def together(cls, groups: list[_Field]) -> _Field:
-        """Put groups together again."""
-        return cls(
-            np.concatenate([g.coef for g in groups]),
-            np.concatenate([g.scale for g in groups]),
-            np.concatenate([g.share for g in groups]),
-            np.concatenate([g.gain for g in groups]),
-        )
+        size = SEARCH.few_starts
+        return [self.pick(slice(i, i + size)) for i in range(0, len(self.gain), size)]
 
 
 def joint_starts(
@@ -76,7 +53,7 @@ def joint_starts(
     components: int,
     rng: np.random.Generator,
     *,
-    starts: int = STARTS,
+    starts: int,
     lift: int = 2,
     n_jobs: int | None = None,
 ) -> list[Parameters]:
@@ -88,7 +65,8 @@ def joint_starts(
     rows = rows.within_reach()
     d = rows.features.shape[1]
     basis = np.eye(d) if subspace is None else subspace.basis
-    limit = ROWS_PER_COEFFICIENT * components * (basis.shape[1] + 1)
+    # More rows only cost time at this stage.
+    limit = SEARCH.rows_per_coefficient * components * (basis.shape[1] + 1)
     sample = rows
     if rows.n > limit:
         sample = rows.take(rng.choice(rows.n, limit, replace=False))
@@ -99,15 +77,15 @@ def joint_starts(
     field = table.draw(components, starts, rng)
     jobs = int(effective_n_jobs(n_jobs))
     with fitting_threads(basis.shape[1]), Parallel(n_jobs=jobs, prefer="threads") as pool:
-        for stage, rounds in enumerate(ROUNDS):
+        for stage, rounds in enumerate(SEARCH.joint_rounds):
             groups = field.groups()
             if jobs == 1 or len(groups) == 1:
                 groups = [table.run(group, rounds) for group in groups]
             else:
                 groups = pool(delayed(table.run)(group, rounds) for group in groups)
-            field = _Field.together(groups)
-            if stage < len(SURVIVORS):
-                left = int(np.ceil(SURVIVORS[stage] * len(field.gain)))
+            field = _Field(*(np.concatenate(part) for part in zip(*groups, strict=True)))
+            if stage < len(SEARCH.joint_survivors):
+                left = int(np.ceil(SEARCH.joint_survivors[stage] * len(field.gain)))
                 field = field.best(max(lift, left))
     field = field.best(lift)
     return [_lift(rows, basis, field, b) for b in range(len(field.gain))]
@@ -128,7 +106,8 @@ class _Projected:
         squares = (y * y)[:, None]
         products = [pairs, design * y[:, None], squares, np.ones_like(squares)]
         self.products = (np.hstack(products) * weights[:, None]).astype(np.float32)
-        cap = BULK * float(np.median(np.abs(y)))
+        # Responses far out do not widen the first scale.
+        cap = SEARCH.clip * float(np.median(np.abs(y)))
         self.spread = float(np.sqrt(np.average(np.minimum(y * y, cap * cap), weights=weights)))
         self.spread = self.spread or 1.0
 
@@ -179,14 +158,14 @@ class _Projected:
         gram[..., self.upper[0], self.upper[1]] = moments[..., :k]
         gram[..., self.upper[1], self.upper[0]] = moments[..., :k]
         size = moments[..., -1]
-        gram[..., np.arange(r), np.arange(r)] += RIDGE * (size[..., None] + 1.0)
+        gram[..., np.arange(r), np.arange(r)] += MODEL.gram_rounding * (size[..., None] + 1.0)
         cross = moments[..., k : k + r]
         coef = np.linalg.solve(gram, cross[..., None])[..., 0]
         loss = moments[..., -2] - np.einsum("bjr,bjr->bj", coef, cross)
         held = size.sum(axis=1)
         spare = np.maximum(held - r * size.shape[1], 0.2 * held)
         scale = np.sqrt(np.maximum(loss.sum(axis=1), 0.0) / np.maximum(spare, 1.0))
-        scale = np.maximum(scale, COOL_FLOOR * self.spread)
+        scale = np.maximum(scale, MODEL.smallest_noise * self.spread)
         share = np.concatenate([size, self.mass - held[:, None]], axis=1)
         share = np.maximum(share, 1.0) / self.mass
         return _Field(

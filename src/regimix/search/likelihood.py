@@ -12,8 +12,9 @@ from regimix.engines.base import Engine, RowSums
 from regimix.model.blocks import Labelling, Law, labelled_sums, nearest
 from regimix.model.em import LOG_ROOT_2PI, Fitted, Parameters, evaluate, normalise
 from regimix.model.labelling import Nearest
-from regimix.model.polish import SMALLEST_SCALE
+from regimix.model.numbers import MODEL
 from regimix.model.rows import Rows
+from regimix.search.numbers import SEARCH
 from regimix.search.settings import Settings
 from regimix.trimmed.ilts import NormalEquations
 
@@ -33,32 +34,6 @@ __all__ = [
 Floats = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
-# Random starts of each kind, for each regime after the first, up to a limit; then rounds of as many
-# near the best so far, until so many bring nothing.
-STARTS, MOST_STARTS = 30, 150
-FRUITLESS_ROUNDS = 5
-MOST_ROUNDS = 20
-# Of the best so far, this many are shaken, and up to this share of the rows reassigned.
-ELITE = 5
-LARGEST_SHAKE = 0.4
-# Starts see at most so many rows (and so many for each coefficient); their best sees all.
-START_ROWS = 2000
-START_ROWS_PER_COEFFICIENT = 5
-# Products in a turn of all starts: with hundreds of columns only the search's answer is pursued.
-LARGEST_TURN = 100_000_000
-# Squared residuals of a kind of starts that are held at a time.
-MOST_SQUARES = 4_000_000
-# Sums of squares that agree so far are those of the same regimes.
-SAME = 1e-9
-# Turns of assigning and refitting; few starts need as many as fifty.
-TURNS = 200
-# On all rows, this share of them may still move: one of 100,000.
-SETTLED_SQUARES = 1e-5
-# Numbers of the weighted copies of the rows that are held at a time.
-BATCH_NUMBERS = 1_000_000
-# Of the mean diagonal: keeps the equations of a regime without rows solvable.
-RIDGE = 1e-10
-
 
 def plain_count(settings: Settings) -> int | None:
     """Return how many regimes are to hold every row; None where that was not asked for."""
@@ -76,22 +51,20 @@ def nearest_regimes(rows: Rows, model: Parameters, count: int, seed: int) -> Fit
         Number of regimes.
     """
     rng = np.random.default_rng(seed)
-    most = max(START_ROWS, START_ROWS_PER_COEFFICIENT * count * rows.width)
+    most = max(SEARCH.first_rows, SEARCH.rows_per_coefficient * rows.width)
     part = rows if rows.n <= most else rows.take(rng.choice(rows.n, most, replace=False))
     n_starts = max(affordable(part, count), int(model.m != count))
     starts = weighted_fits(part, label_starts(part, count, n_starts, rng), count)
     if model.m == count:
         starts = np.concatenate([starts, model.coef[None]])
     coef, total = _best(*_descend(part, starts))
-    fruitless = 0
-    for _ in range(MOST_ROUNDS if n_starts else 0):
+    fruitless = 0 if n_starts else SEARCH.elite
+    while fruitless < SEARCH.elite:
         before = float(total[0])
         shaken = weighted_fits(part, _shaken(part, coef, n_starts, rng), count)
         tried = _descend(part, shaken)
         coef, total = _best(np.concatenate([coef, tried[0]]), np.append(total, tried[1]))
-        fruitless = 0 if float(total[0]) < before * (1 - SAME) else fruitless + 1
-        if fruitless == FRUITLESS_ROUNDS:
-            break
+        fruitless = 0 if float(total[0]) < before * (1 - MODEL.gram_rounding) else fruitless + 1
     if part is not rows:
         coef = _best(*_descend(rows, coef))[0]
     return _fitted(rows, coef[0])
@@ -99,9 +72,9 @@ def nearest_regimes(rows: Rows, model: Parameters, count: int, seed: int) -> Fit
 
 def affordable(rows: Rows, count: int) -> int:
     """Return how many starts of each kind are worth their while."""
-    wanted = min(STARTS * max(1, count - 1), MOST_STARTS)
-    squares = count * rows.n
-    return min(wanted, LARGEST_TURN // (squares * rows.width**2), MOST_SQUARES // squares)
+    # With hundreds of columns only the search's answer is pursued.
+    wanted = SEARCH.starts * max(1, count - 1)
+    return min(wanted, SEARCH.batch_numbers // (count * rows.n * rows.width))
 
 
 def label_starts(rows: Rows, count: int, n: int, rng: np.random.Generator) -> Labels:
@@ -139,7 +112,7 @@ def _descend(rows: Rows, coef: Floats) -> tuple[Floats, Floats]:
     coef, total = coef.copy(), np.empty(len(coef))
     labels = np.full((len(coef), rows.n), -1, dtype=np.intp)
     moving = np.arange(len(coef))
-    for _ in range(TURNS):
+    for _ in range(SEARCH.turns):
         squares = _squares(rows, coef[moving])
         now = squares.argmin(axis=1)
         total[moving] = squares.min(axis=1) @ rows.weights
@@ -161,8 +134,10 @@ def weighted_fits(rows: Rows, labels: Labels, count: int) -> Floats:
     """Fit each regime of each start to the rows that carry its label, (starts, count, width)."""
     design, width = rows.design, rows.width
     coef = np.empty((len(labels), count, width))
-    ridge = RIDGE * np.eye(width) * float(rows.weights @ np.square(design).mean(axis=1))
-    step = max(1, BATCH_NUMBERS // (count * design.size))
+    ridge = (
+        MODEL.gram_rounding * np.eye(width) * float(rows.weights @ np.square(design).mean(axis=1))
+    )
+    step = max(1, SEARCH.batch_numbers // (count * design.size))
     for first in range(0, len(labels), step):
         some = labels[first : first + step]
         member = (some[:, None, :] == np.arange(count)[:, None]) * rows.weights
@@ -177,9 +152,9 @@ def weighted_fits(rows: Rows, labels: Labels, count: int) -> Floats:
 def _shaken(rows: Rows, coef: Floats, n: int, rng: np.random.Generator) -> Labels:
     """Label rows by some of the best regimes, then reassign some rows at random."""
     count = coef.shape[1]
-    elite = coef[:ELITE]
+    elite = coef[: SEARCH.elite]
     nearest = _squares(rows, elite).argmin(axis=1)[np.arange(n) % len(elite)]
-    share = rng.uniform(0, LARGEST_SHAKE, (n, 1))
+    share = rng.uniform(0, 0.5, (n, 1))
     anywhere = rng.integers(count, size=nearest.shape)
     return np.asarray(np.where(rng.random(nearest.shape) < share, anywhere, nearest))
 
@@ -187,8 +162,8 @@ def _shaken(rows: Rows, coef: Floats, n: int, rng: np.random.Generator) -> Label
 def _best(coef: Floats, total: Floats) -> tuple[Floats, Floats]:
     """Keep the best answers, each once, in order."""
     order = np.argsort(total, kind="stable")
-    new = np.append(True, np.diff(total[order]) > SAME * total[order[:-1]])
-    chosen = order[new][:ELITE]
+    new = np.append(True, np.diff(total[order]) > MODEL.gram_rounding * total[order[:-1]])
+    chosen = order[new][: SEARCH.elite]
     return coef[chosen], total[chosen]
 
 
@@ -211,15 +186,15 @@ def assign_nearest(engine: Engine, law: Law) -> tuple[Law, Labelling]:
     # Of equal noise and size, the likeliest regime is the nearest.
     alike = replace(law, scale=np.ones(m), share=np.full(m, 1 / m))
     found = labelled_sums(engine, alike, Nearest(alike))
-    for _ in range(TURNS):
+    for _ in range(SEARCH.turns):
         before = alike
         thetas = [_refit(theta, found.sums[j]) for j, theta in enumerate(alike.thetas)]
         alike = replace(alike, thetas=np.stack(thetas))
         found = labelled_sums(engine, alike, Nearest(alike))
-        if engine.fold(_moved, before, alike) <= SETTLED_SQUARES * frame.n_rows:
+        if engine.fold(_moved, before, alike) <= SEARCH.converged * frame.n_rows:
             break
     spare = np.maximum(found.size - frame.n_columns, 1.0)
-    scale = np.maximum(np.sqrt(found.square / spare), SMALLEST_SCALE)
+    scale = np.maximum(np.sqrt(found.square / spare), MODEL.smallest_scale)
     share = found.size / frame.mass
     final = replace(alike, scale=scale, share=share, log_background=-np.inf, width=np.inf)
     return final, Nearest(alike)
@@ -237,13 +212,6 @@ def _moved(block: MemoryEngine, before: Law, now: Law) -> int:
     return int(np.count_nonzero(nearest(block, before)[0] != nearest(block, now)[0]))
 
 
-# Rounds before each cut of the field, and how many starts survive it.
-ROUNDS = (10, 30, 60, 400)
-SURVIVORS = (40, 12, 4)
-# EM ends when a round gains less than this (nats).
-SETTLED = 1e-6
-
-
 def most_likely(rows: Rows, found: Parameters, count: int, seed: int) -> Parameters:
     """Return the components of largest likelihood; the search's own are one of the starts."""
     rng = np.random.default_rng(seed)
@@ -256,10 +224,10 @@ def most_likely(rows: Rows, found: Parameters, count: int, seed: int) -> Paramet
     field = _Field(rows, coef)
     if found.m == count:
         field.scale[0], field.share[0] = found.scale, found.share / found.share.sum()
-    for stage, rounds in enumerate(ROUNDS):
-        field.run(rounds)
-        if stage < len(SURVIVORS):
-            field.keep(SURVIVORS[stage])
+    while len(field.coef) > SEARCH.elite:
+        field.run(SEARCH.rounds // 2)
+        field.keep(max(len(field.coef) // 2, SEARCH.elite))
+    field.run(SEARCH.turns)
     best = field.best()
     if best is None:
         return found
@@ -289,7 +257,7 @@ class _Field:
         for _ in range(rounds):
             before = self.log_likelihood
             self._step()
-            if (self.log_likelihood - before < SETTLED).all():
+            if (self.log_likelihood - before < SEARCH.converged).all():
                 break
 
     def keep(self, count: int) -> None:
@@ -326,7 +294,7 @@ class _Field:
         gram[:, self.upper[1], self.upper[0]] = sums[:, :pairs]
         self.size = member.sum(axis=2)
         diagonal = np.arange(width)
-        gram[:, diagonal, diagonal] += 1e-9 * (self.size.reshape(-1, 1) + 1e-9)
+        gram[:, diagonal, diagonal] += MODEL.gram_rounding * (self.size.reshape(-1, 1) + 1.0)
         solved = np.linalg.solve(gram, sums[:, pairs:, None])[..., 0]
         self.coef = np.asarray(solved.reshape(starts, count, width))
         residual = rows.y - self.coef @ rows.design.T

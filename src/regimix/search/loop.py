@@ -26,8 +26,9 @@ from regimix.model.laws import NoiseLaw
 from regimix.model.rows import Rows
 from regimix.search.checkpoint import Checkpoint
 from regimix.search.message_passing import bulk_model, smallest_component
-from regimix.search.propose import RAW_WIDTH, Proposer
-from regimix.search.selection import SAME_SCORE, Attempt, Path, prune, shrink
+from regimix.search.numbers import SEARCH
+from regimix.search.propose import Proposer
+from regimix.search.selection import Attempt, Path, prune, shrink
 from regimix.search.settings import Control, Stopped, answer_interrupts
 from regimix.search.subspace import Subspace
 
@@ -35,25 +36,6 @@ __all__ = ["Search", "blurred", "promising", "search_model"]
 
 Indices = NDArray[np.intp]
 
-# Rounds of EM that a proposal gets on its own rows; all but the best get only the short run.
-POOL_ROUNDS = 30
-SHORT_ROUNDS = 5
-# Rounds of EM of the whole model before a move is judged.
-WHOLE_ROUNDS = 8
-MAX_MOVES = 60
-PAIRS_TRIED = 15
-# Components with less than this part of the largest one's share may be pieces of one regime.
-SMALL = 0.75
-# Pools whose log size and components agree to one part in so many count as unchanged.
-SIGNATURE_STEPS = 20
-# A component wider than this share of the spread of the response may be a blur of several.
-BLUR = 0.25
-# A model that leaves more than this share of rows to the background is not taken on trust.
-LEFT_OVER = 0.2
-# When sharp components hold this share of rows, the rest is for the moves to find.
-SETTLED_SHARE = 0.5
-# A component this many times wider than the sharpest may hide several.
-BROAD = 3.0
 # Moves that a search of few rows leaves to that of many rows which follows it, and the other way
 # round: new components show best among many rows, halves that were swapped among few already.
 FOR_MANY_ROWS = frozenset({"add", "split"})
@@ -201,7 +183,7 @@ def search_model(
     known, preview, number : Fitted, bool, int
         See ``Search``.
     """
-    current = refit(rows, bulk_model(rows), POOL_ROUNDS) if known is None else known
+    current = refit(rows, bulk_model(rows), SEARCH.rounds) if known is None else known
     state = Search(
         rows,
         proposer,
@@ -237,23 +219,15 @@ def _move(state: Search) -> None:
     """Add and replace until nothing improves."""
     if state.rows.width == 0 or (state.preview and not promising(state)):
         return  # there is nothing to search in; or more rows will show more
-    for step in range(state.steps, MAX_MOVES):
-        state.steps = step + 1
-        if _complete(state) or not (_try_add(state) or _try_replace(state)):
+    while not (state.target == state.current.model.m and _clear(state)):
+        # The given number of clear components is not there yet, or any number may be.
+        if not (_try_add(state) or _try_replace(state)):
             break
 
 
-def _complete(state: Search) -> bool:
-    """Say whether the given number of clear components is there and explains nearly all rows."""
-    return state.target == state.current.model.m and _clear(state)
-
-
 def _clear(state: Search) -> bool:
-    """Say whether no component is a blur and the background is small."""
-    model = state.current.model
-    if model.m == 0 or model.background >= LEFT_OVER:
-        return False
-    return float(model.scale.max()) < BLUR * state.rows.spread()
+    """Say whether there are components and none is a blur."""
+    return state.current.model.m > 0 and not _broad(state).size
 
 
 def _left_out(state: Search) -> frozenset[str]:
@@ -267,29 +241,20 @@ def _left_out(state: Search) -> frozenset[str]:
 
 def promising(state: Search) -> bool:
     """Say whether the model is one to go on from: clear, or sharp for most rows."""
-    return _clear(state) or _mostly_sharp(state)
+    model = state.current.model
+    sharp = model.scale < SEARCH.blur * state.rows.spread()
+    return _clear(state) or float(model.share[sharp].sum()) > 0.5
 
 
 def blurred(state: Search) -> bool:
     """Say whether several components are there, and none is sharp: much noise, not few rows."""
     scale = state.current.model.scale
-    return scale.size > 1 and float(scale.min()) > BLUR * state.rows.spread()
-
-
-def _mostly_sharp(state: Search) -> bool:
-    """Say whether sharp components hold most rows already."""
-    model = state.current.model
-    sharp = model.scale < BLUR * state.rows.spread()
-    return float(model.share[sharp].sum()) > SETTLED_SHARE
+    return scale.size > 1 and float(scale.min()) > SEARCH.blur * state.rows.spread()
 
 
 def _broad(state: Search) -> Indices:
     """Return the components in which several may hide."""
-    scale = state.current.model.scale
-    if not scale.size:
-        return NONE
-    wide = (scale > BROAD * scale.min()) | (scale > BLUR * state.rows.spread())
-    return np.flatnonzero(wide)
+    return np.flatnonzero(state.current.model.scale >= SEARCH.blur * state.rows.spread())
 
 
 def _match_count(state: Search) -> None:
@@ -298,7 +263,7 @@ def _match_count(state: Search) -> None:
     if count is None or state.preview or state.rows.width == 0:
         return
     while state.current.model.m > count:
-        state.current = shrink(state.rows, state.current, WHOLE_ROUNDS)
+        state.current = shrink(state.rows, state.current, SEARCH.short_rounds)
         state.save()
     while state.current.model.m < count:
         larger = _forced(state, count - state.current.model.m)
@@ -318,9 +283,11 @@ def _forced(state: Search, missing: int) -> list[Fitted]:
         if part.n < smallest_component(state.rows.width) * (1 + released.size):
             continue
         kept = model.pick(np.setdiff1d(np.arange(model.m), released))
-        for proposal in state.proposer.joint(part, 1 + released.size, starts=16, lift=1):
+        for proposal in state.proposer.joint(
+            part, 1 + released.size, starts=SEARCH.few_starts, lift=1
+        ):
             scaled = proposal.with_shares(part.mass / state.rows.mass)
-            trial = refit(state.rows, join(kept, scaled), POOL_ROUNDS)
+            trial = refit(state.rows, join(kept, scaled), SEARCH.rounds)
             real = float(trial.sums.size.min()) > state.rows.width  # others are interpolated
             if real and model.m < trial.model.m <= model.m + missing:
                 found.append(trial)
@@ -337,12 +304,12 @@ def _pool(state: Search, released: Indices) -> Indices:
 
 def _local_best(part: Rows, proposals: list[Parameters]) -> Fitted | None:
     """Refit proposals on their own rows, all briefly, the best to the end; then prune it."""
-    fitted = [refit(part, proposal, SHORT_ROUNDS) for proposal in proposals]
+    fitted = [refit(part, proposal, SEARCH.short_rounds) for proposal in proposals]
     fitted = [f for f in fitted if f.model.m]
     if not fitted:
         return None
     best = max(fitted, key=lambda f: f.score)
-    return prune(part, refit(part, best.model, POOL_ROUNDS - SHORT_ROUNDS))
+    return prune(part, refit(part, best.model, SEARCH.rounds - SEARCH.short_rounds))
 
 
 def _consider(
@@ -370,7 +337,7 @@ def _consider(
     whole = _in_place(state, best, released, pool, scaleup)
     state.path.see(whole)
     gain = whole.score - current.score
-    accepted = gain > SAME_SCORE  # less is the same model, further on its way
+    accepted = gain > SEARCH.same_score  # less is the same model, further on its way
     reason = "better" if accepted else "no better in the whole model"
     state.attempts.append(Attempt(move, source, gain, accepted, reason))
     if accepted:
@@ -393,7 +360,7 @@ def _in_place(
     if not kept.size and pool.size == state.rows.n:
         return best
     new = best.model.with_shares(1 / scaleup)
-    whole = refit(state.rows, join(current.model.pick(kept), new), WHOLE_ROUNDS)
+    whole = refit(state.rows, join(current.model.pick(kept), new), SEARCH.short_rounds)
     return prune(state.rows, whole)
 
 
@@ -448,8 +415,6 @@ def _try_replace(state: Search) -> bool:
         if source == "split":
             own = state.rows.take(np.flatnonzero(state.current.posterior[group[0]] > 0.5))
             proposals = state.proposer.split(part, model.coef[group[0]], own)
-        elif source == "deep":
-            proposals = state.proposer.deep(part)
         elif source == "again":
             proposals = state.proposer.again(part, group.size)
         else:
@@ -470,9 +435,7 @@ def _replacements(state: Search) -> list[tuple[Indices, str]]:
         part = state.rows.take(_pool(state, broad))
         moves += [(broad, source) for source in state.proposer.sources(part)]
     moves += [(np.array([j]), "split") for j in np.argsort(-model.scale, kind="stable")]
-    if broad.size == model.m:
-        moves.append((broad, "deep"))
-    if state.rows.features.shape[1] <= RAW_WIDTH:
+    if state.rows.features.shape[1] <= SEARCH.raw_width:
         if model.m > 2:
             moves.append((np.arange(model.m), "again"))
         moves += [(group, "again") for group in _doubtful(model)]
@@ -480,16 +443,14 @@ def _replacements(state: Search) -> list[tuple[Indices, str]]:
 
 
 def _doubtful(model: Parameters) -> list[Indices]:
-    """Return groups whose halves may have been swapped or parted: 0/1 features do that.
+    """Return pairs whose halves may have been swapped or parted: 0/1 features do that.
 
-    All the small components together, then pairs, small and broad ones first.
+    Small and broad ones come first.
     """
     first, second = np.triu_indices(model.m, 1)
     doubt = np.log(model.scale / model.share)
-    order = np.argsort(-(doubt[first] + doubt[second]), kind="stable")[:PAIRS_TRIED]
-    pairs = [np.array([first[p], second[p]]) for p in order]
-    small = np.flatnonzero(model.share < SMALL * model.share.max())
-    return [small, *pairs] if small.size > 2 else pairs
+    order = np.argsort(-(doubt[first] + doubt[second]), kind="stable")[: SEARCH.pairs_tried]
+    return [np.array([first[p], second[p]]) for p in order]
 
 
 def _new(state: Search, move: str, source: str, group: Indices) -> bool:
@@ -503,7 +464,7 @@ def _new(state: Search, move: str, source: str, group: Indices) -> bool:
 
 def _signature(state: Search, group: Indices) -> tuple[object, ...]:
     """Describe the pool of a move roughly: it changes with the background and the components."""
-    model = state.current.model
-    background = round(SIGNATURE_STEPS * np.log(max(model.background * state.rows.mass, 1.0)))
-    marks = np.round(SIGNATURE_STEPS * model.coef.sum(axis=1)).astype(np.int64)
+    model, steps = state.current.model, SEARCH.signature_steps
+    background = round(steps * np.log(max(model.background * state.rows.mass, 1.0)))
+    marks = np.round(steps * model.coef.sum(axis=1)).astype(np.int64)
     return (background, *sorted((marks[group] if group.size else marks).tolist()))

@@ -12,33 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.model.em import LOG_ROOT_2PI, Parameters, empty, evaluate, refit
-from regimix.model.rows import MAD_TO_DEVIATION, Rows, weighted_quantile
-from regimix.search.subspace import SubspaceKind, find_subspace
+from regimix.model.numbers import MODEL
+from regimix.model.rows import MAD_TO_DEVIATION, Rows, weighted_fit, weighted_quantile
+from regimix.search.numbers import SEARCH
 
 __all__ = ["Passing", "Pool", "bulk_model", "hunt_one", "passing", "prepare", "smallest_component"]
 
 Floats = NDArray[np.float64]
-
-DAMPING = 0.7
-# Deviations of the response are cut at this many deviations when the bulk is measured.
-BULK_CUT = 4.0
-# Part of the other rows whose response is flat rather than normal.
-TAIL = 0.02
-# The same where the others' law was told from the component's.
-INFORMED_TAIL = 0.1
-# The others are looked for at this many times the component's variance first.
-WIDER = 4.0
-OTHERS_ROUNDS = 30
-MAX_ROUNDS = 250
-# A pass stops when its error estimate and its coefficients move by less than this a round ...
-SETTLED = 1e-3
-# ... or when its error estimate falls by less than this factor in so many rounds: it is stuck.
-STALL_ROUNDS = 20
-STALL = 0.97
-# Below this relative error a pass has found its component: least squares does the rest.
-CONVERGED = 1e-5
-# Shares of rows are kept away from none and all.
-SMALLEST_SHARE, LARGEST_SHARE = 0.02, 0.95
 
 
 @dataclass(frozen=True)
@@ -100,12 +80,11 @@ def prepare(rows: Rows, signal: float | None = None) -> Pool:
     gap = np.abs(rows.y - center)
     if signal is None:
         variance = others = _bulk_variance(gap, rows.weights)
-        tail = TAIL
     else:
         variance, others = signal, _variance_of_others(gap, rows.weights, signal)
-        tail = INFORMED_TAIL
     log_density = np.logaddexp(
-        _log_normal(gap, others) + np.log(1 - tail), rows.log_background + np.log(tail)
+        _log_normal(gap, others) + np.log(1 - SEARCH.tail),
+        rows.log_background + np.log(SEARCH.tail),
     )
     weights, design, constant = rows.weights, rows.design, 0.0
     if rows.intercept and rows.width > 1:
@@ -129,18 +108,18 @@ def prepare(rows: Rows, signal: float | None = None) -> Pool:
 def _bulk_variance(gap: Floats, weights: Floats) -> float:
     """Variance of the response; gross outliers must not widen it: the flat tail is theirs."""
     bulk = weighted_quantile(gap, weights, 0.5) * MAD_TO_DEVIATION
-    cut = np.minimum(gap**2, (BULK_CUT * bulk) ** 2) if bulk > 0 else gap**2
-    return max(float(np.average(cut, weights=weights)), 1e-12)
+    cut = np.minimum(gap**2, (SEARCH.clip * bulk) ** 2) if bulk > 0 else gap**2
+    return max(float(np.average(cut, weights=weights)), MODEL.rounding)
 
 
 def _variance_of_others(gap: Floats, weights: Floats, signal: float) -> float:
     """Variance of the rows that a normal law of the component's size leaves over, by EM."""
-    others, share = WIDER * signal, 0.5
-    for _ in range(OTHERS_ROUNDS):
+    others, share = SEARCH.clip * signal, 0.5
+    for _ in range(SEARCH.rounds):
         odds = _log_normal(gap, others) - _log_normal(gap, signal)
         left = weights / (1.0 + np.exp(np.clip(np.log(share / (1 - share)) - odds, -50, 50)))
         share = min(max(1.0 - float(left.sum() / weights.sum()), 0.05), 0.95)
-        others = max(float(left @ gap**2) / max(float(left.sum()), 1e-12), signal)
+        others = max(float(left @ gap**2) / max(float(left.sum()), MODEL.rounding), signal)
     return others
 
 
@@ -178,7 +157,6 @@ def passing(
     share: Floats,
     spike: Floats,
     *,
-    rounds: int = MAX_ROUNDS,
     first_wins: bool = False,
 ) -> Passing:
     """Run a batch of passes.
@@ -211,22 +189,19 @@ def passing(
         np.square(spike),
     )
     active = np.arange(batch)
-    landmark = state.level
-    for t in range(rounds):
+    for t in range(SEARCH.passing_rounds):
         before = state
         state, member, odds = _round(pool, squares, before, first=t == 0)
         done = _settled(pool, before, state) & (t > 5)
-        converged = state.level < CONVERGED
-        done |= converged | (t == rounds - 1) | (first_wins and bool(converged.any()))
-        if t % STALL_ROUNDS == STALL_ROUNDS - 1:
-            if t > STALL_ROUNDS:
-                done |= state.level > STALL * landmark
-            landmark = state.level
+        converged = state.level < SEARCH.converged
+        done |= (
+            converged | (t == SEARCH.passing_rounds - 1) | (first_wins and bool(converged.any()))
+        )
         if done.any():
             which = active[done]
             found.coef[which], found.error[which] = state.coef[done], state.level[done]
             found.member[which], found.log_odds[which] = member[done], odds[done]
-            state, landmark, active = state.keep(~done), landmark[~done], active[~done]
+            state, active = state.keep(~done), active[~done]
             if not active.size:
                 break
     return Passing(pool.plain(found.coef), found.error, found.member, found.log_odds)
@@ -235,7 +210,9 @@ def passing(
 def _settled(pool: Pool, before: _State, after: _State) -> NDArray[np.bool_]:
     prior = _prior(pool)
     moved = np.abs(after.coef - before.coef).max(axis=1) / np.sqrt(prior)
-    return np.asarray(np.maximum(moved, np.abs(after.level - before.level)) < SETTLED)
+    return np.asarray(
+        np.maximum(moved, np.abs(after.level - before.level)) < SEARCH.passing_settled
+    )
 
 
 def _prior(pool: Pool) -> float:
@@ -256,9 +233,11 @@ def _round(
     variance = np.minimum(spread / cavity, 4.0 * pool.variance)
     mean = (coef @ pool.rotated.T - precision[:, None] * spread * site) / cavity
     if not first:
-        mean = (1 - DAMPING) * state.mean + DAMPING * mean
-        variance = (1 - DAMPING) * state.variance + DAMPING * variance
-    belong = np.clip(pool.mean(member), SMALLEST_SHARE, LARGEST_SHARE)
+        new = SEARCH.damping
+        mean = (1 - new) * state.mean + new * mean
+        variance = (1 - new) * state.variance + new * variance
+    # Shares of rows are kept away from none and all.
+    belong = np.clip(pool.mean(member), SEARCH.tail, 1 - SEARCH.tail)
     log_share = 0.8 * state.log_share + 0.2 * np.log(belong / (1 - belong))
     level = pool.mean(variance) / pool.variance
     return _State(mean, variance, log_share, coef, level, state.noise), member, odds
@@ -286,32 +265,8 @@ def _site(pool: Pool, state: _State, force: Floats, curvature: Floats) -> tuple[
 
 # --- one component among many rows ----------------------------------------------------------------
 
-# Passes from no information: the share of rows they start with (a dominant component, one of
-# many), and the noise they assume in units of the response.
-ZERO_SHARE = np.array([0.5, 0.15, 0.15, 0.5])
-ZERO_SPIKE = np.array([0.005, 0.02, 0.1, 0.4])
-# A pass has found a component when its own error estimate is below this share of the variance.
-FOUND = 0.1
-# Rows per coefficient below which a pass may have interpolated, and finds are doubted.
-FEW = 6.0
-# Passes from random directions of the subspace: how many directions, passes, and how far out.
-SPECTRAL_SIZE = 6
-SPECTRAL_STARTS = 6
-SPECTRAL_AMPLITUDE = 0.5
-SPECTRAL_SHARE = 0.3
-# Rounds in which a doubted find is fitted before it is believed.
-BELIEF_ROUNDS = 15
-BULK_ROUNDS = 5
-# Keeps normal equations of dependent rows solvable; far below any real curvature.
-RIDGE = 1e-10
 
-
-def hunt_one(
-    rows: Rows,
-    rng: np.random.Generator,
-    kind: SubspaceKind | None,
-    signal: float | None = None,
-) -> Parameters | None:
+def hunt_one(rows: Rows, signal: float | None = None) -> Parameters | None:
     """Find one component among the rows; None if there seems to be none.
 
     Parameters
@@ -319,39 +274,25 @@ def hunt_one(
     signal : float, optional
         Variance of a component's predictions, if others have shown what to expect.
     """
-    best = _best(rows, _from_nothing(rows, ZERO_SHARE, ZERO_SPIKE))
-    if rows.n > FEW * rows.width:
-        if best is None and kind is not None and rows.features.shape[1]:
-            best = _best(rows, _from_subspace(rows, rng, kind))
+    best = _best(rows, _from_nothing(rows, len(SEARCH.zero_share)))
+    if rows.n > SEARCH.few_rows * rows.width:
         return best
     finds = [best]
     if signal is not None:
-        finds.append(_best(rows, _from_nothing(rows, ZERO_SHARE[:1], ZERO_SPIKE[:1], signal)))
-    fits = [refit(rows, find, BELIEF_ROUNDS) for find in finds if find is not None]
+        finds.append(_best(rows, _from_nothing(rows, 1, signal)))
+    fits = [refit(rows, find, SEARCH.rounds) for find in finds if find is not None]
     fits.append(evaluate(rows, empty(rows.width)))
     winner = max(fits, key=lambda fit: fit.score).model
     return winner if winner.m else None
 
 
-def _from_nothing(rows: Rows, share: Floats, spike: Floats, signal: float | None = None) -> Passing:
-    """Pass from predictions of zero."""
-    start = np.zeros((len(share), rows.n))
+def _from_nothing(rows: Rows, count: int, signal: float | None = None) -> Passing:
+    """Pass so many times from predictions of zero."""
+    share, noise = np.array(SEARCH.zero_share)[:count], np.array(SEARCH.zero_noise)[:count]
     # Among many rows no pass interpolates: what has converged is a component.
-    many = rows.n > FEW * rows.width
-    return passing(prepare(rows, signal), start, np.ones(len(share)), share, spike, first_wins=many)
-
-
-def _from_subspace(rows: Rows, rng: np.random.Generator, kind: SubspaceKind) -> Passing:
-    """Pass from random directions of the subspace that the response depends on."""
-    size = min(SPECTRAL_SIZE, rows.features.shape[1])
-    space = find_subspace(rows.features, rows.y, rows.weights, size, kind, permutations=0)
-    pool = prepare(rows)
-    mix = rng.standard_normal((SPECTRAL_STARTS, space.basis.shape[1]))
-    mix /= np.linalg.norm(mix, axis=1, keepdims=True)
-    start = SPECTRAL_AMPLITUDE * np.sqrt(pool.variance) * (mix @ (rows.features @ space.basis).T)
-    ones = np.ones(SPECTRAL_STARTS)
-    error = (1 - SPECTRAL_AMPLITUDE**2) * ones
-    return passing(pool, start, error, SPECTRAL_SHARE * ones, ZERO_SPIKE[1] * ones)
+    many = rows.n > SEARCH.few_rows * rows.width
+    start, pool = np.zeros((count, rows.n)), prepare(rows, signal)
+    return passing(pool, start, np.ones(count), share, noise, first_wins=many)
 
 
 def _best(rows: Rows, result: Passing) -> Parameters | None:
@@ -361,7 +302,7 @@ def _best(rows: Rows, result: Passing) -> Parameters | None:
     for b in range(len(result.error)):
         member = result.member[b] * rows.weights
         size = float(member.sum())
-        if not result.error[b] < FOUND or size < least:
+        if not result.error[b] < SEARCH.found or size < least:
             continue
         residual = rows.y - rows.design @ result.coef[b]
         scale = (
@@ -383,15 +324,8 @@ def smallest_component(width: int) -> float:
 def bulk_model(rows: Rows) -> Parameters:
     """Return one component through the bulk of the rows: least squares, then Cauchy weights."""
     weights = rows.weights
-    coef: Floats = np.zeros(rows.width)
-    scale = 1.0
-    for _ in range(BULK_ROUNDS + 1):
-        block = rows.design * weights[:, None]
-        gram = block.T @ rows.design
-        gram.flat[:: rows.width + 1] += RIDGE * (
-            float(np.trace(gram)) / max(rows.width, 1) + 1e-300
-        )
-        coef = np.asarray(np.linalg.solve(gram, block.T @ rows.y))
+    for _ in range(SEARCH.short_rounds):
+        coef = weighted_fit(rows.design, rows.y, weights)
         residual = rows.y - rows.design @ coef
         scale = float(np.median(np.abs(residual))) * MAD_TO_DEVIATION + rows.smallest_scale
         weights = rows.weights / (1.0 + (residual / (2.0 * scale)) ** 2)

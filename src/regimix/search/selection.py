@@ -12,7 +12,6 @@ from regimix.model.em import (
     REGIME_GAIN,
     Fitted,
     Parameters,
-    empty,
     evaluate,
     from_labels,
     refit,
@@ -23,12 +22,12 @@ from regimix.model.em import (
 )
 from regimix.model.laws import NoiseLaw
 from regimix.model.rows import Rows
+from regimix.search.numbers import SEARCH
 
 __all__ = [
     "Attempt",
     "Path",
     "Repeats",
-    "SAME_SCORE",
     "Selection",
     "choose_background",
     "choose_noise",
@@ -39,23 +38,17 @@ __all__ = [
 
 # --- fewer regimes --------------------------------------------------------------------------------
 
-# Pairs that are refitted as one, cheapest first.
-MERGES_TRIED = 3
-# A merge or deletion whose estimated loss is below this share of a mean component's gain is
-# refitted; a dearer one is not worth the time.
-LOOK_CLOSER = 0.05
-PRUNE_ROUNDS = 6
 
-
-def prune(rows: Rows, fitted: Fitted, *, rounds: int = PRUNE_ROUNDS) -> Fitted:
+def prune(rows: Rows, fitted: Fitted) -> Fitted:
     """Merge and delete components while that raises the score."""
+    rounds = SEARCH.short_rounds
     while fitted.model.m > 1:
         interpolated = fitted.posterior[:-1].sum(axis=1) <= rows.width
         if interpolated.any() and not interpolated.all():
             # No more rows than coefficients, however often they are repeated, show nothing.
             fitted = refit(rows, fitted.model.pick(~interpolated), rounds)
             continue
-        smaller = _smaller(rows, fitted, rounds, limit=_look_closer(rows, fitted))
+        smaller = _smaller(rows, fitted, rounds, limit=REGIME_GAIN)
         if not smaller:
             break
         best = max(smaller, key=lambda trial: trial.score)
@@ -70,16 +63,10 @@ def shrink(rows: Rows, fitted: Fitted, rounds: int) -> Fitted:
     return max(_smaller(rows, fitted, rounds, limit=np.inf), key=lambda trial: trial.score)
 
 
-def _look_closer(rows: Rows, fitted: Fitted) -> float:
-    """Return the estimated loss up to which it is worth refitting a smaller model."""
-    gain = fitted.score - evaluate(rows, empty(rows.width)).score
-    return LOOK_CLOSER * max(gain, 0.0) / fitted.model.m + REGIME_GAIN
-
-
 def _smaller(rows: Rows, fitted: Fitted, rounds: int, limit: float) -> list[Fitted]:
     """Refit the cheapest unions and deletions, as far as their estimated loss is within a limit."""
     trials = []
-    for j, k, loss in union_losses(rows, fitted)[:MERGES_TRIED]:
+    for j, k, loss in union_losses(rows, fitted)[: SEARCH.merges_tried]:
         if loss <= limit:
             union = fitted.posterior.copy()
             union[j] += union[k]
@@ -97,12 +84,8 @@ def _smaller(rows: Rows, fitted: Fitted, rounds: int, limit: float) -> list[Fitt
 
 Floats = NDArray[np.float64]
 
-# Scores that agree to within this many nats are the same answer.
-SAME_SCORE = 0.5
-# EM for a model that is on the path only to be compared: a few rounds show its worth.
-PATH_ROUNDS = 5
-# The halves of a split begin this many deviations above and below the component.
-APART = 0.8
+# The halves of a normal law are this many deviations from its middle.
+APART = np.sqrt(2 / np.pi)
 
 
 @dataclass(frozen=True)
@@ -179,7 +162,7 @@ class Repeats:
     def agreed(self) -> int:
         """How many of them reached the best score."""
         best = max(self.scores, default=0.0)
-        return sum(score > best - SAME_SCORE for score in self.scores)
+        return sum(score > best - SEARCH.same_score for score in self.scores)
 
 
 @dataclass
@@ -196,8 +179,17 @@ class Path:
 
     def complete(self, rows: Rows, chosen: Fitted) -> None:
         """Fill in the smaller numbers and the next larger one."""
-        self._step_up(rows, chosen)
-        self._step_down(rows, chosen)
+        # The broadest component is parted into the rows above it and those below.
+        broadest = int(np.argmax(chosen.model.scale))
+        larger = refit(rows, _halved(rows, chosen.model, broadest), SEARCH.short_rounds)
+        if larger.model.m > chosen.model.m:
+            self.see(larger)
+        fitted = chosen
+        while fitted.model.m > 1:
+            # What is missed least is merged or deleted, one component at a time.
+            smaller = shrink(rows, fitted, SEARCH.short_rounds)
+            self.see(smaller)
+            fitted = self.best.get(fitted.model.m - 1, smaller)
 
     def select(self, rows: Rows, chosen: Fitted) -> Selection:
         """Weigh the models."""
@@ -212,21 +204,6 @@ class Path:
             weighed[:, 2],
             chosen.model.m,
         )
-
-    def _step_up(self, rows: Rows, chosen: Fitted) -> None:
-        """Part the broadest component into the rows above it and those below."""
-        broadest = int(np.argmax(chosen.model.scale))
-        larger = refit(rows, _halved(rows, chosen.model, broadest), PATH_ROUNDS)
-        if larger.model.m > chosen.model.m:
-            self.see(larger)
-
-    def _step_down(self, rows: Rows, chosen: Fitted) -> None:
-        """Merge or delete what is missed least, one component at a time."""
-        fitted = chosen
-        while fitted.model.m > 1:
-            smaller = shrink(rows, fitted, PATH_ROUNDS)
-            self.see(smaller)
-            fitted = self.best.get(fitted.model.m - 1, smaller)
 
 
 def _halved(rows: Rows, model: Parameters, j: int) -> Parameters:
@@ -269,14 +246,6 @@ def _criteria(rows: Rows, fitted: Fitted) -> tuple[float, float, float]:
 
 # --- which noise, and whether there are outliers --------------------------------------------------
 
-# Degrees of freedom that are tried: from tails that hardly have a variance to hardly any tails.
-DEGREES = (3.0, 6.0, 12.0)
-# Rounds of a first look, and of those that are pursued: models that come near the best so far (in
-# nats; of a single regime in place of several, which has a longer way to go, in parts of the way).
-SHORT_ROUNDS = 5
-ROUNDS = 30
-NEAR, NEAR_WAY = 3.0, 0.1
-
 
 def choose_noise(
     rows: Rows, few: Rows, path: Path, fitted: Fitted, kind: str, count: int | None
@@ -292,7 +261,7 @@ def choose_noise(
         chosen = choose_noise(few, few, path, evaluate(few, fitted.model), kind, count)
         if chosen.model.noise == fitted.model.noise:
             return fitted
-        return refit(rows, chosen.model, ROUNDS)
+        return refit(rows, chosen.model, SEARCH.rounds)
     found = [fitted]
     if count is None and fitted.model.m > 1 and 1 in path.best:
         found.append(evaluate(rows, path.best[1].model))
@@ -300,13 +269,9 @@ def choose_noise(
     for candidate in found:
         if kind == "auto" and not _heavy(rows, candidate):
             continue
-        near = NEAR + NEAR_WAY * (fitted.score - candidate.score)
-        for degrees in DEGREES:
+        for degrees in SEARCH.degrees:
             model = replace(candidate.model, noise=NoiseLaw(degrees), factor=None)
-            trial = refit(rows, model, SHORT_ROUNDS)
-            if best is not None and trial.score < best.score - near:
-                continue
-            trial = refit(rows, trial.model, ROUNDS)
+            trial = refit(rows, model, SEARCH.rounds)
             trial = trial if count is not None else prune(rows, trial)
             # Tails are 20 times less likely to be heavy than normal, a priori.
             ahead = REGIME_GAIN if best is fitted else 0.0
@@ -325,16 +290,16 @@ def choose_background(
     too small. That there are none at all is the rival. Both are equally likely a priori.
     """
     clean = replace(rows, outliers=False)
-    best = refit(clean, fitted.model, ROUNDS)
+    best = refit(clean, fitted.model, SEARCH.rounds)
     if not rows.outliers or best.score < fitted.score:
         return rows, path, fitted
     others = Path({best.model.m: best})
     for m, seen in path.best.items():
         if m != best.model.m:
-            others.see(refit(clean, seen.model, SHORT_ROUNDS))
+            others.see(refit(clean, seen.model, SEARCH.short_rounds))
     if count is None:
         likeliest = max(others.best.values(), key=lambda seen: seen.score)
-        best = likeliest if likeliest.score > best.score + SAME_SCORE else best
+        best = likeliest if likeliest.score > best.score + SEARCH.same_score else best
     if np.isinf(best.model.noise.degrees):
         best = choose_noise(clean, clean, others, best, kind, count)
     return clean, others, best
@@ -356,13 +321,6 @@ def _heavy(rows: Rows, fitted: Fitted) -> bool:
 
 # --- whether there is a relation ------------------------------------------------------------------
 
-# Rounds end where further ones would gain less than this many nats (3 are asked for), or than this
-# share of what regimes with slopes are ahead.
-ENOUGH = 0.3
-CLOSE = 0.002
-SOME_ROWS = 1000
-LAST_ROUNDS = 3
-
 
 def score_of_constants(rows: Rows, fitted: Fitted, more: int = 1) -> float:
     """Return the best score found for constants: one, and up to so many more than regimes."""
@@ -373,24 +331,16 @@ def score_of_constants(rows: Rows, fitted: Fitted, more: int = 1) -> float:
     starts = [from_labels(alone, fitted.posterior, flat).model]
     starts += [_levels(alone, k) for k in range(1, model.m + 1 + more)]
     # Few numbers are found from few rows; all rows then judge the best of them.
-    some = alone.head(SOME_ROWS)
-    rival = fitted.score * some.mass / rows.mass
-    fits = [_nearly_settled(some, start, rival) for start in starts]
+    some = alone.head(SEARCH.first_rows)
+    fits = [refit(some, start, SEARCH.rounds, settled=SEARCH.same_score) for start in starts]
     best = max(fits, key=lambda fit: fit.score).model
-    rounds = ROUNDS if some.n == alone.n else LAST_ROUNDS
+    rounds = SEARCH.rounds if some.n == alone.n else SEARCH.short_rounds
     score = refit(alone, best, rounds).score
     if not rows.outliers:
         return score
     # There may be no outliers either way.
     clean = replace(alone, outliers=False)
     return max(score, *(refit(clean, fit, rounds).score for fit in (best, _levels(alone, 1))))
-
-
-def _nearly_settled(rows: Rows, start: Parameters, rival: float) -> Fitted:
-    """Run EM as long as it may matter for the difference to the score of regimes with slopes."""
-    first = evaluate(rows, start)
-    enough = max(ENOUGH, CLOSE * (rival - first.score))
-    return refit(rows, first.model, ROUNDS, settled=enough)
 
 
 def _levels(rows: Rows, count: int) -> Parameters:

@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from regimix.engines.base import Engine
 from regimix.engines.row_sampling import Drawn
 from regimix.errors import Message, ParameterError, Setting, StopReason
+from regimix.model.numbers import MODEL
 from regimix.search.net import GRANULARITY
+from regimix.search.numbers import SEARCH
 from regimix.search.subspace import SubspaceKind
 from regimix.trimmed.ilts import MAX_ITER, check_limits
 
@@ -450,11 +452,6 @@ def watcher(settings: Settings) -> Callable[[int, int | None], Any] | None:
 
 Floats = NDArray[np.float64]
 
-# The intercept of a start without one is where a quarter of the rows lie closest together: a median
-# would lie between the regimes.
-DENSEST = 0.25
-DENSEST_ROWS = 20_000
-
 
 def given_starts(engine: Engine, init: Any, seed: int) -> Floats:
     """Check the user's starts and translate them into standardised coefficients, (starts, p)."""
@@ -473,7 +470,9 @@ def given_starts(engine: Engine, init: Any, seed: int) -> Floats:
         )
     if starts.shape[1] == d + 1:
         return problem.from_user(starts[:, :d], starts[:, d])
-    drawn = engine.draw(DENSEST_ROWS, seed).distinct(DENSEST_ROWS)
+    # The intercept of a start without one is where a quarter of the rows lie closest together: a
+    # median would lie between the regimes.
+    drawn = engine.draw(SEARCH.first_rows, seed).distinct(SEARCH.first_rows)
     return problem.from_user(starts, np.array([_densest(drawn, coef) for coef in starts]))
 
 
@@ -483,7 +482,7 @@ def _densest(drawn: Drawn, coef: Floats) -> float:
     order = np.argsort(residuals, kind="stable")
     ends, filled = residuals[order], np.cumsum(weights[order])
     # From the first row of an interval to the one that fills it.
-    goals = filled - weights[order] + DENSEST * filled[-1] * (1 - 1e-12)
+    goals = filled - weights[order] + SEARCH.nearest_share * filled[-1] * (1 - MODEL.rounding)
     last = np.searchsorted(filled, goals[goals <= filled[-1]])
     first = int(np.argmin(ends[last] - ends[: last.size]))
     return float((ends[first] + ends[last[first]]) / 2)

@@ -22,8 +22,10 @@ from regimix.data.problem import Frame, Problem
 from regimix.engines.base import Engine, Follower, Sample
 from regimix.engines.memory import MemoryEngine
 from regimix.model.em import REGIME_GAIN, Fitted, Parameters, point_of, refit
-from regimix.model.rows import MAD_TO_DEVIATION, Rows, Units, whitened_rows
+from regimix.model.numbers import MODEL
+from regimix.model.rows import MAD_TO_DEVIATION, Rows, Units, weighted_fit, whitened_rows
 from regimix.search.message_passing import hunt_one, smallest_component
+from regimix.search.numbers import SEARCH
 from regimix.search.selection import score_of_constants
 from regimix.trimmed.ilts import Run, Solver, concentrate
 from regimix.trimmed.reweight import CUTOFF
@@ -36,7 +38,6 @@ __all__ = [
     "majority",
     "reweighted",
     "single_starts",
-    "weighted_fit",
 ]
 
 Floats = NDArray[np.float64]
@@ -63,18 +64,12 @@ class Starts:
 
 # --- sources of starts ----------------------------------------------------------------------------
 
-# Weights 1 / (1 + eta r^2 / median r^2): a larger eta listens to fewer rows.
-REWEIGHTING = (1.0, 8.0)
-REWEIGHTING_ROUNDS = 15
-# Keeps a Gram matrix of few or dependent rows solvable; far below any real curvature.
-RIDGE = 1e-10
-
 
 def single_starts(sample: Sample, n_elemental: int, rng: np.random.Generator) -> Starts:
     """Make starts for one component from a sample of rows."""
     all_rows = weighted_fit(sample.Z, sample.y, sample.weights)
     starts = Starts(all_rows[None, :], ("least squares",))
-    robust = [reweighted(sample, all_rows, eta) for eta in REWEIGHTING]
+    robust = [reweighted(sample, all_rows, eta) for eta in SEARCH.reweighting]
     starts = starts.and_also(np.stack(robust), "reweighted")
     if n_elemental:
         starts = starts.and_also(elemental(sample, n_elemental, rng), "elemental")
@@ -83,7 +78,7 @@ def single_starts(sample: Sample, n_elemental: int, rng: np.random.Generator) ->
 
 def reweighted(sample: Sample, theta: Floats, eta: float) -> Floats:
     """Reweight least squares again and again, listening to the rows it fits well."""
-    for _ in range(REWEIGHTING_ROUNDS):
+    for _ in range(SEARCH.rounds):
         squares = (sample.y - sample.Z @ theta) ** 2
         typical = float(np.median(squares))
         if typical <= 0:
@@ -110,44 +105,7 @@ def elemental(sample: Sample, count: int, rng: np.random.Generator) -> Floats:
     return thetas
 
 
-def weighted_fit(Z: Floats, y: Floats, weights: Floats) -> Floats:
-    """Weighted least squares, steadied by a tiny ridge."""
-    weighted = Z * weights[:, None]
-    gram = weighted.T @ Z
-    gram[np.diag_indices_from(gram)] += RIDGE * max(float(np.trace(gram)) / gram.shape[0], 1e-300)
-    return np.asarray(np.linalg.solve(gram, weighted.T @ y))
-
-
 # --- the search -----------------------------------------------------------------------------------
-
-# Rows of the first sample: enough to tell components apart, few enough to try many starts.
-SAMPLE_ROWS = 2000
-ROWS_PER_COLUMN = 30
-# A table of up to this many times the first sample is searched whole.
-WHOLE_TABLE = 3
-# Each nested sample is this many times the one before; the last is at most a quarter of all rows
-# and bounded in memory.
-NESTING = 8
-LARGEST_SAMPLE = 250_000
-# Two concentration rounds tell promising starts from the rest (FAST-LTS's observation).
-FIRST_ROUNDS = 2
-PROMISING = 8
-FINALISTS = 2
-# On a small table, look around a good fit for a better one: so many starts, so many times.
-HOP_STARTS = 24
-MOST_HOPS = 8
-# Fits on a sample need not settle to the last row: the next stage moves them anyway.
-STAGE_TOL = 1e-4
-# Squared distance between two fits, in units of their sampling variance, below which they count
-# as one. Trimming makes fits vary several times more than least squares does.
-SAME_BASIN = 100.0
-
-# Starts of the model with one component: each as wide as this quantile of its residuals suggests;
-# after a short run the best few are run to the end.
-NEAR = 0.25
-SHORT_ROUNDS = 3
-LONG_ROUNDS = 60
-PURSUED = 4
 
 SolverMaker = Callable[[Frame, int, float], Solver]
 
@@ -196,7 +154,7 @@ def find_single(
     """
     problem = engine.problem
     rng = np.random.default_rng(seed)
-    first_rows = max(SAMPLE_ROWS, ROWS_PER_COLUMN * problem.n_columns)
+    first_rows = max(SEARCH.first_rows, SEARCH.rows_per_coefficient * problem.n_columns)
     nested = _nested_sizes(int(np.ceil(problem.mass)), first_rows)
     asked, largest = nested[-1], engine.sample(nested[-1], seed)
     # Repeated rows are drawn once: there may be fewer than asked for.
@@ -208,7 +166,7 @@ def find_single(
         starts = starts.and_also(given, "given")
     evidence, minority = None, None
     if mass is None:
-        evidence, minority = _asked(sample, starts, rng, intercept=problem.fit_intercept)
+        evidence, minority = _asked(sample, starts, intercept=problem.fit_intercept)
     if minority is not None:
         share, thetas, sources = minority.share, minority.theta[None], ["model"]
     else:
@@ -232,16 +190,14 @@ def majority(problem: Frame) -> float:
     return min(1.0, (problem.mass + problem.n_columns + 1) / (2 * problem.mass))
 
 
-def _asked(
-    sample: Sample, starts: Starts, rng: np.random.Generator, *, intercept: bool
-) -> tuple[float, _Line | None]:
+def _asked(sample: Sample, starts: Starts, *, intercept: bool) -> tuple[float, _Line | None]:
     """Ask the model with one component: what a line explains beyond a constant, and whose line.
 
     Returns the evidence, and the line if it is that of a minority and explains the rows better than
     any line of a majority does.
     """
     rows, units = whitened_rows(sample, intercept=intercept)
-    fits = _lines(rows, units, starts, rng)
+    fits = _lines(rows, units, starts)
     best = fits[0]
     evidence = best.score - score_of_constants(rows, best, more=0)
     most = [fit.score for fit in fits if fit.model.share[0] >= 0.5]
@@ -255,11 +211,11 @@ def _asked(
     return evidence, _Line(theta, scale, float(point.share[0]))
 
 
-def _lines(rows: Rows, units: Units, starts: Starts, rng: np.random.Generator) -> list[Fitted]:
+def _lines(rows: Rows, units: Units, starts: Starts) -> list[Fitted]:
     """Fit the model with one component from many starts; best first."""
     coef = units.forth(starts.thetas)
     residuals = np.abs(rows.y - coef @ rows.design.T)
-    near = int(NEAR * (rows.n - 1))
+    near = int(SEARCH.nearest_share * (rows.n - 1))
     models = []
     for level in (near, rows.n // 2):
         scale = np.partition(residuals, level, axis=1)[:, level] * MAD_TO_DEVIATION
@@ -269,23 +225,23 @@ def _lines(rows: Rows, units: Units, starts: Starts, rng: np.random.Generator) -
             for c, s in zip(coef, scale, strict=True)
         ]
     if rows.n >= smallest_component(rows.width):
-        found = hunt_one(rows, rng, "bounded")
+        found = hunt_one(rows)
         models += [] if found is None else [found]
-    fits = [refit(rows, model, SHORT_ROUNDS) for model in models]
+    fits = [refit(rows, model, SEARCH.first_rounds) for model in models]
     fits.sort(key=lambda fit: -fit.score)
-    fits = [refit(rows, fit.model, LONG_ROUNDS) for fit in fits[:PURSUED]]
+    fits = [refit(rows, fit.model, SEARCH.rounds) for fit in fits[: SEARCH.promising]]
     # The line of all rows is judged too: it may be that of a majority.
-    fits.append(refit(rows, models[len(starts.source)], LONG_ROUNDS))
+    fits.append(refit(rows, models[len(starts.source)], SEARCH.rounds))
     return sorted(fits, key=lambda fit: -fit.score)
 
 
 def _nested_sizes(n_rows: int, first: int) -> list[int]:
     """Sizes of the samples, by the weight of the table: repeated rows change nothing."""
-    if n_rows <= WHOLE_TABLE * first:
+    if n_rows <= SEARCH.growth * first:
         return [n_rows]
     sizes = [first]
-    while sizes[-1] * NESTING <= min(n_rows // 4, LARGEST_SAMPLE):
-        sizes.append(sizes[-1] * NESTING)
+    while sizes[-1] * SEARCH.nesting <= min(n_rows // 4, SEARCH.largest_sample):
+        sizes.append(sizes[-1] * SEARCH.nesting)
     return sizes
 
 
@@ -306,18 +262,19 @@ def _sample_mass(engine: Engine, share: float) -> float:
 def _promising(
     engine: Engine, starts: Starts, share: float, *, final: bool
 ) -> tuple[Floats, list[str]]:
-    """Concentrate all starts a little, the promising ones to the end.
+    """Concentrate all starts a little, the promising ones to the end; return the finalists.
 
-    On a sample, fits that more rows would bring together count as one. Where the sample is the
-    whole table (``final``), every fixed point counts.
+    On a sample that is not the whole table (``final``), the end need not be the last row's.
     """
     mass = _sample_mass(engine, share)
-    runs, _ = concentrate(engine, starts.thetas, mass, max_iter=FIRST_ROUNDS)
-    order = _ranked(engine, runs, mass)[:PROMISING]
+    runs, _ = concentrate(engine, starts.thetas, mass, max_iter=SEARCH.first_rounds)
+    order = _ranked(engine, runs, mass)[: SEARCH.promising]
     thetas = np.stack([runs[i].theta for i in order])
-    runs, _ = concentrate(engine, thetas, mass, tol=0.0 if final else STAGE_TOL)
+    runs, _ = concentrate(engine, thetas, mass, tol=0.0 if final else SEARCH.converged)
     best_first = _ranked(engine, runs, mass)
-    chosen = _distinct(runs, best_first, 0.0 if final else SAME_BASIN / mass**2)
+    ends = [runs[i].objective[-1] for i in best_first]
+    new = [k for k, end in enumerate(ends) if k == 0 or end > ends[k - 1] * (1 + SEARCH.converged)]
+    chosen = best_first[new][: SEARCH.finalists]
     return np.stack([runs[i].theta for i in chosen]), [starts.source[order[i]] for i in chosen]
 
 
@@ -332,35 +289,19 @@ def _hop(
     mass = _sample_mass(engine, share)
     runs, follower = concentrate(engine, theta[None, :], mass)
     best, kept = runs[0], follower.kept(0)[0]
-    for _ in range(MOST_HOPS):
+    while True:
         good = Sample(sample.Z[kept], sample.y[kept], sample.weights[kept])
-        runs, follower = concentrate(engine, elemental(good, HOP_STARTS, rng), mass)
+        runs, follower = concentrate(engine, elemental(good, SEARCH.starts, rng), mass)
         winner = int(_ranked(engine, runs, mass)[0])
-        if not runs[winner].objective[-1] < best.objective[-1] * (1 - 1e-9):
-            break
+        if not runs[winner].objective[-1] < best.objective[-1] * (1 - MODEL.gram_rounding):
+            return best.theta
         best, kept = runs[winner], follower.kept(winner)[0]
-    return best.theta
-
-
-def _distinct(runs: list[Run], order: NDArray[np.intp], closeness: float) -> list[int]:
-    """Pick the finalists among runs in order, one of those that more rows would bring together.
-
-    Coefficients that differ by no more than a sample of this size leaves open lead to the same
-    fixed point on all rows.
-    """
-    chosen: list[int] = []
-    for i in order:
-        spread = closeness * runs[i].objective[-1] * runs[i].theta.size
-        apart = [float(np.sum((runs[i].theta - runs[j].theta) ** 2)) for j in chosen]
-        if all(distance > spread for distance in apart):
-            chosen.append(int(i))
-    return chosen[:FINALISTS]
 
 
 def _best(engine: Engine, thetas: Floats, share: float) -> tuple[NDArray[np.intp], Floats]:
     """Carry fits on to more rows, and put them in order."""
     mass = _sample_mass(engine, share)
-    runs, _ = concentrate(engine, thetas, mass, tol=STAGE_TOL)
+    runs, _ = concentrate(engine, thetas, mass, tol=SEARCH.converged)
     order = _ranked(engine, runs, mass)
     return order, np.stack([runs[i].theta for i in order])
 

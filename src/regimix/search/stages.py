@@ -16,30 +16,12 @@ from regimix.model.em import Fitted, Parameters, evaluate, refit
 from regimix.model.rows import Rows
 from regimix.search.checkpoint import Checkpoint
 from regimix.search.loop import Search, blurred, promising, search_model
+from regimix.search.numbers import SEARCH
 from regimix.search.propose import Proposer
-from regimix.search.selection import SAME_SCORE, Path, Repeats
+from regimix.search.selection import Path, Repeats
 from regimix.search.settings import Control
 
 __all__ = ["complete_in_stages", "first_stage", "search_again"]
-
-# Rows of the first stage, at least and for each coefficient.
-FIRST_ROWS = 1500
-FIRST_ROWS_PER_COEFFICIENT = 50
-# Where a stage shows nothing clear, the next has so many times its rows ...
-GROWTH = 3
-# ... unless all rows are less than so many times as many: then they are next.
-WORTH_A_STAGE = 2
-# EM on all rows before they are searched: a fit to fewer rows is near already.
-REFINE_ROUNDS = 30
-# What further rounds would gain is not worth them; a component must be worth three times that.
-ENOUGH = 1.0
-# Searches go on until the best score has been reached so many times. There are no more than so many
-# searches, of so many numbers in all: one of a large table.
-ENOUGH_TIMES = 3
-MOST_SEARCHES = 12
-SEARCHED_NUMBERS = 50_000
-# EM on all rows for a model of few rows that is only to be compared.
-COMPARE_ROUNDS = 1
 
 
 def first_stage(rows: Rows) -> Rows:
@@ -49,10 +31,10 @@ def first_stage(rows: Rows) -> Rows:
 
 def _stages(rows: Rows) -> Iterator[Rows]:
     """Make the stages before that of all rows."""
-    count = max(FIRST_ROWS, FIRST_ROWS_PER_COEFFICIENT * rows.width)
-    while rows.n >= WORTH_A_STAGE * count:
+    count = max(SEARCH.first_rows, SEARCH.rows_per_coefficient * rows.width)
+    while rows.n >= SEARCH.growth * count:
         yield rows.head(count)
-        count *= GROWTH
+        count *= SEARCH.growth
 
 
 def search_in_stages(
@@ -93,7 +75,7 @@ def search_in_stages(
                 attempts=attempts,
             )
         if promising(state) or blurred(state):
-            known = refit(rows, found, REFINE_ROUNDS, settled=ENOUGH)
+            known = refit(rows, found, SEARCH.rounds, settled=SEARCH.same_score)
             proposer.brisk = promising(state)
             break
     state = search_model(
@@ -124,7 +106,8 @@ def search_again(
     Each search is independent of the others: only the rows are the same. The best is returned, and
     what all of them have seen.
     """
-    budget = min(MOST_SEARCHES, max(1, SEARCHED_NUMBERS // max(rows.n * rows.width, 1)))
+    budget = max(1, SEARCH.searched_numbers // max(rows.n * rows.width, 1))
+    budget = min(SEARCH.most_searches, budget)
     best: Search | None = None
     scores: list[float] = []
     for number in range(budget):
@@ -149,7 +132,10 @@ def search_again(
             winner.proposer.n_proposals = best.proposer.n_proposals + state.proposer.n_proposals
             winner.stopped = state.stopped
             best = winner
-        if state.stopped != Search.stopped or Repeats(tuple(scores)).agreed >= ENOUGH_TIMES:
+        if (
+            state.stopped != Search.stopped
+            or Repeats(tuple(scores)).agreed >= SEARCH.agreeing_searches
+        ):
             break
     assert best is not None
     return best, Repeats(tuple(scores))
@@ -172,6 +158,6 @@ def complete_in_stages(path: Path, rows: Rows, chosen: Fitted) -> Fitted:
         short = Path()
         short.complete(few, evaluate(few, chosen.model))
         for fitted in short.best.values():
-            path.see(refit(rows, fitted.model, COMPARE_ROUNDS))
+            path.see(evaluate(rows, fitted.model))
     best = max(path.best.values(), key=lambda fitted: fitted.score, default=chosen)
-    return best if best.score > chosen.score + SAME_SCORE else chosen
+    return best if best.score > chosen.score + SEARCH.same_score else chosen

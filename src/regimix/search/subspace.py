@@ -25,6 +25,7 @@ from scipy.special import chdtri, erfc
 
 from regimix.errors import ParameterError
 from regimix.model.rows import weighted_quantile
+from regimix.search.numbers import SEARCH
 
 __all__ = ["Subspace", "SubspaceKind", "find_subspace", "shapeless"]
 
@@ -33,36 +34,8 @@ Singles = NDArray[np.float32]
 Order = NDArray[np.intp] | None
 SubspaceKind = Literal["bounded", "svd", "filter"]
 
-# The bounded functions level off where the squared response is this multiple of its median.
-CLIP = 4.0
-# Rows are brought to equal length where the ratio of the 95 % quantile of their length to the
-# median exceeds that of Gaussian rows by this factor. Gaussian rows are better left alone: in few
-# columns their length says something about y.
-LENGTH_SPREAD = 1.1
-# A row much shorter than the others says nothing; it is not blown up beyond this share.
-SHORTEST = 0.1
-# Spectra under permuted responses to compare with: the largest of a few is level enough for a lower
-# bound on the number of directions, and each costs as much as the spectrum itself.
-PERMUTATIONS = 4
-# Where the question is only whether there is any, most often the first few answer it.
-MORE_PERMUTATIONS = 12
-# Rows whose products are made at a time in single precision: they stay in the cache.
-BLOCK = 512
-# Filter: more than this many times the rows that a reference tail allows (and a few more, which
-# chance may put there) are too many. A longer reference leaves more corrupted rows in, a shorter
-# one removes long components among short ones. See ``_filtered``.
-TAIL_FACTOR = 2.0
-TAIL_ROWS = 4.0
-TAIL_STRETCH = 1.25
 # Median of the square of a standard normal.
-CHI_SQUARE_MEDIAN = 0.454936423119573
-# Each round removes at least one row of many; this many rounds are far more than ever needed.
-FILTER_ROUNDS = 100
-# Ratio of neighbouring eigenvalues from which there is a gap between them.
-CLEAR_GAP = 1.5
-# Widest bar and further eigenvalues shown by the diagnostic.
-BAR = 40
-SHOWN_BEYOND = 4
+CHI_SQUARE_MEDIAN = chdtri(1, 0.5)
 
 
 @dataclass(frozen=True)
@@ -100,7 +73,9 @@ class Subspace:
     def has_gap(self) -> bool:
         """Whether the spectrum falls clearly where it was cut, and from above the noise."""
         last = self.spectrum[: self.basis.shape[1]].min(initial=np.inf)
-        return self.gap >= CLEAR_GAP and (self.noise_level is None or last > self.noise_level)
+        return self.gap >= SEARCH.clear_gap and (
+            self.noise_level is None or last > self.noise_level
+        )
 
     def head(self, size: int) -> Subspace:
         """Keep the first directions only."""
@@ -123,8 +98,8 @@ class Subspace:
                 "permuted responses: at least so many directions are real"
             )
         top = max(float(self.spectrum[0]), 1e-300) if d else 1.0
-        for i, value in enumerate(self.spectrum[: kept + SHOWN_BEYOND]):
-            bar = "#" * round(BAR * max(float(value), 0.0) / top)
+        for i, value in enumerate(self.spectrum[: kept + 4]):
+            bar = "#" * round(40 * max(float(value), 0.0) / top)
             marks = [" kept"] if i < kept else []
             if self.noise_level is not None and value > self.noise_level:
                 marks.append(" above noise")
@@ -140,7 +115,7 @@ def find_subspace(
     kind: SubspaceKind = "bounded",
     rng: np.random.Generator | None = None,
     *,
-    permutations: int = PERMUTATIONS,
+    permutations: int | None = None,
     single: bool = False,
 ) -> Subspace:
     """Find the directions of whitened features that the response depends on.
@@ -156,7 +131,7 @@ def find_subspace(
     kind : {"bounded", "svd", "filter"}
     rng : numpy.random.Generator, optional
         For the permutations; needed unless there are none.
-    permutations : int
+    permutations : int, optional
         Permuted responses to compare the spectrum with.
     single : bool
         Whether single precision will do, of the ``"bounded"`` kind: a third of the time.
@@ -167,6 +142,7 @@ def find_subspace(
         )
     if size < 1:
         raise ParameterError(f"a subspace needs at least one direction; got size={size!r}.")
+    permutations = SEARCH.permutations if permutations is None else permutations
     if permutations and rng is None:
         raise ParameterError("pass rng, the source of the permutations, or permutations=0.")
     shares = np.ones(len(y)) if weights is None else weights
@@ -194,12 +170,11 @@ def shapeless(
     size: int,
     kind: SubspaceKind,
     rng: np.random.Generator,
-    permutations: int = MORE_PERMUTATIONS,
 ) -> bool:
     """Say whether ``find_subspace`` would find no direction certain; ask no more than it takes."""
     matrix = _moments_of(W, y, weights / weights.sum(), size, kind, single=True)
     top = float(np.linalg.eigvalsh(matrix(None))[-1])
-    for _ in range(permutations):
+    for _ in range(SEARCH.more_permutations):
         if top <= float(np.linalg.eigvalsh(matrix(rng.permutation(len(y))))[-1]):
             return True
     return False
@@ -241,22 +216,21 @@ def _filtered(rows: Floats, shares: Floats, size: int) -> Floats:
     rows that are left; along each, corrupted rows that raise the variance must show as a tail that
     is too long; cut the tail off; repeat until no tail is too long. Along a direction v, a clean
     row of one component has at most |v'x y| ~ g^2, g normal. So the tail is too long at T when
-    more rows lie beyond T than ``TAIL_FACTOR`` times what a squared normal with the same median,
-    stretched by ``TAIL_STRETCH`` (components mix long and short), puts there, plus ``TAIL_ROWS``
+    more rows lie beyond T than ``tail_factor`` times what a squared normal with the same median,
+    stretched by ``tail_stretch`` (components mix long and short), puts there, plus ``tail_rows``
     rows. All rows beyond the smallest such T are removed.
     """
     shares = shares.copy()
     one_row = float(shares[shares > 0].min())
-    for _ in range(FILTER_ROUNDS):
+    while True:  # each round but the last removes a row
         vectors = np.linalg.eigh(_second_moment(rows, shares))[1]
         far = np.zeros(len(rows), dtype=np.bool_)
         for lengths in np.abs(rows @ vectors[:, ::-1][:, :size]).T:
-            far |= lengths >= _tail_begin(lengths, shares, TAIL_ROWS * one_row)
+            far |= lengths >= _tail_begin(lengths, shares, SEARCH.tail_rows * one_row)
         far &= shares > 0
         if not far.any():
-            break
+            return shares
         shares[far] = 0.0
-    return shares
 
 
 def _tail_begin(lengths: Floats, shares: Floats, chance: float) -> float:
@@ -266,10 +240,10 @@ def _tail_begin(lengths: Floats, shares: Floats, chance: float) -> float:
         return float("inf")
     order = np.argsort(-lengths, kind="stable")
     beyond = np.cumsum(shares[order])
-    square = CHI_SQUARE_MEDIAN * lengths[order] / (TAIL_STRETCH * typical)
+    square = CHI_SQUARE_MEDIAN * lengths[order] / (SEARCH.tail_stretch * typical)
     expected = erfc(np.sqrt(square / 2)) * shares.sum()  # P(g^2 >= t) = erfc(sqrt(t / 2))
     too_many = np.flatnonzero(
-        (beyond > TAIL_FACTOR * expected + chance) & (lengths[order] > typical)
+        (beyond > SEARCH.tail_factor * expected + chance) & (lengths[order] > typical)
     )
     return float(lengths[order[too_many[-1]]]) if too_many.size else float("inf")
 
@@ -285,9 +259,10 @@ def _equal_length(W: Floats, shares: Floats) -> Floats:
     typical = weighted_quantile(lengths, shares, 0.5)
     long = weighted_quantile(lengths, shares, 0.95)
     gaussian = float(np.sqrt(chdtri(d, 0.05) / chdtri(d, 0.5))) if d else 1.0
-    if long <= LENGTH_SPREAD * gaussian * typical or typical <= 0:
+    if long <= SEARCH.length_spread * gaussian * typical or typical <= 0:
         return W
-    scale = np.sqrt(d) / np.maximum(lengths, SHORTEST * typical)
+    # A row much shorter than the others says nothing; it is not blown up.
+    scale = np.sqrt(d) / np.maximum(lengths, typical / SEARCH.clip)
     return np.asarray(W * scale[:, None])
 
 
@@ -299,7 +274,7 @@ def _bounded_functions(y: Floats, shares: Floats) -> Floats:
     alone is blind.
     """
     centred = y - weighted_quantile(y, shares, 0.5)
-    edge = np.sqrt(CLIP * weighted_quantile(centred**2, shares, 0.5))
+    edge = np.sqrt(SEARCH.clip * weighted_quantile(centred**2, shares, 0.5))
     edge = edge or float(np.abs(centred).max()) or 1.0
     linear = np.clip(centred / edge, -1.0, 1.0)
     functions = np.stack(
@@ -331,11 +306,12 @@ def _contrast_in_blocks(features: Singles, functions: Floats, shares: Floats, sp
     weights = ((functions - shares @ functions) * shares[:, None]).astype(features.dtype)
     (n, d), count = features.shape, weights.shape[1]
     products = np.zeros((d, count * d), features.dtype)
-    room = np.empty((BLOCK, count, d), features.dtype)
-    for begin in range(0, n, BLOCK):
-        block = features[begin : begin + BLOCK]
+    block_rows = 512  # their products stay in the cache
+    room = np.empty((block_rows, count, d), features.dtype)
+    for begin in range(0, n, block_rows):
+        block = features[begin : begin + block_rows]
         weighted = room[: len(block)]
-        np.multiply(block[:, None], weights[begin : begin + BLOCK, :, None], out=weighted)
+        np.multiply(block[:, None], weights[begin : begin + block_rows, :, None], out=weighted)
         products += block.T @ weighted.reshape(len(block), -1)
     seconds = products.reshape(d, count, d).astype(np.float64)
     firsts = (weights.T @ features).astype(np.float64)

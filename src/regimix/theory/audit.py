@@ -21,7 +21,8 @@ from regimix.model.em import REGIME_GAIN
 from regimix.model.rows import whiten
 from regimix.result.answer import WIDTH
 from regimix.result.mixture import Mixture
-from regimix.search.subspace import CLEAR_GAP, Subspace, find_subspace
+from regimix.search.numbers import SEARCH
+from regimix.search.subspace import Subspace, find_subspace
 from regimix.synth import nearest_distances
 from regimix.theory.bounds import required_rows
 from regimix.theory.definitions import affine_error_at, local_separation
@@ -466,7 +467,7 @@ def _clear_gap(subspace: Subspace | None) -> Finding:
     name = "subspace gap"
     if subspace is None:
         words = "There are no more features than regimes: nothing is projected away."
-        return Finding(name, "holds", np.inf, CLEAR_GAP, words, at_least=True)
+        return Finding(name, "holds", np.inf, SEARCH.clear_gap, words, at_least=True)
     m = subspace.basis.shape[1]
     words = (
         f"Eigenvalue {m} is {number(subspace.gap, 2)} times eigenvalue {m + 1}, and "
@@ -476,7 +477,7 @@ def _clear_gap(subspace: Subspace | None) -> Finding:
     verdict: Verdict = "holds" if subspace.has_gap else "unclear"
     if subspace.certain == 0:
         verdict = "violated"
-    return Finding(name, verdict, subspace.gap, CLEAR_GAP, words, at_least=True)
+    return Finding(name, verdict, subspace.gap, SEARCH.clear_gap, words, at_least=True)
 
 
 def _close_subspace(fit: _WhitenedFit, subspace: Subspace | None) -> Finding:

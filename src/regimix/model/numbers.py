@@ -1,0 +1,79 @@
+"""The chosen numbers of the model, each with its unit and its reason.
+
+``benchmarks/ablations.py`` changes them one at a time and writes down what gets worse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["MODEL", "ModelNumbers"]
+
+
+@dataclass(frozen=True)
+class ModelNumbers:
+    """What the score assumes, and when EM ends."""
+
+    # --- the prior ---
+    # Nats that a regime must gain: a priori each is 20 times less likely than none.
+    regime_gain: float = 3.0
+    # Variances of what all slopes together, and the intercept, predict; the spread of y is one.
+    slopes_variance: float = 2.0
+    intercept_variance: float = 4.0
+    # Smallest noise, as a share of the spread of y, where y is not rounded.
+    smallest_noise: float = 1e-7
+    # The background is as wide as y is between this quantile and its mirror image, and there the
+    # rounding of y is looked for: a few values far away would hide it.
+    bulk_level: float = 0.1
+    # Degrees of freedom of the background: tails that reach any outlier.
+    background_degrees: float = 2.0
+    # A background of free scale is at least this share of the width of y: a narrower one would be a
+    # regime without slopes.
+    narrowest_background: float = 0.25
+    # Share of the range of y that seven written digits leave open: smaller gaps are no gaps.
+    written_digits: float = 1e-6
+    # Smallest noise of a fit to all rows, the standard deviation of y being one.
+    smallest_scale: float = 1e-9
+    # A grid of y finer than this share of its range is none.
+    finest_grid: float = 5e-5
+    # --- whitening ---
+    # A row longer than this many times the median length is shrunk to that length: few far rows
+    # must not set the units. Gaussian rows of three or more columns practically never are.
+    far: float = 2.0
+    # Rounds of shrinking. More would let a rare 0/1 column shrink for ever.
+    whitening_rounds: int = 3
+    # --- EM ---
+    # Nats: rounds end when all further ones are foreseen to gain less.
+    settled: float = 0.05
+    # Rows per coefficient of every component from which all rows know their regime equally well.
+    many_rows: float = 10.0
+    # Rows with a smaller responsibility do not enter the sums of a component.
+    member: float = 1e-4
+    # Rounds of small inner iterations: shares, the scale of the background, the likeliest noise.
+    inner_rounds: int = 3
+    # The same for sums over all rows, where the share is what decides the time of a pass.
+    polish_member: float = 1e-2
+    # EM on all rows: most rounds, and what may be left to gain, for each square root of a row.
+    polish_rounds: int = 40
+    polish_left: float = 1e-3
+    # Share of its information that a component may miss and still be clear of the others; and the
+    # share of an error that a round of EM takes away at least.
+    clear: float = 0.1
+    # Numbers that the sums of one pass may hold (512 MiB).
+    largest_sums: int = 1 << 26
+    # --- one relation in place of regimes ---
+    # The tip of the Laplace law is rounded over this share of its scale: it has a derivative then.
+    tip: float = 0.05
+    # Logarithm of the largest ratio of noise above a relation to noise in between, or of that to
+    # noise below: exponential noise is 20 to one.
+    most_skewed: float = 3.0
+    # Deviation of the logarithm of the dispersion of counts, a priori.
+    dispersion: float = 3.0
+    # --- arithmetic ---
+    # Share of the largest value below which a number is rounding.
+    rounding: float = 1e-12
+    # The same for products of a matrix with itself, and the ridge that keeps them solvable.
+    gram_rounding: float = 1e-10
+
+
+MODEL = ModelNumbers()

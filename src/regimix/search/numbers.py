@@ -1,0 +1,116 @@
+"""The chosen numbers of the search, each with its unit and its reason.
+
+They say where proposals come from and how long they are pursued; what is accepted, the score alone
+says. ``benchmarks/ablations.py`` changes them one at a time and writes down what gets worse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["SEARCH", "SearchNumbers"]
+
+
+@dataclass(frozen=True)
+class SearchNumbers:
+    """Budgets, sizes of samples, and thresholds of the search."""
+
+    # --- how long ---
+    # Searches go on until the best score has been reached so many times, and are at most so many,
+    # of so many numbers of the table in all: a large table is searched once.
+    agreeing_searches: int = 3
+    most_searches: int = 12
+    searched_numbers: int = 50_000
+    # Nats: scores that are nearer are the same answer.
+    same_score: float = 0.5
+    # Rounds of EM: of a model that is judged, and of one that is only compared with others.
+    rounds: int = 30
+    short_rounds: int = 5
+    # Turns of what ends by itself, assignments to the nearest regime or EM: ties go on for ever.
+    turns: int = 400
+    # What is left when a pass, an assignment or a likelihood has converged: a relative error, a
+    # share of the rows, nats.
+    converged: float = 1e-5
+    # --- rows ---
+    # A first stage has so many rows, and so many for each coefficient; the next has so many times
+    # as many.
+    first_rows: int = 1500
+    rows_per_coefficient: int = 50
+    growth: int = 2
+    # --- moves ---
+    # A component wider than this share of the spread of y may be several.
+    blur: float = 0.25
+    # Pairs of components that are searched again, most doubtful first; pools whose log sizes and
+    # sums of coefficients agree to one part in so many were searched before.
+    pairs_tried: int = 15
+    signature_steps: int = 20
+    # Pairs that are refitted as one, cheapest first.
+    merges_tried: int = 3
+    # Degrees of freedom of heavy tails that are tried.
+    degrees: tuple[float, ...] = (3.0, 6.0, 12.0)
+    # --- joint search ---
+    # Starts; and those of a pair or a split, which are also a group that shares matrix products.
+    starts: int = 48
+    few_starts: int = 16
+    # Rounds before each cut of the field, and the share of starts that survives it.
+    joint_rounds: tuple[int, ...] = (6, 8, 12)
+    joint_survivors: tuple[float, ...] = (0.4, 0.3)
+    # Up to so many features no projection is needed.
+    raw_width: int = 12
+    # Components that a split looks for; those in excess are pruned.
+    split_into: int = 3
+    # --- subspace ---
+    # Bounded functions level off where the squared response is this many times its median.
+    clip: float = 4.0
+    # Rows are brought to equal length where the ratio of the 95 % quantile of their length to the
+    # median exceeds that of Gaussian rows by this factor.
+    length_spread: float = 1.1
+    # Spectra under permuted responses: the largest of a few is level enough for a lower bound on
+    # the number of directions, and each costs as much as the spectrum itself. Where the question
+    # is only whether there is any, most often the first few answer it.
+    permutations: int = 4
+    more_permutations: int = 12
+    # Ratio of neighbouring eigenvalues from which there is a gap between them.
+    clear_gap: float = 1.5
+    # Filter: more than this many times the rows that the tail of a squared normal, stretched by
+    # this factor, allows (and so many more) are too many.
+    tail_factor: float = 2.0
+    tail_stretch: float = 1.25
+    tail_rows: float = 4.0
+    # --- message passing ---
+    damping: float = 0.7
+    # Part of the other rows whose response is flat rather than normal.
+    tail: float = 0.1
+    # Rounds at most; a pass stops when it moves by less than this.
+    passing_rounds: int = 250
+    passing_settled: float = 1e-3
+    # Shares of rows and noise that passes from no information assume.
+    zero_share: tuple[float, ...] = (0.5, 0.15, 0.15, 0.5)
+    zero_noise: tuple[float, ...] = (0.005, 0.02, 0.1, 0.4)
+    # A pass has found a component when its error is below this share of the variance.
+    found: float = 0.1
+    # Rows per coefficient below which a pass may have interpolated.
+    few_rows: float = 6.0
+    # --- one line (least trimmed squares) ---
+    # Weights 1 / (1 + eta r^2 / median r^2): a larger eta listens to fewer rows.
+    reweighting: tuple[float, ...] = (1.0, 8.0)
+    # Rounds that tell promising starts from the rest (FAST-LTS's observation); how many are
+    # promising, and how many of them are pursued on more rows.
+    first_rounds: int = 2
+    promising: int = 8
+    finalists: int = 2
+    # Share of the rows nearest to a start that say how wide it is.
+    nearest_share: float = 0.25
+    # Nested samples: each is so many times the one before, and none is larger than this.
+    nesting: int = 8
+    largest_sample: int = 250_000
+    # --- every row in a regime ---
+    # The best so far are so many; the search near them ends when so many rounds bring nothing.
+    elite: int = 5
+    # Numbers that are worked on at a time.
+    batch_numbers: int = 4_000_000
+    # A component narrower than this share of y has no noise to speak of.
+    noiseless: float = 1e-4
+
+
+SEARCH = SearchNumbers()
