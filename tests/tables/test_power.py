@@ -86,6 +86,22 @@ def test_files_hold_the_target_as_it_was_read_and_predictions_in_its_units(tmp_p
     np.testing.assert_allclose(memory["prediction_1"], each)
 
 
+def test_a_prediction_that_no_target_has_is_blank_in_files(tmp_path):
+    x = np.linspace(1, 9, 60)
+    noise = 0.1 * np.random.default_rng(0).normal(size=60)
+    data = tables.from_frame(pl.DataFrame({"x": x, "y": (x + noise) ** 2}), target="y", power=0.5)
+    mixture = MixedLinearRegression(random_state=0).fit(data.frame(), data.target()).mixture_
+    new = write_files(tmp_path / "new", pl.DataFrame({"x": [-3.0, 3.0]}), 1)
+    table = tables.scan_like(new, data.recipe, target="optional")
+    tables.write_label_parts(tmp_path / "parts", table, mixture)
+    read = tables.read_like(new, data.recipe, target="optional")
+    tables.write_labels(tmp_path / "memory.csv", read, mixture)
+    for written in (pl.read_parquet(tmp_path / "parts"), pl.read_csv(tmp_path / "memory.csv")):
+        for name in ("prediction", "prediction_0"):
+            assert written[name][0] is None
+            assert written[name][1] == pytest.approx(9, abs=0.5)
+
+
 @pytest.mark.parametrize(
     ("power", "bad", "why"),
     [
