@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from regimix import load, store, tables
+from regimix import MixedLinearRegression, load, store, tables
 from regimix.cli.console import Bar, Voice
 from regimix.cli.show import refit
 from regimix.result import stability
@@ -251,9 +251,13 @@ def test_stability_needs_rows_in_memory(regimix):
     assert "use --engine memory" in ran.err
 
 
+LATER = []
+
+
 def raised(result):
-    """The interrupt is raised where the search is."""
+    """The interrupt is raised where the search is, at once."""
     signal.raise_signal(signal.SIGINT)
+    LATER.append("it was not")
     return result
 
 
@@ -289,6 +293,21 @@ def test_ctrl_c_during_stability_leaves_the_fit_whole(regimix, table, monkeypatc
     assert "came back" not in ran.out
     assert load("m.regimix").resampled is None
     assert len(searched) == 2
+    assert not LATER
+
+
+def test_ctrl_c_at_the_end_of_stability_leaves_it_out_too(regimix, table, monkeypatch):
+    searched = MixedLinearRegression.stability
+
+    def pressed(*given):
+        searched(*given)
+        raised(None)
+
+    monkeypatch.setattr(MixedLinearRegression, "stability", pressed)
+    ran = regimix("fit", table, "-y", "y", "--drop", "id", "--stability", "1", "--json")
+    assert ran.code == 130
+    assert ran.summary["stability"] is None
+    assert "stability was not finished" in ran.summary["warnings"][-1]
 
 
 def test_other_errors_of_stability_are_not_taken_for_an_interrupt(regimix, table, monkeypatch):
@@ -308,7 +327,7 @@ def test_a_search_that_was_interrupted_is_not_repeated(regimix, table, monkeypat
         step(self, progress)
         steps.append(progress)
         if len(steps) == 3:
-            raised(None)
+            signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(Bar, "step", third)
     ran = regimix("fit", table, "-y", "y", "--drop", "id", "--stability", "2")

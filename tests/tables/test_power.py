@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from regimix import MixedLinearRegression, scan_parquet, tables
 from regimix.data.power import raised, returned
+from regimix.engines import parquet as engine_parquet
 from regimix.errors import DataError, ParameterError
 from regimix.tables import Recipe, parquet
 from tests.tables.parquets import write_files
@@ -112,12 +113,15 @@ def test_a_prediction_that_no_target_has_is_blank_in_files(tmp_path):
     ],
 )
 @pytest.mark.parametrize("key", [None, "id"])
-@pytest.mark.parametrize("group_rows", [40, 1000])
-def test_a_value_without_a_power_is_named(tmp_path, power, bad, why, key, group_rows):
+@pytest.mark.parametrize("batch_rows", [16, 1024])
+def test_a_value_without_a_power_is_named(tmp_path, monkeypatch, power, bad, why, key, batch_rows):
+    monkeypatch.setattr(engine_parquet, "BATCH_BYTES", 1)
+    monkeypatch.setattr(engine_parquet, "FEWEST_BATCH_ROWS", batch_rows)
+    monkeypatch.setattr(parquet, "PIECE_BYTES", 16 * 10)  # ten rows
     frame = prices().with_columns(
         price=pl.when(pl.int_range(300) == 170).then(bad).otherwise("price")
     )
-    rows = write_files(tmp_path / "rows", frame, group_rows=group_rows)
+    rows = write_files(tmp_path / "rows", frame, group_rows=40)
     said = "column 'price' has " + why.format("row 171" if key is None else "id r170")
     with pytest.raises(DataError) as refused:
         tables.read(rows, target="price", features=["x"], key=key, power=power)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -122,12 +124,37 @@ def stability(
     jobs = min(int(effective_n_jobs(n_jobs)), n_resamples)
     found = []
     with threadpool_limits(1, "blas"), Parallel(n_jobs=jobs, return_as="generator") as pool:
-        for one in pool(delayed(_again)(mixture, problem, labels, step, child) for child in seeds):
+        with _interrupts_held() if jobs > 1 else nullcontext():
+            searches = pool(
+                delayed(_again)(mixture, problem, labels, step, child) for child in seeds
+            )
+        for one in searches:
             found.append(one)
             if progress is not None:
                 progress(len(found), n_resamples)
     jaccard, count, coef, intercept = (np.array(part) for part in zip(*found, strict=True))
     return Stability(jaccard, count, coef, intercept)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back while worker processes start.
+
+    They inherit that, and leave Ctrl-C to this process: it would end them with a traceback each.
+    """
+    set_mask = getattr(signal, "pthread_sigmask", None)  # Windows has none
+    if set_mask is None:
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    # It comes with the first workers, and would let Ctrl-C through before they start.
+    resource_tracker.ensure_running()
+    before = set_mask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        set_mask(signal.SIG_SETMASK, before)
 
 
 def _again(
