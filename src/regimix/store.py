@@ -534,6 +534,7 @@ class _Recipe:
     columns: tuple[_Column, ...]
     weights: str | None
     key: str | None
+    power: float = 1.0
 
 
 # --- the schema -----------------------------------------------------------------------------------

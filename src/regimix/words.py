@@ -22,6 +22,7 @@ __all__ = [
     "named",
     "number",
     "percent",
+    "powered",
     "probability",
     "scientific",
     "several",
@@ -142,6 +143,15 @@ def probability(value: float) -> str:
     if 0 <= value < 0.0005:
         return "<0.001"
     return ">0.999" if 0.9995 <= value < 1 else f"{value:.3f}"
+
+
+def powered(name: str, power: float) -> str:
+    """Name a power of something; zero is the logarithm.
+
+    >>> [powered("price", power) for power in (1, 0, 0.5, -1)]
+    ['price', 'log price', '√price', 'price^-1']
+    """
+    return {1.0: name, 0.0: f"log {name}", 0.5: f"√{name}"}.get(power, f"{name}^{power:g}")
 
 
 def spelled(value: int) -> str:

@@ -1,11 +1,13 @@
 """Stability: clear regimes come back from resampled rows, doubtful ones are called so."""
 
+import signal
+
 import numpy as np
 import pytest
 
 from regimix import MixedLinearRegression
 from regimix.errors import ParameterError
-from regimix.result.stability import BACK, Stability, _similarities
+from regimix.result.stability import BACK, Stability, _interrupts_held, _similarities
 
 
 def two_lines(n=120, noise=0.2, seed=0):
@@ -86,3 +88,19 @@ def test_what_is_said_of_resamples():
     assert found.coef_deviation[0, 0] == pytest.approx(1.0)
     assert np.isnan(found.coef_deviation[1, 0])
     assert repr(found).splitlines()[-1] == "  regime 1: back in 33%, mean Jaccard 0.40, doubtful"
+
+
+def test_ctrl_c_waits_while_workers_start():
+    def blocked():
+        return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+    waited = []
+
+    def press():
+        signal.raise_signal(signal.SIGINT)
+        waited.append(blocked())
+
+    with pytest.raises(KeyboardInterrupt), _interrupts_held():
+        press()
+    assert waited == [True]
+    assert not blocked()

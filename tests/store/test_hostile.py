@@ -395,6 +395,7 @@ MODEL = "model"
         (put("recipe", []), "recipe is not an object"),
         (put("recipe", "columns", [{}]), "columns.0.name is not there"),
         (put("recipe", "columns", 0, "kind", "eval"), "kind is not one of"),
+        (put("recipe", "power", "root"), "power is not a number"),
     ],
 )  # fmt: skip
 def test_a_manifest_that_is_wrong_somewhere(change, reason):

@@ -121,6 +121,8 @@ def test_the_recipe_comes_back(tmp_path):
     opened = open_model(path)
     assert opened.recipe == RECIPE
     assert (opened.version, opened.library) == (2, regimix.__version__)
+    save(example(), path, recipe={**RECIPE, "power": 0.5})
+    assert open_model(path).recipe == {**RECIPE, "power": 0.5}
     save(example(), path)
     assert open_model(path).recipe is None
 

@@ -37,7 +37,18 @@ __all__ = ["READING", "Aborted", "Bar", "Code", "CommandError", "Voice", "progre
 
 # What a terminal that does not know a sign is shown in its place.
 PLAIN = str.maketrans(
-    {"×": "x", "²": "2", "±": "+-", "−": "-", "–": "-", "…": "...", "→": "->", "·": "-", "●": "*"}
+    {
+        "×": "x",
+        "²": "2",
+        "±": "+-",
+        "−": "-",
+        "–": "-",
+        "…": "...",
+        "→": "->",
+        "·": "-",
+        "●": "*",
+        "√": "sqrt ",
+    }
 )
 # What rich would show in louder colours.
 CALM = {"bar.finished": "cyan", "progress.elapsed": "dim"}
@@ -191,14 +202,14 @@ class Bar:
         self._found = f"{count(step.n_components, 'regime')} so far"
         self.stage(STAGES.get(step.stage, step.stage))
 
-    def parts(self, done: int, total: int | None) -> None:
-        """Say how much is written."""
-        self._show(done, total, "")
+    def parts(self, done: int, total: int | None, what: str = "part") -> None:
+        """Say how much is written, or how many resamples are searched."""
+        self._show(done, total, "", what)
 
-    def _show(self, done: int, total: int | None, which: str) -> None:
+    def _show(self, done: int, total: int | None, which: str, what: str = "part") -> None:
         self._done = done
         of = "" if total is None else f" of {total}"
-        words = f"{which}{done}{of} part{'s' * ((total or done) != 1)}"
+        words = f"{which}{done}{of} {what}{'s' * ((total or done) != 1)}"
         self._progress.update(self._task, found=words, parts=None if not total else done / total)
         now = time.monotonic()
         if self._say is not None and now - self._said > LINES_EVERY:

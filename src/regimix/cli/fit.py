@@ -43,12 +43,14 @@ from regimix.errors import (
     ConvergenceWarning,
     RankWarning,
     RegimixWarning,
+    RivalWarning,
     StopReason,
     UnknownColumnError,
 )
 
 if TYPE_CHECKING:
     from regimix.cli.show import FittedRows
+    from regimix.estimators.mixture import MixedLinearRegression
     from regimix.result.mixture import Mixture
     from regimix.tables import DataSet, ParquetTable
 
@@ -78,6 +80,11 @@ def fit(
         str | None, of_table("COLUMN", "How often, or how much, each row counts.")
     ] = None,
     key: options.Key = None,
+    log: Annotated[bool, of_table("", "Explain the logarithm of the target.", "--log")] = False,
+    power: Annotated[
+        float | None,
+        of_table("P", "Explain a power of the target, such as 0.5; 0: its logarithm.", parser=real),
+    ] = None,
     missing: options.Missing = "drop",
     rows: options.Rows = None,
     query: options.Query = None,
@@ -127,6 +134,15 @@ def fit(
             parser=whole(),
         ),
     ] = 1,
+    stability: Annotated[
+        int | None,
+        of_search(
+            "N",
+            "Search N resamples of the rows too; a regime that comes back in less than 60 % of "
+            "them is called doubtful.",
+            parser=whole(1),
+        ),
+    ] = None,
     checkpoint: Annotated[
         Path | None,
         of_search(
@@ -161,9 +177,17 @@ def fit(
         raise CommandError("--jobs must be a whole number from 1, or -1 for all; got 0.")
     if time_limit is not None and not time_limit > 0:
         raise CommandError(f"--time-limit must be above 0 seconds; got {time_limit:g}.")
+    if log and power is not None:
+        raise CommandError("--log is --power 0; leave one of --log and --power out.")
     place = Place(engine, scheduler, workers, memory).settled(
         data, ("--labels", labels), rows=rows, query=query, encoding=encoding
     )
+    if stability is not None and not place.in_memory:
+        raise CommandError(
+            "--stability searches resamples of rows in memory, and this table is read part by part "
+            f"(--engine {place.engine}); leave it out, or use --engine memory, with --rows N for a "
+            "sample."
+        )
     labels = None if labels is None else tidied(labels)
     settings = {
         "n_components": components,
@@ -197,10 +221,11 @@ def fit(
         drop=names(drop) or (),
         weights=weights,
         key=key,
+        power=0.0 if log else 1.0 if power is None else power,
         missing=missing,
     )
     command = ("regimix", *context.obj) if context.obj else ()
-    wanted = Wanted(model, labels, report, command, terms, show_outliers, as_json)
+    wanted = Wanted(model, labels, report, stability, command, terms, show_outliers, as_json)
     voice = Voice(quiet=quiet, machine=as_json)
     raise typer.Exit(_fit_and_print(read, settings, wanted, voice, place))
 
@@ -276,11 +301,12 @@ def _tone() -> DataSet:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be written (None: not asked for) and printed, and the command that asks for it."""
+    """What is to be written, tried (None: not asked for) and printed, and the command for it."""
 
     model: Path | None = None
     labels: str | None = None
     report: Path | None = None
+    resamples: int | None = None  # to be searched, for stability
     command: tuple[str, ...] = ()
     most_terms: int = 10
     most_outliers: int = 5
@@ -307,16 +333,20 @@ class Interrupts:
 
     Use as a context; ``look`` is for the callback of an estimator. Before the search there is
     nothing to keep, and the first Ctrl-C ends everything. During the search it is raised there:
-    the search answers with what it has. After the search it waits until the answer is written.
+    the search answers with what it has. After the search it waits until the answer is written, but
+    ends what can be left out.
 
     Attributes
     ----------
     count : int
         How often Ctrl-C was pressed.
+    dispensable : bool
+        Whether what is at work can be left out.
     """
 
     def __init__(self) -> None:
         self.count = 0
+        self.dispensable = False
         self._begun = False
         self._before: Any = None
 
@@ -340,7 +370,7 @@ class Interrupts:
             # polars raises one of its own for the same Ctrl-C, and then Python hears of it too: a
             # second one would keep the bar from being taken away.
             return
-        if self.count > 1 or not self._begun or _is_answered():
+        if self.count > 1 or not self._begun or self.dispensable or _is_answered():
             raise KeyboardInterrupt
 
     def look(self, *, searching: bool = True) -> bool:
@@ -371,7 +401,7 @@ def _fit_and_print(
                 table = read()
                 _check_labels(wanted, table)
                 bar.stage("first look")
-                outcome = _fit(table, settings, interrupts, bar)
+                outcome = _fit(table, settings, wanted.resamples, interrupts, bar)
                 if outcome.mixture.stopped in INTERRUPTED and outcome.mixture.found_nothing:
                     raise Aborted("interrupted before a regime was found; nothing was written.")
                 bar.stage("writing")
@@ -393,7 +423,11 @@ def _check_labels(wanted: Wanted, table: DataSet | ParquetTable) -> None:
 
 
 def _fit(
-    table: DataSet | ParquetTable, settings: dict[str, Any], interrupts: Interrupts, bar: Bar
+    table: DataSet | ParquetTable,
+    settings: dict[str, Any],
+    resamples: int | None,
+    interrupts: Interrupts,
+    bar: Bar,
 ) -> Outcome:
     from regimix.cli.show import FittedRows
     from regimix.estimators.mixture import MixedLinearRegression
@@ -410,13 +444,51 @@ def _fit(
             model.fit(table.frame(), table.target(), table.weights)
         else:
             model.fit(table)
+    unfinished = ""
+    if resamples is not None and isinstance(table, DataSet):
+        unfinished = _search_resamples(model, table, resamples, interrupts, bar)
     mixture = model.mixture_
     rows = FittedRows.of(mixture, table)
-    return _with_warnings(Outcome(mixture, model.labels_, table, rows), caught)
+    outcome = _with_warnings(Outcome(mixture, model.labels_, table, rows), caught)
+    outcome.warnings += [unfinished] if unfinished else []
+    return outcome
+
+
+def _search_resamples(
+    model: MixedLinearRegression, table: DataSet, resamples: int, interrupts: Interrupts, bar: Bar
+) -> str:
+    """See which regimes come back from resampled rows; say so if that was not finished."""
+    if interrupts.look():
+        return "stability was not tried, since the search was interrupted."
+    fitted = model.mixture_
+
+    def progress(done: int, total: int) -> None:
+        bar.parts(done, total, "resample")
+        # The search of a resample has answered the interrupt with the best so far.
+        if interrupts.count:
+            raise KeyboardInterrupt
+
+    bar.stage("searching resamples")
+    rows = table.frame(), table.target()
+    interrupts.dispensable = True
+    try:
+        seed, jobs = model.random_state, model.n_jobs
+        model.stability(*rows, resamples, seed, table.weights, jobs, progress)
+    except (Exception, KeyboardInterrupt):
+        # Ctrl-C reaches worker processes too, whose end may be an error of another kind.
+        if interrupts.count != 1:
+            raise
+        model.mixture_ = fitted
+        return "stability was not finished, since it was interrupted; the fit is whole."
+    finally:
+        interrupts.dispensable = False
+    return ""
 
 
 def _with_warnings(outcome: Outcome, caught: list[warnings.WarningMessage]) -> Outcome:
     """Say how a fit ended, and what of it must be read."""
+    from regimix.cli.show import refit
+
     mixture = outcome.mixture
     cut_short = mixture.stopped in INTERRUPTED
     if cut_short:
@@ -426,7 +498,10 @@ def _with_warnings(outcome: Outcome, caught: list[warnings.WarningMessage]) -> O
     for warning in caught:
         said = cut_short and issubclass(warning.category, ConvergenceWarning)
         if issubclass(warning.category, RegimixWarning) and not said:
-            outcome.warnings.append(in_options(cast("Warning", warning.message)))
+            text = in_options(cast("Warning", warning.message))
+            if warning.category is RivalWarning:
+                text = f"{text} {refit(mixture, outcome.table)}".rstrip()
+            outcome.warnings.append(text)
     # A lack of rank, the usual reason for missing errors, has a warning of its own.
     if mixture.inference is not None and not any(w.category is RankWarning for w in caught):
         notes = enumerate(mixture.inference.notes)
@@ -473,6 +548,8 @@ def _write_labels(path: str, outcome: Outcome, *, bar: Bar) -> None:
     else:
         bar.stage("writing labels")
         write_label_parts(path, table, mixture, labels=labels, watch=bar.parts)
+    if table.recipe.note:
+        outcome.rows = replace(outcome.rows, notes=(*outcome.rows.notes, table.recipe.note))
 
 
 def _write_report(path: Path, outcome: Outcome, *, command: tuple[str, ...]) -> None:

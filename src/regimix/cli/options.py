@@ -17,7 +17,7 @@ from regimix.errors import Message, Setting
 # others have none.
 SAME = (
     *("checkpoint", "corruption", "corruption_kind", "drop", "encoding", "features", "intercepts"),
-    *("memory", "noise", "outliers", "query", "search", "separation", "time_limit"),
+    *("memory", "noise", "outliers", "power", "query", "search", "separation", "time_limit"),
 )
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in SAME} | {
     "fit_intercept": "--no-intercept",

@@ -63,7 +63,7 @@ def predict(
         notes = opened.notes_and_dropped(sum(file.n_dropped for file in files))
         has_target = any(reader.target is not None for reader in opened.part_readers)
         where = f" in {count(len(files), 'file')}"
-    for note in notes:
+    for note in (*notes, *([recipe.note] if recipe.note else [])):
         voice.note(note)
     n_rows = sum(file.n_rows for file in files)
     said = _assigned(files, recipe.target, there=has_target)
@@ -123,14 +123,20 @@ def report(
     """Show a model and rows as one HTML page that needs no network."""
     check_outputs([("--out", out, REPORT)], sources=[str(model), data])
     from regimix.report import write
+    from regimix.report.page import snippet
     from regimix.tables import read_like
     from regimix.tables.write import gate_shares
 
     mixture, recipe = _open_model(model)
     how: dict[str, Any] = {"key": key, "missing": missing, "rows": rows, "query": query}
     table = read_like(data, recipe, **how, encoding=encoding or "utf-8")
-    shares = gate_shares(mixture, table.X)
-    write(out, mixture, table.X, table.y, keys=table.keys, shares=shares, title=title)
+    shares, again = gate_shares(mixture, table.X), None
+    if recipe.power != 1.0:
+        column = f"table[{recipe.target!r}]"
+        power = f"np.log({column})" if recipe.power == 0.0 else f"{column} ** {recipe.power!r}"
+        again = snippet(mixture, power)
+    page = {"shares": shares, "title": title, "command": again}
+    write(out, mixture, table.X, table.y, keys=table.keys, **page)
     voice = Voice(quiet=quiet)
     for sentence in table.notes:
         voice.note(sentence)

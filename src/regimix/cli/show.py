@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.table import Table
 from rich.text import Text
 
+from regimix.model.relation import COUNTS
 from regimix.result.answer import Answer, answer, distances, rows_labelled
 from regimix.result.inference import errors, estimates
-from regimix.words import UNKNOWN, aligned, bare, count, measured, number
+from regimix.words import UNKNOWN, aligned, bare, count, fixed, measured, number, percent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from regimix.cli.console import Voice
     from regimix.result.mixture import Mixture
+    from regimix.result.stability import Stability
     from regimix.tables import DataSet, ParquetTable
 
     Floats = NDArray[np.float64]
 
-__all__ = ["FittedRows", "print_mixture", "summary"]
+__all__ = ["FittedRows", "print_mixture", "refit", "summary"]
 
 # The colours of the plots and the report, as the user's terminal has them; one for outliers.
 COLOURS = ("bright_blue", "red", "green", "magenta", "yellow", "cyan")
@@ -101,13 +103,27 @@ def print_mixture(
         voice.answer(f"{count(outliers, 'outlier')}{which}", style="bold")
         voice.answer()
         voice.answer(_outliers(shown, rows.key_name, table.target_name, voice))
+    if mixture.resampled is not None:
+        voice.answer()
+        for drawn in _stability(mixture.resampled):
+            voice.answer(drawn)
     voice.answer()
     if found.rival and mixture.n_components == 1:
-        voice.answer(bare(found.rival))
+        voice.answer(f"{bare(found.rival)} {refit(mixture, table)}".rstrip())
     voice.answer(found.ended, style="dim")
     voice.answer(found.details, style="dim")
     if found.favours:
         voice.answer(f"{found.favours} Use --components auto to choose by evidence.")
+
+
+def refit(mixture: Mixture, table: DataSet | ParquetTable) -> str:
+    """Say what to type where one relation of a power of the target is likelier."""
+    rival, before = mixture.rival, table.recipe.power
+    # A power of a logarithm is no power of the target.
+    if rival is None or rival.power == 1.0 or rival.noise == COUNTS or before == 0.0:
+        return ""
+    power = rival.power * before
+    return f"Try: regimix fit ... {'--log' if power == 0.0 else f'--power {power:g}'}"
 
 
 def _table() -> Table:
@@ -145,8 +161,22 @@ def _regimes(mixture: Mixture, found: Answer, voice: Voice) -> Table:
         words = line.sentence
         if line.index >= 0:
             words = mixture.equation(line.index, room + len(target)).removeprefix(target)
-        table.add_row(_name(line.index), *cells, voice.clean(words))
+        last = Text(voice.clean(words))
+        if line.doubt:
+            last.append(f"\n{line.doubt}", style="yellow")
+        table.add_row(_name(line.index), *cells, last)
     return table
+
+
+def _stability(found: Stability) -> list[Table | Text]:
+    """Draw how often each regime came back from resampled rows."""
+    table = _table()
+    for head in ("regime", "came back", "mean Jaccard"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for j, (back, similar) in enumerate(zip(found.recurrence, found.mean_jaccard, strict=True)):
+        table.add_row(_name(j), percent(float(back)), fixed(float(similar), 2))
+    title = Text(f"Stability: {count(found.n_resamples, 'resample')}", style="bold")
+    return [title, Text(), table, Text(), Text(f"Regimes found: {found.numbers} of the resamples.")]
 
 
 def _room(columns: dict[str, list[str]], voice: Voice) -> int:
@@ -257,7 +287,8 @@ def summary(
             "schema": SCHEMA,
             "regimix": regimix.__version__,
             "source": table.source,
-            "target": table.target_name,
+            "target": table.recipe.target,
+            "power": table.recipe.power,
             "features": list(table.recipe.feature_names),
             "rows": {"read": table.n_read, "dropped": rows.n_dropped, "used": rows.n_used},
             "regimes": [_plain_regime(mixture, j) for j in range(mixture.n_components)],
@@ -267,6 +298,12 @@ def summary(
                 "key": rows.key_name,
                 "farthest": _farthest_outliers(mixture, rows, MOST_OUTLIERS),
             },
+            "rivals": [
+                {"describe": rival.describe(mixture.target_name, mixture.feature_names)}
+                | asdict(rival)
+                for rival in mixture.rivals
+            ],
+            "stability": _plain_stability(mixture.resampled),
             "found": not mixture.found_nothing,
             "evidence": mixture.evidence,
             "stopped": mixture.stopped,
@@ -277,6 +314,20 @@ def summary(
         }
     )
     return plain
+
+
+def _plain_stability(found: Stability | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    each = zip(found.recurrence, found.mean_jaccard, found.doubtful, strict=True)
+    return {
+        "resamples": found.n_resamples,
+        "numbers": found.counts,
+        "regimes": [
+            {"label": j, "came_back": back, "mean_jaccard": similar, "doubtful": doubtful}
+            for j, (back, similar, doubtful) in enumerate(each)
+        ],
+    }
 
 
 def _plain_regime(mixture: Mixture, j: int) -> dict[str, Any]:

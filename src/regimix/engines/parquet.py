@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.power import no_power, raised
 from regimix.engines.parts import RawRows
 from regimix.errors import DataError, MissingExtraError
 
@@ -182,6 +183,7 @@ class ParquetReader:
     target: str | None
     weights: str | None = None
     key: str | None = None
+    power: float = 1.0  # of the target; zero is the logarithm
     number: str = "float64"  # type of the numbers of X
     missing: str = "drop"  # rows with a missing or infinite value: left out; or "error"
     blank_target: bool = False  # whether the target may be missing
@@ -201,6 +203,7 @@ class ParquetReader:
         how = {"use_threads": self.use_threads, "at_once": self.piece_rows is None}
         piece = _Piece(self, size)
         for span in self.spans:
+            begun = 0
             for batch in span.batches(self._columns, batch_rows, **how):
                 done = 0
                 while done < batch.num_rows:
@@ -208,16 +211,22 @@ class ParquetReader:
                         yield piece.rows()
                         piece = _Piece(self, size)
                     some = batch.slice(done, piece.free)
-                    piece.add(some, span)
+                    piece.add(some, span, begun + done)
                     done += some.num_rows
+                begun += done
         yield piece.rows()
 
     def labelled(self, span: Span, batch_rows: int) -> Iterator[tuple[RawRows, Bools, Any]]:
-        """Read one of the spans: rows that can be used, which of all they are, and all keys."""
+        """Read one of the spans: rows that can be used, which of all they are, and all keys.
+
+        The target is as it was written, not its power.
+        """
         columns = self._columns if self.key is None else [*self._columns, self.key]
+        begun = 0
         for batch in span.batches(list(dict.fromkeys(columns)), batch_rows):
-            piece = _Piece(self, batch.num_rows)
-            kept = piece.add(batch, span)
+            piece = _Piece(self, batch.num_rows, as_read=True)
+            kept = piece.add(batch, span, begun)
+            begun += batch.num_rows
             keys = None if self.key is None else batch.column(self.key)
             yield piece.rows(), kept, keys
 
@@ -230,6 +239,15 @@ class ParquetReader:
         with open_parquet(self.spans[0].path) as (file, _):
             return file.schema_arrow.field(self.key).type
 
+    def where(self, span: Span, row: int) -> str:
+        """Name a row of a span, by its key or by its number in the table."""
+        left = row
+        for batch in span.batches([self.key], FEWEST_BATCH_ROWS) if self.key else ():
+            if left < batch.num_rows:
+                return f"{self.key} {batch.column(0)[left].as_py()}"
+            left -= batch.num_rows
+        return f"row {span.first_row + row + 1}"
+
     @property
     def _columns(self) -> list[str]:
         others = [name for name in (self.target, self.weights) if name is not None]
@@ -239,8 +257,8 @@ class ParquetReader:
 class _Piece:
     """Rows in one block of memory that is filled from columns."""
 
-    def __init__(self, reader: ParquetReader, size: int) -> None:
-        self._reader = reader
+    def __init__(self, reader: ParquetReader, size: int, *, as_read: bool = False) -> None:
+        self._reader, self._as_read = reader, as_read
         self._filled = 0
         self.X = np.empty((size, len(reader.features)), dtype=reader.number)
         self.y = None if reader.target is None else np.empty(size)
@@ -256,8 +274,11 @@ class _Piece:
         """Rows that can still be added."""
         return len(self.X) - self._filled
 
-    def add(self, batch: Any, span: Span) -> Bools:
-        """Add the rows that can be used; return which of the batch those are."""
+    def add(self, batch: Any, span: Span, begun: int) -> Bools:
+        """Add the rows that can be used; return which of the batch those are.
+
+        ``begun`` is how many rows of the span come before the batch.
+        """
         reader = self._reader
         kept = np.ones(batch.num_rows, dtype=np.bool_)
         columns = {name: _numbers(batch.column(name)) for name in self._places}
@@ -273,6 +294,14 @@ class _Piece:
                     "in, leave the column out, or have such rows dropped."
                 )
             kept &= there
+        if reader.target is not None and reader.power != 1.0:
+            y = np.asarray(columns[reader.target], dtype=np.float64)
+            values = raised(y, reader.power)
+            bad = np.flatnonzero(kept & np.isfinite(y) & ~np.isfinite(values))
+            if bad.size:
+                where = reader.where(span, begun + int(bad[0]))
+                raise no_power(reader.target, reader.power, where, float(y[bad[0]]))
+            columns[reader.target] = y if self._as_read else values
         first, whole = self._filled, bool(kept.all())
         self._filled += batch.num_rows if whole else int(np.count_nonzero(kept))
         for name, values in columns.items():

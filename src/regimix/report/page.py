@@ -43,7 +43,6 @@ from regimix.words import (
     percent,
     probability,
     several,
-    spelled,
 )
 
 __all__ = ["assumptions", "headline", "render", "selection", "snippet", "write"]
@@ -249,11 +248,10 @@ def stability(mixture: Mixture, found: Answer) -> dict[str, Any] | None:
     seen = mixture.resampled
     if seen is None:
         return None
-    numbers = [f"{spelled(k)} in {percent(share)}" for k, share in seen.counts.items()]
     rows = zip(found.regimes, seen.recurrence, seen.mean_jaccard, strict=True)
     return {
         "words": f"{count(seen.n_resamples, 'resample')} of the rows were searched from the "
-        f"beginning. Regimes found: {listing(numbers)} of them. A regime comes back if it shares "
+        f"beginning. Regimes found: {seen.numbers} of them. A regime comes back if it shares "
         "more than half of its rows with one that is found again; in less than 60% it is doubtful.",
         "rows": [
             (line.name, percent(float(back)), number(float(similar), 2))
@@ -546,8 +544,11 @@ def _known(name: str, verdict: Verdict, words: str) -> Finding:
 # --- how to get it again --------------------------------------------------------------------------
 
 
-def snippet(mixture: Mixture) -> str:
-    """Write the Python that fits the same model to the same rows."""
+def snippet(mixture: Mixture, response: str = "") -> str:
+    """Write the Python that fits the same model to the same rows.
+
+    ``response`` is the code for y, where that is not a column of the table.
+    """
     given, usual = mixture.settings, Settings()
     options = [
         f"{name}={getattr(given, name)!r}"
@@ -566,7 +567,8 @@ def snippet(mixture: Mixture) -> str:
     if len(inside) > 60:
         inside = "\n    " + ",\n    ".join(options) + ",\n"
     name = "global_ilts" if by_function else "MixedLinearRegression"
-    lines = [f"from regimix import {name}", "", *_columns(mixture)]
+    lines = ["import numpy as np"] if response.startswith("np.") else []
+    lines += [f"from regimix import {name}", "", *_columns(mixture, response)]
     if by_function:
         return "\n".join([*lines, f"print(global_ilts({inside}))"])
     lines += [f"fit = MixedLinearRegression({inside}).fit(X, y)", "print(fit.mixture_)"]
@@ -580,7 +582,7 @@ def _visible(command: str) -> str:
     )
 
 
-def _columns(mixture: Mixture) -> list[str]:
+def _columns(mixture: Mixture, response: str) -> list[str]:
     """Name the columns, if the table had names."""
     names = mixture.feature_names
     unnamed = names == tuple(f"x{i}" for i in range(len(names)))
@@ -588,4 +590,4 @@ def _columns(mixture: Mixture) -> list[str]:
     listed = repr(list(names))
     if unnamed or len(names) > MOST_NAMES or len(listed) > MOST_CHARACTERS:
         return []
-    return [f"X, y = table[{listed}], table[{mixture.target_name!r}]"]
+    return [f"X, y = table[{listed}], {response or f'table[{mixture.target_name!r}]'}"]

@@ -21,7 +21,7 @@ from regimix.model.laws import resolution
 from regimix.model.numbers import MODEL
 from regimix.model.relation import COUNTS, Fit, Relation, fit_relation, line_of
 from regimix.model.rows import Rows, Units, whitened_rows
-from regimix.words import listing, several
+from regimix.words import listing, powered, several
 
 __all__ = ["Contest", "RegimeCheck", "Rival", "check_regimes", "find_rivals"]
 
@@ -96,19 +96,18 @@ class Rival:
 
     def describe(self, target: str = "y", features: Sequence[str] = ("x",)) -> str:
         """Say which relation it is, in a phrase that begins with "one"."""
-        # A model file of a later version may hold what is not known here.
-        response = RESPONSES.get(self.power, f"a power of {target}").replace("{}", target)
+        response = powered(target, self.power)
         if self.noise == COUNTS:
             response = f"the logarithm of the expected {target}"
         by = listing(features) if len(features) <= MOST_NAMED else several(len(features), "feature")
         kind = "relation" if self.terms == "linear" else "curved relation"
+        # A model file of a later version may hold what is not known here.
         parts = [SPREADS.get(self.spread, "uneven spread"), NOISES.get(self.noise, "other noise")]
         parts += ["skewed noise"] * self.skewed
         more = listing([part for part in parts if part])
         return f"one {kind} between {response} and {by}" + (f", with {more}" if more else "")
 
 
-RESPONSES = {1.0: "{}", 0.0: "log {}", 0.5: "√{}", -0.5: "1/√{}", -1.0: "1/{}"}
 BY_EXPECTED = "a spread that depends on the expected response"
 SPREADS = {
     "nothing": "",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.model.laws import resolution
 from regimix.result.fit import fit_mixture
+from regimix.words import listing, percent, spelled
 
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
@@ -81,6 +84,11 @@ class Stability:
         return {int(k): float(t) / self.n_resamples for k, t in zip(found, times, strict=True)}
 
     @property
+    def numbers(self) -> str:
+        """How often each number of regimes was found, in words."""
+        return listing([f"{spelled(k)} in {percent(share)}" for k, share in self.counts.items()])
+
+    @property
     def coef_deviation(self) -> Floats:
         """Standard deviation of the coefficients of regimes that came back, (m, d)."""
         known = np.isfinite(self.intercept)
@@ -116,12 +124,37 @@ def stability(
     jobs = min(int(effective_n_jobs(n_jobs)), n_resamples)
     found = []
     with threadpool_limits(1, "blas"), Parallel(n_jobs=jobs, return_as="generator") as pool:
-        for one in pool(delayed(_again)(mixture, problem, labels, step, child) for child in seeds):
+        with _interrupts_held() if jobs > 1 else nullcontext():
+            searches = pool(
+                delayed(_again)(mixture, problem, labels, step, child) for child in seeds
+            )
+        for one in searches:
             found.append(one)
             if progress is not None:
                 progress(len(found), n_resamples)
     jaccard, count, coef, intercept = (np.array(part) for part in zip(*found, strict=True))
     return Stability(jaccard, count, coef, intercept)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back while worker processes start.
+
+    They inherit that, and leave Ctrl-C to this process: it would end them with a traceback each.
+    """
+    set_mask = getattr(signal, "pthread_sigmask", None)  # Windows has none
+    if set_mask is None:
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    # It comes with the first workers, and would let Ctrl-C through before they start.
+    resource_tracker.ensure_running()
+    before = set_mask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        set_mask(signal.SIG_SETMASK, before)
 
 
 def _again(

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from regimix.data.power import no_power, raised
 from regimix.errors import DataError, DataKindError, ParameterError
 from regimix.tables.files import Loaded
 from regimix.tables.recipe import (
@@ -214,17 +215,30 @@ def to_dataset(loaded: Loaded, recipe: Recipe, terms: Terms, notes: list[str]) -
         drawn = np.random.default_rng(terms.seed).choice(usable, terms.rows, replace=False)
         kept = np.sort(drawn)
     some = slice(None) if kept.size == frame.height else kept
+    keys = _keys(frame, recipe.key, kept, notes)
+    y_read = None if y is None else y[some]
     return DataSet(
         X=X[some],
-        y=None if y is None else y[some],
+        y=None if y_read is None else _response(y_read, recipe, keys),
         weights=None if weights is None else weights[some],
-        keys=_keys(frame, recipe.key, kept, notes),
+        keys=keys,
         n_read=frame.height,
         n_dropped=frame.height - usable.size,
         notes=(*loaded.notes, *notes),
         recipe=recipe,
         source=source,
+        y_read=None if recipe.power == 1.0 else y_read,
     )
+
+
+def _response(y: Floats, recipe: Recipe, keys: NDArray[Any]) -> Floats:
+    """Return the power of the target that is explained; refuse values that have none."""
+    values = raised(y, recipe.power)
+    bad = np.flatnonzero(np.isfinite(y) & ~np.isfinite(values))
+    if bad.size:
+        where = f"{recipe.key or 'row'} {keys[bad[0]]}"
+        raise no_power(recipe.target, recipe.power, where, float(y[bad[0]]))
+    return values
 
 
 class _Encoder:

@@ -128,6 +128,7 @@ def scan_parquet(
     weights: str | None = None,
     *,
     key: str | None = None,
+    power: float = 1.0,
     missing: Literal["drop", "error"] = "drop",
     memory: float | str = "512MB",
     on_cluster: bool = False,
@@ -151,6 +152,9 @@ def scan_parquet(
         Columns to leave out.
     weights, key : str, optional
         Columns of row weights, and of what identifies a row in what is written.
+    power : float
+        What is explained is this power of the target; 0 is the logarithm. A value that has no such
+        power is an error when it is read.
     missing : {"drop", "error"}
         Whether rows in which a needed value is missing or infinite are left out, or refused.
     memory : number or str
@@ -167,7 +171,7 @@ def scan_parquet(
         pyarrow is not installed.
     """
     need_pyarrow()
-    roles = Roles(target, features, drop, weights, key)
+    roles = Roles(target, features, drop, weights, key, power)
     footers = read_footers(source)
     recipe, notes = _choose(footers, roles, str(source))
     return _table(
@@ -245,6 +249,7 @@ def _table(
         target=target,
         weights=recipe.weights,
         key=recipe.key,
+        power=recipe.power,
         number=_number_type(footers, names),
         missing=missing,
         blank_target=optional,
@@ -254,7 +259,7 @@ def _table(
     parts = cut_into_parts(footers, max(1, part_bytes(total * width) // width))
     return ParquetTable(
         names=names,
-        target_name=recipe.target,
+        target_name=recipe.response,
         readers=tuple(replace(reader, spans=spans) for spans in parts),
         part_names=tuple(
             str(spans[0]) if len(spans) == 1 else f"{spans[0].name!r} to {spans[-1].name!r}"

@@ -26,6 +26,7 @@ def read(
     drop: Sequence[str] = (),
     weights: str | None = None,
     key: str | None = None,
+    power: float = 1.0,
     missing: Literal["drop", "error"] = "drop",
     rows: int | None = None,
     seed: int = 0,
@@ -50,6 +51,9 @@ def read(
         Columns to leave out.
     weights, key : str, optional
         Columns of row weights, and of what identifies a row (default: its number, from 1).
+    power : float
+        ``y`` is this power of the target; 0 is the logarithm. A value that has no such power is an
+        error.
     missing : {"drop", "error"}
         Whether rows in which a needed value is missing are dropped and counted, or refused.
     rows : int, optional
@@ -70,7 +74,7 @@ def read(
     MissingExtraError
         polars or psycopg is not installed.
     """
-    roles = Roles(target, features, drop, weights, key)
+    roles = Roles(target, features, drop, weights, key, power)
     loaded = _load(source, query, password_variable, file_format, encoding)
     from regimix.tables.encode import Terms, choose, to_dataset
 

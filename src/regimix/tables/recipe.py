@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -18,7 +20,7 @@ from regimix.errors import (
     Setting,
     UnknownColumnError,
 )
-from regimix.words import choice
+from regimix.words import choice, powered
 
 if TYPE_CHECKING:
     import polars as pl
@@ -93,12 +95,31 @@ class Recipe:
         In the order of the features.
     weights, key : str or None
         Columns of row weights and of row keys.
+    power : float
+        The response is this power of the target; zero is the logarithm, one the target itself.
     """
 
     target: str
     columns: tuple[Column, ...]
     weights: str | None = None
     key: str | None = None
+    power: float = 1.0
+
+    @property
+    def response(self) -> str:
+        """Name of what is explained: "price", or "log price"."""
+        return powered(self.target, self.power)
+
+    @property
+    def note(self) -> str:
+        """What predictions of the target are, if it is not the response."""
+        if self.power == 1.0:
+            return ""
+        what = "logarithm" if self.power == 0.0 else f"power {self.power:g}"
+        return (
+            f"Predictions are in units of {self.target!r}: the value whose {what} is expected, not "
+            f"the mean of {self.target!r}."
+        )
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -124,8 +145,9 @@ class Recipe:
         """Read what ``to_json`` returned; refuse anything else."""
         try:
             columns = tuple(_read_column(column) for column in plain["columns"])
-            recipe = cls(plain["target"], columns, plain["weights"], plain["key"])
-        except (KeyError, TypeError) as error:
+            power = read_power(plain.get("power", 1.0))  # older recipes have none
+            recipe = cls(plain["target"], columns, plain["weights"], plain["key"], power)
+        except (KeyError, TypeError, ParameterError) as error:
             raise DataError(
                 f"this is not a recipe for the columns of a table ({error!r}); pass what "
                 "Recipe.to_json returned."
@@ -158,8 +180,10 @@ class Roles:
     drop: Sequence[str] = ()
     weights: str | None = None
     key: str | None = None
+    power: float = 1.0
 
     def __post_init__(self) -> None:
+        read_power(self.power)
         for name, value in (("features", self.features), ("drop", self.drop)):
             if isinstance(value, str):
                 raise ParameterError(f"{name} must be a list of column names; got {value!r}.")
@@ -216,6 +240,15 @@ def check_choice(name: str, value: object, *choices: str) -> None:
         raise ParameterError(f"{name} must be {choice([*map(repr, choices)])}; got {value!r}.")
 
 
+def read_power(power: Any) -> float:
+    """Return a power of the target, if it is a number."""
+    number = isinstance(power, Real) and not isinstance(power, bool)
+    if not number or not math.isfinite(power):
+        words = f" must be a number (0: the logarithm); got {power!r}."
+        raise ParameterError(Message(Setting("power"), words))
+    return float(power)
+
+
 def check_number(name: str, role: str, wrong: str) -> None:
     """Refuse a column that does not hold numbers; ``wrong`` says what it does, if so."""
     if wrong:
@@ -260,7 +293,8 @@ def choose_recipe(
         )
     notes = [column.note for column in columns if column.note]
     notes += [f"Column {name!r} is left out: it {reason}." for name, reason in reasons.items()]
-    return Recipe(roles.target, tuple(columns), roles.weights, roles.key), notes
+    power = float(roles.power)
+    return Recipe(roles.target, tuple(columns), roles.weights, roles.key, power), notes
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,8 +305,9 @@ class DataSet:
     ----------
     X : ndarray of shape (n, d), float64, C-contiguous
     y : ndarray of shape (n,) or None
-        None: the table has no target, and none was needed. Where none was needed but the column
-        is there, rows without a value are not finite.
+        The response: the target, or the power of it that the recipe says. None: the table has no
+        target, and none was needed. Where none was needed but the column is there, rows without a
+        value are not finite.
     weights : ndarray of shape (n,) or None
     keys : ndarray of shape (n,), int64 or object (str)
         What finds a row again: the values of the key column, or else the number of the row in what
@@ -286,6 +321,8 @@ class DataSet:
         How columns became numbers; ``read_like`` does the same to new data.
     source : str
         Where the rows came from; holds no password.
+    y_read : ndarray of shape (n,) or None
+        The target as it was read, where y is a power of it.
     """
 
     X: Floats
@@ -297,6 +334,7 @@ class DataSet:
     notes: tuple[str, ...]
     recipe: Recipe
     source: str
+    y_read: Floats | None = None
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -305,8 +343,8 @@ class DataSet:
 
     @property
     def target_name(self) -> str:
-        """Name of the target."""
-        return self.recipe.target
+        """Name of the response: that of the target, or "log price"."""
+        return self.recipe.response
 
     @property
     def key_name(self) -> str:
@@ -325,7 +363,7 @@ class DataSet:
         return pl.DataFrame(self.X, schema=list(self.feature_names), orient="row")
 
     def target(self) -> pl.Series | None:
-        """Return y as a polars series with the name of the target."""
+        """Return y as a polars series with the name of the response."""
         import polars as pl
 
         return None if self.y is None else pl.Series(self.target_name, self.y)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from regimix.atomic import open_atomically, remove_leftovers, write_bytes
+from regimix.data.power import raised, returned
 from regimix.engines.parquet import ParquetReader, Span, need_pyarrow, open_parquet
 from regimix.engines.parts import PassStopped
 from regimix.errors import DataError, ParameterError, need, reason_of
@@ -174,10 +175,13 @@ def label_columns(
 ) -> dict[str, Any]:
     """Say of each row what the mixture makes of it, as columns.
 
-    The key comes first. With a target: the target, ``regime`` (-1: outlier), ``prediction``,
+    The key comes first. With a target: the target as it was read, ``regime`` (-1: outlier),
+    ``prediction``,
     ``probability_0``, ... of each component, ``probability_outlier`` and ``outlier_score``.
     Without: ``prediction`` and ``prediction_0``, ... of each component. Where only some rows have
-    a target: all of these, masked (blank in a file) where they cannot be known.
+    a target: all of these, masked (blank in a file) where they cannot be known. Where a power of
+    the target was fitted, predictions are those values of the target that have the predicted power,
+    and masked where none has.
 
     Parameters
     ----------
@@ -195,16 +199,18 @@ def label_columns(
     X, y, each = data.X, data.y, range(mixture.n_components)
     shares = gate_shares(mixture, X) if shares is None else np.asarray(shares)
     columns: dict[str, Any] = {data.key_name: data.keys}
-    prediction = {"prediction": mixture.predict(X, shares)}
+    power = data.recipe.power
+    prediction = {"prediction": returned(mixture.predict(X, shares), power)}
     means = mixture.predict_components(X)
-    predictions = {f"prediction_{j}": means[:, j] for j in each}
+    predictions = {f"prediction_{j}": returned(means[:, j], power) for j in each}
     if y is None:
         return _joined(columns, prediction | predictions)
     known = np.isfinite(y)
     parts = (None if values is None else np.asarray(values)[known] for values in (shares, labels))
     judged = _judged(mixture, X[known], y[known], *parts)
     spread = {name: _spread(values, known) for name, values in judged.items()}
-    columns = _joined(columns, {data.target_name: _spread(y[known], known)})
+    read = y if data.y_read is None else data.y_read
+    columns = _joined(columns, {data.recipe.target: _spread(read[known], known)})
     regime = {"regime": spread.pop("regime")}
     if each_regime is None:
         each_regime = not known.all()
@@ -445,7 +451,7 @@ class _PartWriter:
         """Name the columns and their types, which no row changes."""
         import pyarrow as pa
 
-        target = None if reader.target is None else np.zeros(1)
+        target = None if reader.target is None else np.ones(1)  # every power of 1 is known
         named = self._named(reader, np.zeros((1, len(reader.features))), target, None, np.zeros(1))
         kinds = [pa.from_numpy_dtype(np.asarray(values).dtype) for values in named.values()]
         key = reader.key_kind()
@@ -456,7 +462,8 @@ class _PartWriter:
     ) -> dict[str, Any]:
         """Say what the mixture makes of rows, in the columns of a table in memory."""
         X = np.asarray(X, dtype=np.float64)
-        data = DataSet(X, y, None, keys, len(X), 0, (), self.recipe, source="")
+        response = None if y is None else raised(y, self.recipe.power)
+        data = DataSet(X, response, None, keys, len(X), 0, (), self.recipe, source="", y_read=y)
         every = reader.blank_target or None
         return label_columns(data, self.mixture, labels=labels, each_regime=every)
 
