@@ -351,13 +351,14 @@ GONE = """
 
 Taken away alone, without a change of any answer: deep searches of blurs (3 numbers); message
 passing from directions of a subspace (4); a second, smaller number of components where directions
-are many (1); the rows that a split needs (1); eight fixed widths of the background, and the number of outliers from which its scale is free
-(a free scale at a price does the same); groups of small components that are searched again (1); the
-loss up to which a smaller model is refitted (1); Stirling's formula (1).
+are many (1); the rows that a split needs (1); eight fixed widths of the background, and the number
+of outliers from which its scale is free (a free scale at a price does the same); groups of small
+components that are searched again (1); the loss up to which a smaller model is refitted (1);
+Stirling's formula (1).
 
 Measured on the ten hard tables of 100 columns only: the rule for stalls of message passing (2), and
-a tail of its own before others are known (1). Of the cuts of heavy tails (2) the number near them was
-changed alone, and then the cut itself went with it.
+a tail of its own before others are known (1). Of the cuts of heavy tails (2) the number near them
+was changed alone, and then the cut itself went with it.
 
 Taken away in pairs: the floor of the noise and the ridge of a joint search (one table gained 11
 nats); components much wider than the sharpest, and a background of more than a fifth; what a

@@ -9,7 +9,15 @@ from scipy.special import logsumexp
 
 from regimix.engines.base import Sample
 from regimix.model.em import REGIME_GAIN, Parameters, refit
-from regimix.model.relation import COUNTS, KERNELS, Relation, _Law, fit_relation, line_of
+from regimix.model.relation import (
+    COUNTS,
+    KERNELS,
+    Relation,
+    _Law,
+    fit_relation,
+    gain_of_shares,
+    line_of,
+)
 from regimix.model.rows import whitened_rows
 
 
@@ -118,3 +126,23 @@ def test_outliers_are_left_to_the_background():
     good, bad = fit_relation(plain(rows)), fit_relation(plain(spoilt))
     np.testing.assert_allclose(good.expected, bad.expected, atol=0.2)
     assert fit_relation(plain(replace(spoilt, outliers=False))).score < bad.score - 50
+
+
+def test_shares_that_depend_on_features_gain_only_where_they_do():
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal(200)
+    gains = []
+    for steep in (0.0, 3.0):
+        second = rng.random(200) < 1 / (1 + np.exp(-steep * x))
+        y = np.where(second, 3 + x, -x) + 0.3 * rng.standard_normal(200)
+        sample = Sample(np.column_stack([np.ones(200), x]), y, np.ones(200))
+        for outliers in (False, True):
+            rows = whitened_rows(sample, intercept=True, outliers=outliers)[0]
+            coef = np.stack(
+                [np.linalg.lstsq(rows.design[second == k], rows.y[second == k])[0] for k in (0, 1)]
+            )
+            start = Parameters.point(coef, np.full(2, 0.2), np.full(2, 0.49), ("a", "b"))
+            gains.append(gain_of_shares(rows, refit(rows, start, 50)))
+    assert max(gains[:2]) < 1
+    # 200 rows of which a feature tells the regime: most of their log 2 each, less two parameters.
+    assert 30 < min(gains[2:]) < max(gains[2:]) < 200 * np.log(2)

@@ -177,3 +177,14 @@ def test_regimes_with_a_gate_have_no_rival():
     gated = MixedLinearRegression(2, gating="logistic", random_state=0).fit(x, y).mixture_
     assert gated.rivals[0].lead > 0
     assert gated.rival is None
+
+
+def test_shares_that_follow_the_features_are_worth_as_much_as_a_curve():
+    """Two lines, one where x is small and one where it is large, with rows of both in between."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, 300)
+    second = rng.random(300) < 1 / (1 + np.exp(-2 * x))
+    y = np.where(second, -3 + x, x) + 0.25 * rng.standard_normal(300)
+    mixture = rivals_of(x[:, None], y)
+    assert mixture.n_components == 2
+    assert mixture.rival is None

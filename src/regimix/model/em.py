@@ -33,6 +33,7 @@ __all__ = [
     "expect",
     "from_labels",
     "join",
+    "log_densities",
     "normalise",
     "point_of",
     "refit",
@@ -257,6 +258,11 @@ def _log_densities(rows: Rows, model: Parameters, log_kernel: Floats) -> Floats:
     if rows.outliers:
         out[-1] = log_outliers(rows, model.outlier_law, model.outlier_scale)
     return out
+
+
+def log_densities(rows: Rows, model: Parameters) -> Floats:
+    """Return log densities of every row under every component and the background, (m + 1, n)."""
+    return _log_densities(rows, model, model.noise.kernel(squares_of(rows, model)[1])[0])
 
 
 def normalise(log_odds: Floats) -> tuple[Floats, Floats]:

@@ -15,11 +15,18 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import digamma, expit, gammaln, kv, log_expit
 
-from regimix.model.em import LOG_ROOT_2PI, REGIME_GAIN
+from regimix.model.em import (
+    LOG_ROOT_2PI,
+    REGIME_GAIN,
+    Fitted,
+    from_labels,
+    log_densities,
+    normalise,
+)
 from regimix.model.numbers import MODEL
 from regimix.model.rows import Rows
 
-__all__ = ["COUNTS", "KERNELS", "Fit", "Relation", "fit_relation", "line_of"]
+__all__ = ["COUNTS", "KERNELS", "Fit", "Relation", "fit_relation", "gain_of_shares", "line_of"]
 
 Floats = NDArray[np.float64]
 
@@ -28,6 +35,8 @@ FARTHEST_LOG = 0.2 * float(np.log(np.finfo(np.float64).max))
 ANYWHERE = (-np.inf, np.inf)
 # Logarithms of the dispersion of counts; next to zero it is Poisson's law.
 DISPERSIONS = (-4 * MODEL.dispersion, 2 * MODEL.dispersion)
+# Rounds in which shares and regimes settle together.
+SHARE_ROUNDS = 5
 # Logits of shares of outliers; more than half of the rows are no relation's outliers.
 LOGITS = (float(np.log(MODEL.rounding)), 0.0)
 
@@ -152,6 +161,65 @@ def _fit(relation: Relation, *, outliers: bool) -> Fit:
     score = law.log_prior(found.x) - float(found.fun) - REGIME_GAIN
     score += 0.5 * float(inside.sum() * np.log(2 * np.pi) - np.linalg.slogdet(curvature)[1])
     return Fit(score, law.expected(found.x))
+
+
+def gain_of_shares(rows: Rows, fitted: Fitted) -> float:
+    """Return what shares that depend on the features would gain, in nats.
+
+    Their logits are linear in the features (that of the background is a constant), and the regimes
+    are refitted a few times. Evidence of shares is Laplace's approximation; that of the regimes is
+    their likelihood less how far their posteriors are from the prior.
+    """
+    none = np.empty((rows.n, 0))
+    flat = _evidence_of_shares(log_densities(rows, fitted.model), rows, none)[0]
+    flat -= float(fitted.divergence.sum())
+    best = -np.inf
+    for _ in range(SHARE_ROUNDS):
+        density = log_densities(rows, fitted.model)
+        evidence, posterior = _evidence_of_shares(density, rows, rows.features)
+        best = max(best, evidence - float(fitted.divergence.sum()))
+        fitted = from_labels(rows, posterior, fitted.model)
+    return best - flat
+
+
+def _evidence_of_shares(log_density: Floats, rows: Rows, features: Floats) -> tuple[float, Floats]:
+    """Return the evidence of shares with these slopes, and the responsibilities that follow."""
+    count = len(log_density) - 2 + rows.outliers  # logits; that of the first regime is zero
+    sloped = len(log_density) - 2  # the background's has no slopes
+    size = count + sloped * features.shape[1]
+    weights = rows.weights
+    used = log_density if rows.outliers else log_density[:-1]
+
+    def spread(free: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return log densities of rows, and by how much each class is likelier than its share."""
+        logits = np.zeros((len(used), rows.n))
+        logits[1 : count + 1] = free[:count, None]
+        if features.shape[1]:
+            logits[1 : sloped + 1] += free[count:].reshape(sloped, -1) @ features.T
+        shares = normalise(logits)[0]
+        posterior, log_total = normalise(used + np.log(np.maximum(shares, 1e-300)))
+        return log_total, (posterior - shares)[1:], posterior
+
+    def slopes_of(more: Floats) -> Floats:
+        """Return the derivatives of the log density of each row, (n, size)."""
+        steep = more[:sloped, :, None] * features
+        return np.hstack([more.T, *steep])
+
+    def loss(free: Floats) -> tuple[float, Floats]:
+        log_total, more, _ = spread(free)
+        slope = slopes_of(more).T @ weights
+        slope[count:] -= free[count:]
+        return 0.5 * float(free[count:] @ free[count:]) - float(weights @ log_total), -slope
+
+    found = minimize(loss, np.zeros(size), jac=True, method="L-BFGS-B")
+    _, more, posterior = spread(found.x)
+    table = slopes_of(more)
+    curvature = (table * weights[:, None]).T @ table
+    curvature[np.diag_indices_from(curvature)] += np.where(np.arange(size) < count, 1e-6, 1.0)
+    # Standard normal slopes; what is flat is the same with and without them.
+    if not rows.outliers:
+        posterior = np.vstack([posterior, np.zeros(rows.n)])
+    return -float(found.fun) - 0.5 * float(np.linalg.slogdet(curvature)[1]), posterior
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from regimix.model.labelling import Likeliest, Nearest, Ordered
 from regimix.model.laws import ROOT_8, Background
 from regimix.model.numbers import MODEL
 from regimix.model.polish import Begun, Polished, polish
+from regimix.model.relation import gain_of_shares
 from regimix.model.rows import Rows, Units, whitened_rows
 from regimix.result.inference import infer
 from regimix.result.mixture import Mixture, Regimes
@@ -461,8 +462,15 @@ def _rivals(
     some = Sample(sample.Z[: few.n], y, few.weights)
     unit = units.y_scale * problem.target_scale
     contest = Contest(some, few, unit, score)
-    # One regime is one relation already: one look at what would make it more likely is enough.
-    return find_rivals(contest) if model.m > 1 else find_rivals(contest, 1)
+    if model.m == 1:
+        # That is one relation already: one look at what would make it likelier is enough.
+        return find_rivals(contest, 1)
+    rivals = find_rivals(contest)
+    if rivals and rivals[0].lead >= 0:
+        # A curve follows where each regime is; so could their shares, for the same price.
+        gain = max(gain_of_shares(few, evaluate(few, model)) - REGIME_GAIN, 0.0)
+        rivals = tuple(replace(rival, lead=rival.lead - gain) for rival in rivals)
+    return rivals
 
 
 def _chance(seen: Fitted, clean: Fitted) -> float:
