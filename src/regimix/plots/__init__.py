@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         CoefficientsDisplay,
         ConvergenceDisplay,
         SelectionDisplay,
+        StabilityDisplay,
     )
     from regimix.plots.row_displays import QQDisplay, RegimesDisplay, ResidualsDisplay
 
@@ -24,6 +25,7 @@ __all__ = [
     "RegimesDisplay",
     "ResidualsDisplay",
     "SelectionDisplay",
+    "StabilityDisplay",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Displays of a model: its coefficients, how many regimes were chosen, and how it was found."""
+"""Displays of a model: coefficients, the number of regimes, stability, and how it was found."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ from regimix.plots.display import (
 )
 from regimix.plots.palette import EDGE, NEUTRAL, OUTLIERS, PALE, colour, marker
 from regimix.result.mixture import Mixture
+from regimix.result.stability import BACK
 from regimix.search.settings import read_count
 from regimix.trimmed.ilts import TrimmedFit
-from regimix.words import clean
+from regimix.words import clean, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CoefficientsDisplay", "ConvergenceDisplay", "SelectionDisplay"]
+__all__ = ["CoefficientsDisplay", "ConvergenceDisplay", "SelectionDisplay", "StabilityDisplay"]
 
 Floats = NDArray[np.float64]
 
@@ -272,6 +273,57 @@ class SelectionDisplay(Display):
             known = np.where(np.isfinite(value), value, np.nan)
             gains[name] = known if np.isnan(known).all() else known - np.nanmax(known)
         return gains
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class StabilityDisplay(Display):
+    """How much of each regime comes back from resampled rows: one dot for each resample.
+
+    Above the line a regime shares more than half of its rows with one that was found again. What
+    is shown is that of ``mixture_.resampled``: call ``stability`` of the estimator first.
+
+    Attributes
+    ----------
+    dots_ : list of artist
+        One for each regime.
+    """
+
+    jaccard: Floats  #: similarity of each regime and its like in each resample, (B, m)
+    counts: dict[int, float]  #: how often each number of regimes was found
+    doubtful: tuple[int, ...] = ()  #: regimes that come back in less than 60 % of the resamples
+
+    @classmethod
+    def _of(cls, shown: Mixture) -> Self:
+        found = shown.resampled
+        if found is None:
+            raise ParameterError(
+                "nothing is known about the stability of this fit. Call stability(X, y) of the "
+                "estimator, or put what Mixture.stability returned into it (with_stability)."
+            )
+        return cls(jaccard=found.jaccard, counts=found.counts, doubtful=find_doubtful(shown))
+
+    def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Self:
+        """Draw the similarities; parameters as in `from_estimator`."""
+        count, m = self.jaccard.shape
+        ax = begin(ax, (max(4.0, 1.1 * m + 2.6), 3.6))
+        ax.axhline(BACK, color=NEUTRAL, linewidth=1.2, linestyle="--", zorder=1)
+        self.dots_ = []
+        # Dots beside each other, so that equal ones do not hide each other.
+        beside = SPREAD * ((np.arange(count) + 0.5) / count - 0.5)
+        for j in range(m):
+            style: dict[str, Any] = {"color": colour(j), "marker": marker(j), "s": 22, "zorder": 2}
+            style["edgecolors"] = EDGE if colour(j) in PALE else "white"
+            label = regime_name(j, self.doubtful)
+            back = percent(float(np.mean(self.jaccard[:, j] > BACK)))
+            dots = ax.scatter(j + beside, self.jaccard[:, j], linewidths=0.4, label=label, **style)
+            ax.annotate(f"back in {back}", (j, 1.04), ha="center", fontsize="small", color=NEUTRAL)
+            self.dots_.append(dots)
+        ax.set_xticks(np.arange(m))
+        ax.set_xlim(-0.6, m - 0.4)
+        ax.set_ylim(-0.03, 1.14)
+        found = ", ".join(f"{k} in {percent(share)}" for k, share in self.counts.items())
+        remark = f"{count} resamples; regimes found: {found}"
+        return self._finish(ax, ("regime", "shared rows (Jaccard index)"), legend, remark)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
