@@ -324,6 +324,7 @@ def test_parameters_are_stored_and_left_alone(standin):
 @pytest.mark.filterwarnings("ignore::regimix.errors.RankWarning")
 @pytest.mark.filterwarnings("ignore::regimix.errors.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::regimix.errors.UnrepeatedWarning")
+@pytest.mark.filterwarnings("ignore::regimix.errors.RivalWarning")
 @parametrize_with_checks(
     [
         MixedLinearRegression(random_state=0),

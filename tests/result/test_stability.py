@@ -90,7 +90,11 @@ def test_what_is_said_of_resamples():
     assert repr(found).splitlines()[-1] == "  regime 1: back in 33%, mean Jaccard 0.40, doubtful"
 
 
-def test_ctrl_c_waits_while_workers_start():
+def test_ctrl_c_waits_while_workers_start(request):
+    # A process that was started in the background may ignore it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+
     def blocked():
         return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 

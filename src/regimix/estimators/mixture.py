@@ -308,7 +308,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
                 Setting("random_state"),
                 " values before you rely on it, or ask for fewer regimes.",
             )
-        if mixture.rival is not None and mixture.n_components > 1:
+        if mixture.rival is not None and mixture.n_components > 1 and not mixture.found_nothing:
             warn_user(
                 RivalWarning,
                 f"{bare(answer(mixture).rival).removesuffix('.')}, by {mixture.rival.lead:.1f} "

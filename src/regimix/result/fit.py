@@ -442,7 +442,8 @@ def _likeliest(rows: Rows, path: Path, fitted: Fitted, asked: int | None) -> Fit
 
     A model that the search came across on its way may overtake the one it ended with.
     """
-    best = max([fitted, *path.best.values()], key=lambda seen: seen.score)
+    others = [seen for m, seen in path.best.items() if m != fitted.model.m]
+    best = max([fitted, *others], key=lambda seen: seen.score)
     if asked is not None or best is fitted:
         return fitted
     return refit(rows, best.model, FINAL_ROUNDS, settled=FINAL_SETTLED)

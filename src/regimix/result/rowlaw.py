@@ -79,8 +79,9 @@ class RowLaw:
             fits.append(np.linalg.lstsq(drawn.Z * root[:, None], drawn.y * root)[0])
         middle = weights @ drawn.y if problem.fit_intercept else 0.0
         total = weights @ (drawn.y - middle) ** 2
-        shares = [1 - float(weights @ (drawn.y - drawn.Z @ fit) ** 2) / total for fit in fits]
-        shares = [*(shares if total > 0 else []), np.nan, np.nan]
+        # A constant response leaves nothing to explain.
+        left = [float(weights @ (drawn.y - drawn.Z @ fit) ** 2) for fit in fits if total > 0]
+        shares = [*(1 - part / total for part in left), np.nan, np.nan]
         mean = weights @ Z
         Z = Z - mean
         deviation = np.sqrt(weights @ Z**2)
