@@ -25,11 +25,11 @@ def fitted():
 
 def test_clear_regimes_come_back(fitted):
     mixture, X, y = fitted
-    told = []
+    seen = []
     found = mixture.stability(
-        X, y, n_resamples=4, random_state=0, progress=lambda *at: told.append(at)
+        X, y, n_resamples=4, random_state=0, progress=lambda *at: seen.append(at)
     )
-    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert found.counts == {2: 1.0}
     assert found.jaccard.min() > 0.9
     np.testing.assert_array_equal(found.recurrence, 1.0)

@@ -62,7 +62,7 @@ SAME_NAME = ("n_components", "outliers", "noise", "search", "max_starts", "time_
 OF_THE_NET = ("subspace", "solver", "max_iter", "tol", "granularity", "tolerance")
 MOST_NAMES, MOST_CHARACTERS = 12, 400
 MOST_OUTLIERS = 2000
-# What their cells may weigh: long keys leave room for fewer.
+# Bytes of their cells: of longer keys there are fewer.
 MOST_BYTES = 300_000
 # An export has this many digits more than the page.
 EXPORTED = 2

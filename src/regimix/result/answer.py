@@ -550,9 +550,9 @@ def describe(mixture: Mixture, width: int) -> str:
     lines += [found.headline, "", f"{'':>2}  {'share':>6}  {'noise':>{noisy}}  equation"]
     for line in found.lines:
         start = f"{line.index:>2}  {line.share:>6}  {line.noise:>{noisy}}  "
-        room = width - len(start)
-        words = equation(mixture, line.index, room) if line.index >= 0 else line.sentence
-        lines.append(start + (words if line.index >= 0 or len(words) <= room else "outliers"))
+        space = width - len(start)
+        words = equation(mixture, line.index, space) if line.index >= 0 else line.sentence
+        lines.append(start + (words if line.index >= 0 or len(words) <= space else "outliers"))
         lines += ["    " + line.doubt] if line.doubt else []
     if rival and mixture.n_components == 1:
         lines += ["", *rival]
@@ -572,10 +572,10 @@ def equation(mixture: Mixture, component: int, width: int | None = None) -> str:
     terms = [_term(float(coef[i]), short(mixture.feature_names[i], LONGEST_NAME)) for i in order]
     if mixture.fit_intercept or not terms:
         terms.insert(0, _term(float(mixture.intercept[component]), ""))
-    room = np.inf if width is None else width
+    space = np.inf if width is None else width
     name = short(mixture.target_name, LONGEST_NAME)
-    shown = int(min(len(terms), 1 + room // SHORTEST_TERM))  # the first may be a single digit
-    while shown > 1 and len(_joined(name, terms, shown)) > room:
+    shown = int(min(len(terms), 1 + space // SHORTEST_TERM))  # the first may be a single digit
+    while shown > 1 and len(_joined(name, terms, shown)) > space:
         shown -= 1
     return _joined(name, terms, shown)
 

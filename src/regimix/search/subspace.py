@@ -307,10 +307,10 @@ def _contrast_in_blocks(features: Singles, functions: Floats, shares: Floats, sp
     (n, d), count = features.shape, weights.shape[1]
     products = np.zeros((d, count * d), features.dtype)
     block_rows = 512  # their products stay in the cache
-    room = np.empty((block_rows, count, d), features.dtype)
+    buffer = np.empty((block_rows, count, d), features.dtype)
     for begin in range(0, n, block_rows):
         block = features[begin : begin + block_rows]
-        weighted = room[: len(block)]
+        weighted = buffer[: len(block)]
         np.multiply(block[:, None], weights[begin : begin + block_rows, :, None], out=weighted)
         products += block.T @ weighted.reshape(len(block), -1)
     seconds = products.reshape(d, count, d).astype(np.float64)
