@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from regimix import MixedLinearRegression
+from regimix.errors import RivalWarning
 from regimix.result.rivals import PLAIN, Rival, check_regimes
 
 
@@ -188,3 +189,22 @@ def test_shares_that_follow_the_features_are_worth_as_much_as_a_curve():
     mixture = rivals_of(x[:, None], y)
     assert mixture.n_components == 2
     assert mixture.rival is None
+
+
+@pytest.mark.parametrize(
+    ("lead", "said"),
+    [
+        (1.0, "as well as two straight lines do; they"),
+        (5.0, "better than two straight lines do, by 5.0 nats: they"),
+    ],
+)
+def test_the_warning_says_how_much_better(monkeypatch, lead, said):
+    from regimix.result import fit
+
+    monkeypatch.setattr(fit, "find_rivals", lambda *_: (Rival(power=0.0, lead=lead),))
+    monkeypatch.setattr(fit, "gain_of_shares", lambda *_: 0.0)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 1))
+    y = np.where(rng.random(80) < 0.5, 3 + X[:, 0], -X[:, 0]) + 0.1 * rng.standard_normal(80)
+    with pytest.warns(RivalWarning, match=said):
+        MixedLinearRegression(random_state=0).fit(X, y)

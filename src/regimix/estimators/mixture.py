@@ -309,10 +309,13 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
                 " values before you rely on it, or ask for fewer regimes.",
             )
         if mixture.rival is not None and mixture.n_components > 1 and not mixture.found_nothing:
+            # "As well as" is said of a lead of less than what a regime must gain.
+            lead = f"{mixture.rival.lead:.1f} nats"
+            ahead = f", by {lead}: they" if mixture.rival.lead >= REGIME_GAIN else "; they"
             warn_user(
                 RivalWarning,
-                f"{bare(answer(mixture).rival).removesuffix('.')}, by {mixture.rival.lead:.1f} "
-                f"nats: they may be nothing but its pieces. {mixture.rival.advice}",
+                f"{bare(answer(mixture).rival).removesuffix('.')}{ahead} may be nothing but its "
+                f"pieces. {mixture.rival.advice}",
                 InPython(" See mixture_.rivals."),
             )
         if mixture.ranks is not None and min(mixture.ranks) < problem.n_columns:
