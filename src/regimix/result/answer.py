@@ -153,7 +153,8 @@ class Answer:
         if mixture.found_nothing:
             return "The data do not support any relation; more rows or other columns might."
         said = "" if mixture.settings.search == "net" else _evidence(mixture)
-        return f"{said} {_distinct(mixture)}".strip()
+        other = "But one relation, named above, is likelier still." if _rival(mixture) else ""
+        return " ".join(part for part in (said, other, _distinct(mixture)) if part)
 
 
 def answer(
