@@ -182,7 +182,7 @@ def told(monkeypatch):
     """Let searches end with given scores; return what they were asked."""
     asked = []
 
-    def run(scores, *, stop_at=None, n=100, counts=None, target=None):
+    def run(scores, *, stop_at=None, n=100, counts=None, target=None, **options):
         asked.clear()
         rows = drawn(0, n=n, d=1)
         answer = evaluate(rows, em.empty(rows.width))
@@ -209,6 +209,7 @@ def told(monkeypatch):
             lambda number: Proposer(np.random.default_rng(number)),
             Control(Settings(n_components=target)),
             n_components=target,
+            **options,
         )
         return best, repeats, asked
 
@@ -233,6 +234,22 @@ def test_searches_go_on_until_the_best_score_has_come_twice(told, scores, search
     assert best.proposer.n_proposals == 10 * searches
     # Each has a generator of its own.
     assert len({p.rng.bit_generator.state["state"]["state"] for _, p in asked}) == searches
+
+
+def test_searches_that_disagree_end_where_more_of_them_are_pointless(told):
+    seen = []
+
+    def pointless(best):
+        seen.append(best.current.score)
+        return True
+
+    rising = [float(score) for score in range(0, 40, 2)]
+    assert len(told(rising, pointless=pointless)[2]) == 2
+    assert seen == [2.0]
+    # Searches that agree are not asked about, and no is no.
+    assert len(told([5.0, 5.0], pointless=pointless)[2]) == 2
+    assert seen == [2.0]
+    assert len(told(rising, pointless=lambda best: False)[2]) == 12
 
 
 def test_a_large_table_is_searched_once(told):

@@ -32,6 +32,7 @@ from regimix.model.numbers import MODEL
 from regimix.model.polish import Begun, Polished, polish
 from regimix.model.relation import gain_of_shares
 from regimix.model.rows import Rows, Units, whitened_rows
+from regimix.result.answer import grade
 from regimix.result.inference import infer
 from regimix.result.mixture import Mixture, Regimes
 from regimix.result.rivals import Contest, Rival, find_rivals
@@ -40,6 +41,7 @@ from regimix.search.algorithm2 import net_rows, search_net
 from regimix.search.checkpoint import Checkpoint, fingerprint
 from regimix.search.finish import assign_and_trim, make_exact
 from regimix.search.likelihood import assign_nearest, most_likely, nearest_regimes, plain_count
+from regimix.search.loop import Search
 from regimix.search.numbers import SEARCH
 from regimix.search.propose import Proposer
 from regimix.search.selection import (
@@ -356,6 +358,15 @@ def _search(
     sample: Sample,
 ) -> _Found:
     """Search for the whole model on the sample; polish it there."""
+
+    def one_relation(best: Search) -> bool:
+        # Many lines that no two searches place alike are how a curve or a fan looks. Where one
+        # relation is far ahead of them, it is the answer, and where exactly they lie is none.
+        if settings.n_components is not None:
+            return False
+        rivals = _rivals(rows, units, engine.problem, sample, best.path, best.current)
+        return bool(rivals) and grade(rivals[0].lead) == "overwhelming"
+
     state, repeats = search_again(
         rows,
         lambda number: Proposer(
@@ -368,6 +379,7 @@ def _search(
         n_components=settings.n_components,
         given=given,
         checkpoint=saved,
+        pointless=one_relation,
     )
     fitted, count = state.current, plain_count(settings)
     if count is not None:

@@ -100,11 +100,13 @@ def search_again(
     n_components: int | None = None,
     given: Parameters | None = None,
     checkpoint: Checkpoint | None = None,
+    pointless: Callable[[Search], bool] = lambda best: False,
 ) -> tuple[Search, Repeats]:
     """Search until the best score has been reached several times, or the budget ends.
 
     Each search is independent of the others: only the rows are the same. The best is returned, and
-    what all of them have seen.
+    what all of them have seen. Where as many searches as could have agreed did not,
+    ``pointless`` says whether more of them would serve nobody.
     """
     budget = max(1, SEARCH.searched_numbers // max(rows.n * rows.width, 1))
     budget = min(SEARCH.most_searches, budget)
@@ -135,6 +137,7 @@ def search_again(
         if (
             state.stopped != Search.stopped
             or Repeats(tuple(scores)).agreed >= SEARCH.agreeing_searches
+            or (len(scores) == SEARCH.agreeing_searches and pointless(best))
         ):
             break
     assert best is not None
