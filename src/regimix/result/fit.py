@@ -358,15 +358,6 @@ def _search(
     sample: Sample,
 ) -> _Found:
     """Search for the whole model on the sample; polish it there."""
-
-    def one_relation(best: Search) -> bool:
-        # Many lines that no two searches place alike are how a curve or a fan looks. Where one
-        # relation is far ahead of them, it is the answer, and where exactly they lie is none.
-        if settings.n_components is not None:
-            return False
-        rivals = _rivals(rows, units, engine.problem, sample, best.path, best.current)
-        return bool(rivals) and grade(rivals[0].lead) == "overwhelming"
-
     state, repeats = search_again(
         rows,
         lambda number: Proposer(
@@ -379,7 +370,10 @@ def _search(
         n_components=settings.n_components,
         given=given,
         checkpoint=saved,
-        pointless=one_relation,
+        pointless=lambda best: (
+            settings.n_components is None
+            and _one_relation(rows, units, engine.problem, sample, best)
+        ),
     )
     fitted, count = state.current, plain_count(settings)
     if count is not None:
@@ -459,6 +453,16 @@ def _likeliest(rows: Rows, path: Path, fitted: Fitted, asked: int | None) -> Fit
     if asked is not None or best is fitted:
         return fitted
     return refit(rows, best.model, FINAL_ROUNDS, settled=FINAL_SETTLED)
+
+
+def _one_relation(rows: Rows, units: Units, problem: Frame, sample: Sample, best: Search) -> bool:
+    """Say whether one relation is far likelier than what searches that disagree have found.
+
+    Many lines that no two searches place alike are how a curve or a fan looks. The relation is the
+    answer then, and where exactly the lines lie is none.
+    """
+    rivals = _rivals(rows, units, problem, sample, best.path, best.current)
+    return bool(rivals) and grade(rivals[0].lead) == "overwhelming"
 
 
 def _rivals(

@@ -100,7 +100,7 @@ def search_again(
     n_components: int | None = None,
     given: Parameters | None = None,
     checkpoint: Checkpoint | None = None,
-    pointless: Callable[[Search], bool] = lambda best: False,
+    pointless: Callable[[Search], bool] | None = None,
 ) -> tuple[Search, Repeats]:
     """Search until the best score has been reached several times, or the budget ends.
 
@@ -137,7 +137,7 @@ def search_again(
         if (
             state.stopped != Search.stopped
             or Repeats(tuple(scores)).agreed >= SEARCH.agreeing_searches
-            or (len(scores) == SEARCH.agreeing_searches and pointless(best))
+            or (pointless and len(scores) == SEARCH.agreeing_searches and pointless(best))
         ):
             break
     assert best is not None
