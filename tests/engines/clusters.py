@@ -15,6 +15,7 @@ from regimix.engines.parts import RawRows
 
 __all__ = [
     "BLOCK_COEF",
+    "ENOUGH",
     "DieAt",
     "DieInTask",
     "MadeRows",
@@ -26,6 +27,9 @@ __all__ = [
     "serve",
     "small_cluster",
 ]
+
+# Seconds after which what a test waits for will not come, on the busiest machine.
+ENOUGH = 300
 
 # Two regimes that no search can miss.
 BLOCK_COEF = np.array([[1.0, 2.0, -1.0], [-2.0, 0.5, 1.5]])
@@ -43,7 +47,7 @@ def small_cluster(n_workers=2, **options):
             dashboard_address=":0",
             **options,
         ) as cluster,
-        Client(cluster, timeout=30) as client,
+        Client(cluster, timeout=ENOUGH) as client,
     ):
         yield client
 
@@ -60,11 +64,11 @@ def far_cluster(n_workers=2):
         text=True,
     ) as process:
         try:
-            with Client(process.stdout.readline().strip(), timeout=30) as client:
+            with Client(process.stdout.readline().strip(), timeout=ENOUGH) as client:
                 yield client
         finally:
             process.stdin.close()  # it ends by itself then
-            process.wait(60)
+            process.wait(ENOUGH)
 
 
 def serve(n_workers):
@@ -133,13 +137,13 @@ class DieInTask:
 
 
 class WaitWhile:
-    """Do nothing while a file is there, for a minute at most: a test that fails must end."""
+    """Do nothing while a file is there, but not for ever: a test that fails must end."""
 
     def __init__(self, path):
         self.path = Path(path)
 
     def __call__(self):
-        enough = time.monotonic() + 60
+        enough = time.monotonic() + ENOUGH
         while self.path.exists() and time.monotonic() < enough:
             time.sleep(0.02)
 

@@ -4,12 +4,14 @@ The cluster runs in processes of its own, so that every byte that this process s
 the driver's. The same numbers stand in docs/scale.rst.
 """
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
 from tornado.iostream import IOStream
 
 from regimix.data.problem import STANDARDISE_ROWS
+from regimix.engines import dask as dask_engine
 from regimix.engines.dask import dask_rows
 from regimix.engines.partition import BINS, MOST_CANDIDATES, UNEVEN, open_parts
 from regimix.engines.selection import residual_sizes
@@ -22,8 +24,11 @@ NUMBER = 8
 # What Dask says of each pass and of each task, whatever the task: measured, with room.
 PASS_IN, PART_IN = 800, 230
 PASS_OUT, PART_OUT = 2_000, 700
-# What Dask says every second about its workers, while anything takes time; and other small talk.
+# What else Dask says in a pass.
 TALK = 5_000
+# Seconds: longer than any test. What is said at regular intervals grows with the time that a
+# machine takes, and is nobody's traffic: the client's heartbeats, and looks at the workers.
+NEVER = 3_600
 
 
 class Meter:
@@ -72,7 +77,10 @@ def made_table(n_rows, n_features, n_parts):
 
 @pytest.fixture(scope="module", autouse=True)
 def client():
-    with far_cluster() as client:
+    intervals = ("heartbeat", "scheduler-info-interval")
+    quiet = {f"distributed.client.{name}": f"{NEVER}s" for name in intervals}
+    with pytest.MonkeyPatch.context() as patch, dask.config.set(quiet), far_cluster() as client:
+        patch.setattr(dask_engine, "LOOK", NEVER)
         yield client
 
 
@@ -120,13 +128,13 @@ def test_a_round_costs_what_the_model_says(d, n_components, n_parts):
             for _ in range(rounds):
                 mixture_sums(engine, law, with_doubt=True)
         received, sent = meter.received / rounds, meter.sent / rounds
-    assert received == pytest.approx(
-        round_received(d + 1, n_components, n_parts), rel=0.2, abs=TALK
-    )
-    assert sent == pytest.approx(round_sent(d + 1, n_components, n_parts), rel=0.2, abs=TALK)
-    # The part of the model that is ours, and not Dask's, is there and is not more.
-    own = NUMBER * n_components * (2 * (d + 1) ** 2 + d + 1)
-    assert own < received
+    # Dask puts small messages together where it has no time to send them one by one: what it adds
+    # may be less than the model says, and what is ours may not.
+    p = d + 1
+    own = NUMBER * n_components * (2 * p**2 + p)
+    assert own < received <= 1.2 * round_received(p, n_components, n_parts) + TALK
+    own = NUMBER * n_components * p
+    assert own < sent <= 1.2 * round_sent(p, n_components, n_parts) + TALK
 
 
 @pytest.fixture(scope="module")

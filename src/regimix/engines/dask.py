@@ -46,10 +46,12 @@ Names = tuple[str, ...]
 HELD_SHARE = 0.4
 # Results that one task adds up.
 TREE = 8
-# Seconds between two looks at the work, and at the workers; how long there may be none of them.
+# Seconds between two looks at the work, and at the workers; how long there may be none of them, and
+# how long if they are starting, which takes minutes on a busy machine.
 POLL = 0.1
 LOOK = 1.0
 PATIENCE = 30.0
+STARTING = 600.0
 GONE = Message(
     "the cluster dropped the work: its scheduler was stopped, or restarted, or cannot be reached. "
     "Start it and fit again; with a ",
@@ -85,7 +87,7 @@ class DaskParts:
     lasting : bool
         Whether the cluster outlives the fit: results for each row then stay on it.
     patience : float
-        Seconds to wait for a worker when none is left.
+        Seconds to wait for a worker when none is left and none is known to be starting.
     """
 
     def __init__(
@@ -237,11 +239,14 @@ class DaskParts:
             if now - looked > LOOK:
                 looked = now
                 alone_since = None if self._workers() else alone_since or now
-            if alone_since is not None and now - alone_since > self.patience:
+            # Whoever started the cluster from here knows which workers it is to have.
+            expected = getattr(getattr(self.client, "cluster", None), "plan", ())
+            patience = STARTING if expected else self.patience
+            if alone_since is not None and now - alone_since > patience:
                 raise ClusterError(
                     Message(
                         f"all workers of the cluster are lost, and none came back within "
-                        f"{self.patience:g} seconds. Start workers and fit again; with a ",
+                        f"{patience:g} seconds. Start workers and fit again; with a ",
                         Setting("checkpoint"),
                         " file the fit goes on from where it was.",
                     )
