@@ -204,7 +204,6 @@ ABLATIONS = tuple(
             "tables",
             (
                 ("pairs_tried", 0),
-                ("signature_steps", 10**6),
                 ("merges_tried", 1),
                 ("joint_survivors", (1.0, 1.0)),
                 ("split_into", 2),
@@ -240,20 +239,16 @@ ABLATIONS = tuple(
             (
                 ("tail", 0.5),
                 ("few_rows", 0.0),
-                ("found", 1.0),
-                ("passing_settled", 1e-5),
                 ("passing_rounds", 60),
                 ("damping", 1.0),
                 ("clip", 16.0),
                 ("permutations", 1),
-                ("zero_share", (0.5, 0.5, 0.5, 0.5)),
                 ("zero_noise", (0.02, 0.02, 0.02, 0.02)),
             ),
         ),
         (
             "large",
             (
-                ("more_permutations", 2),
                 ("clear", 0.5),
                 ("polish_left", 0.1),
                 ("polish_rounds", 3),
@@ -266,10 +261,8 @@ ABLATIONS = tuple(
         (
             "line",
             (
-                ("reweighting", (1.0,)),
                 ("first_rounds", 1),
                 ("promising", 2),
-                ("finalists", 1),
                 ("nearest_share", 0.5),
                 ("nesting", 10**6),
             ),

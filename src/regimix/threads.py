@@ -8,6 +8,7 @@ of many rows are worth a thread each.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -39,7 +40,7 @@ def fitting_threads(n_columns: int) -> Iterator[None]:
     """Keep BLAS to one thread while a table that is not wide is worked on.
 
     Our own threads may then be as many as BLAS was allowed: a limit by OMP_NUM_THREADS or by
-    threadpoolctl limits them too.
+    threadpoolctl limits them too. Fits in several threads share them.
     """
     if n_columns >= WIDE_TABLE:
         yield
@@ -52,7 +53,8 @@ def fitting_threads(n_columns: int) -> Iterator[None]:
             _blas.threads = max(counts, default=1)
             _blas.held = _blas.libraries.limit(limits=1)
         _blas.users += 1
-    token = _ALLOWED.set(_blas.threads)
+        allowed = max(1, _blas.threads // _blas.users)
+    token = _ALLOWED.set(allowed)
     try:
         yield
     finally:
@@ -60,7 +62,36 @@ def fitting_threads(n_columns: int) -> Iterator[None]:
         with _blas.lock:
             _blas.users -= 1
             if _blas.users == 0:
-                _blas.held.restore_original_limits()
+                _give_back()
+
+
+def _give_back() -> None:
+    """Give BLAS its threads back, whichever thread took them.
+
+    threadpoolctl (3.8) ignores all threads but the one that set a limit first, as long as that one
+    lives; it may have ended its own fit long ago, and must not keep the others out.
+    """
+    _free()
+    _blas.held.restore_original_limits()
+    _free()
+
+
+def _free() -> None:
+    for library in _blas.libraries.lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
+
+
+def _begin_anew() -> None:
+    """Forget, in a forked process, the fits of threads that only its parent has."""
+    _blas.lock = threading.Lock()
+    if _blas.users:
+        _blas.users = 0
+        _give_back()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 def in_threads(function: Callable[[S], T], items: Sequence[S]) -> Iterable[T]:
