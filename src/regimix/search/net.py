@@ -32,10 +32,9 @@ Integers = NDArray[np.int64]
 
 # One start of ILTS takes milliseconds at best: ten million of them, most of a day.
 LARGEST_NET = 10_000_000
-# Counts below this are exact in double precision.
-EXACT = 1e15
-# Counts beyond this power of ten are not told apart.
-LARGEST_POWER = 300
+# Counts below this are exact in double precision; beyond that power of ten they are not told apart.
+EXACT = 1 / float(np.finfo(np.float64).eps)
+LARGEST_POWER = np.finfo(np.float64).maxexp * math.log10(2) - 1
 # Rounds of the Feistel network: four make a pseudorandom permutation of its halves.
 FEISTEL_ROUNDS = 4
 # The net's granularity as a share of its radius, unless given.
