@@ -363,10 +363,10 @@ starts, sizes of samples, ridges and tolerances that meant the same.
 
 Taken away together, because their rows above showed nothing (48 real and simulated tables before
 and after: no number of regimes and no score changed by half a nat): steps in which pools count as
-searched before (`signature_steps`), shares that passes assume (`zero_share`), the error from which a
-pass has found something (`found`), a tolerance of passes of their own (`passing_settled`), a second
-strength of reweighting (`reweighting`), a second finalist among single lines (`finalists`); and
-four numbers of Algorithm 2 that meant the same as others.
+searched before (`signature_steps`), shares that passes assume (`zero_share`), the error from which
+a pass has found something (`found`), a tolerance of passes of their own (`passing_settled`), a
+second strength of reweighting (`reweighting`), a second finalist among single lines (`finalists`);
+and four numbers of Algorithm 2 that meant the same as others.
 """
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ Integers = NDArray[np.int64]
 LARGEST_NET = 10_000_000
 # Counts below this are exact in double precision; beyond that power of ten they are not told apart.
 EXACT = 1 / float(np.finfo(np.float64).eps)
-LARGEST_POWER = np.finfo(np.float64).maxexp * math.log10(2) - 1
+LARGEST_POWER = int(np.finfo(np.float64).maxexp * math.log10(2)) - 1
 # Rounds of the Feistel network: four make a pseudorandom permutation of its halves.
 FEISTEL_ROUNDS = 4
 # The net's granularity as a share of its radius, unless given.
