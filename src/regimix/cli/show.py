@@ -90,7 +90,8 @@ def print_mixture(
         voice.answer()
     voice.answer(found.headline, style="bold")
     voice.answer()
-    voice.answer(_regimes(mixture, found, voice))
+    table_of_regimes = _regimes(mixture, found, voice)
+    voice.answer(table_of_regimes)
     if most_terms:
         for drawn in _coefficients(mixture, voice, most_terms):
             voice.answer()
@@ -110,6 +111,8 @@ def print_mixture(
     voice.answer()
     if found.rival and mixture.n_components == 1:
         voice.answer(f"{bare(found.rival)} {refit(mixture, table)}".rstrip())
+    if voice.clean("R²") in [column.header for column in table_of_regimes.columns]:
+        voice.answer(found.r_squared, style="dim")
     voice.answer(found.ended, style="dim")
     voice.answer(found.details, style="dim")
     if found.favours:
@@ -149,10 +152,10 @@ def _regimes(mixture: Mixture, found: Answer, voice: Voice) -> Table:
     # The name of the target is written once.
     target = mixture.equation(0, 1).partition(" = ")[0] + " = "
     needed = max(_shortest(mixture, line.index, target) for line in found.regimes)
-    if _room(columns, voice) < needed and len(columns) == 4:
+    if _width_left(columns, voice) < needed and len(columns) == 4:
         # An equation without a slope says less than one without R².
         columns.popitem()
-    room = max(_room(columns, voice), needed, NARROWEST_EQUATION)
+    space = max(_width_left(columns, voice), needed, NARROWEST_EQUATION)
     table = _table()
     for head in columns:
         table.add_column(head, justify="right", no_wrap=True)
@@ -160,7 +163,7 @@ def _regimes(mixture: Mixture, found: Answer, voice: Voice) -> Table:
     for line, (_, *cells) in zip(lines, zip(*columns.values(), strict=True), strict=True):
         words = line.sentence
         if line.index >= 0:
-            words = mixture.equation(line.index, room + len(target)).removeprefix(target)
+            words = mixture.equation(line.index, space + len(target)).removeprefix(target)
         last = Text(voice.clean(words))
         if line.doubt:
             last.append(f"\n{line.doubt}", style="yellow")
@@ -179,7 +182,7 @@ def _stability(found: Stability) -> list[Table | Text]:
     return [title, Text(), table, Text(), Text(f"Regimes found: {found.numbers} of the resamples.")]
 
 
-def _room(columns: dict[str, list[str]], voice: Voice) -> int:
+def _width_left(columns: dict[str, list[str]], voice: Voice) -> int:
     """Return how wide an equation may be beside the other columns."""
     widths = [max(map(len, (head, *cells))) for head, cells in columns.items()]
     return voice.out.width - sum(widths) - GAP * len(widths)
@@ -290,7 +293,12 @@ def summary(
             "target": table.recipe.target,
             "power": table.recipe.power,
             "features": list(table.recipe.feature_names),
-            "rows": {"read": table.n_read, "dropped": rows.n_dropped, "used": rows.n_used},
+            "rows": {
+                "read": table.n_read,
+                "dropped": rows.n_dropped,
+                "used": rows.n_used,
+                "in_doubt": mixture.doubtful_rows,
+            },
             "regimes": [_plain_regime(mixture, j) for j in range(mixture.n_components)],
             "outliers": {
                 "share": mixture.outlier_share,

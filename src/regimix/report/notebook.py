@@ -7,7 +7,7 @@ from importlib.resources import files
 from regimix.report.charts import Html, prose, swatch, tag
 from regimix.report.rows import Terms, read_rows
 from regimix.report.scatter import Cloud
-from regimix.result.answer import Answer, answer
+from regimix.result.answer import HELD, Answer, answer
 from regimix.result.mixture import Mixture
 from regimix.words import clean
 
@@ -56,6 +56,6 @@ def _table(mixture: Mixture, found: Answer) -> Html:
 
 
 def _below(cloud: Cloud) -> str:
-    others = "Other features are held at their means, by each row's own regime. "
+    others = f"Rows are shown with the {HELD}, by each row's own regime. "
     said = others if cloud.terms.order.size > 1 else ""
     return f"{said}{cloud.sampled} report(path) writes the whole page.".replace("  ", " ").strip()

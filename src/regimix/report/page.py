@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from regimix.atomic import write_bytes
-from regimix.errors import MissingExtraError, RegimixError
+from regimix.errors import RegimixError, need
 from regimix.model.em import REGIME_GAIN
 from regimix.report import charts
 from regimix.report.charts import Html
 from regimix.report.notebook import equations
 from regimix.report.rows import Rows, Terms, outlier_words, read_rows
 from regimix.report.scatter import Cloud
-from regimix.result.answer import Answer, answer, closest, granted, ranked, rows_labelled
+from regimix.result.answer import HELD, Answer, answer, closest, granted, ranked, rows_labelled
 from regimix.result.inference import read_level
 from regimix.result.mixture import Mixture
 from regimix.result.rivals import check_regimes
@@ -152,12 +152,9 @@ def write(path: str | os.PathLike[str], mixture: Mixture, *args: Any, **options:
 
 
 def _environment() -> Any:
-    try:
-        import jinja2
-    except ImportError as error:
-        raise MissingExtraError(
-            "a report needs jinja2, which is not installed; run: pip install 'regimix[cli]'"
-        ) from error
+    need("jinja2", "cli", "a report needs")
+    import jinja2
+
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("regimix.report", ""),
         autoescape=True,
@@ -226,6 +223,7 @@ def checks(
         np.asarray(rows.X, dtype=np.float64),
         rows.y,
         rows.labels,
+        rows.weights,
         mixture.n_components,
         fit_intercept=mixture.fit_intercept,
     )
@@ -254,7 +252,7 @@ def stability(mixture: Mixture, found: Answer) -> dict[str, Any] | None:
         f"beginning. Regimes found: {seen.numbers} of them. A regime comes back if it shares "
         "more than half of its rows with one that is found again; in less than 60% it is doubtful.",
         "rows": [
-            (line.name, percent(float(back)), number(float(similar), 2))
+            (line.name, percent(float(back)), fixed(float(similar), 2))
             for line, back, similar in rows
         ],
     }
@@ -297,6 +295,7 @@ def _context(
         "most_attempts": MOST_ATTEMPTS,
         "tried": charts.convergence(mixture.attempts),
         "granted": granted(mixture),
+        "held": HELD,
         "findings": assumptions(mixture, rows),
         "signs": SIGNS,
         "python": platform.python_version(),

@@ -415,6 +415,9 @@ def _search(
     selection = path.select(rows, fitted)
     if nothing and settings.n_components is None:
         selection = replace(selection, chosen=1)
+        # The search's own best may be a model that hardly a row follows, and is not shown.
+        peak = float(selection.evidence.max()) - constants
+        evidence = peak if peak < needed else evidence
     return _Found(
         law or _law(units, point_of(rows, fitted), outliers=rows.outliers),
         fitted.model.origin,

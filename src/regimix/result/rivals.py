@@ -319,22 +319,33 @@ class RegimeCheck:
 
 
 def check_regimes(
-    X: Floats, y: Floats, labels: NDArray[np.int64], count: int, *, fit_intercept: bool
+    X: Floats,
+    y: Floats,
+    labels: NDArray[np.int64],
+    weights: Floats,
+    count: int,
+    *,
+    fit_intercept: bool,
 ) -> list[RegimeCheck]:
     """Compare each regime with less simple relations of its own rows."""
     checks = []
     for j in range(count):
-        rows = np.flatnonzero(labels == j)[:MOST_CHECKED]
+        rows = np.flatnonzero((labels == j) & (weights > 0))[:MOST_CHECKED]
+        # As in the search: copies of a row say nothing new, and count as its weight.
+        distinct, which = np.unique(
+            np.column_stack([X[rows], y[rows]]), axis=0, return_inverse=True
+        )
+        features, responses = distinct[:, :-1], distinct[:, -1]
         columns = X.shape[1] + fit_intercept
-        if rows.size < MODEL.many_rows * columns or np.ptp(y[rows]) == 0:
+        if len(distinct) < MODEL.many_rows * columns or np.ptp(responses) == 0:
             checks.append(RegimeCheck())
             continue
-        features = X[rows]
         deviation = features.std(axis=0)
         Z = (features - fit_intercept * features.mean(axis=0)) / np.where(deviation, deviation, 1.0)
         if fit_intercept:
-            Z = np.column_stack([np.ones(rows.size), Z])
-        sample = Sample(Z, y[rows], np.ones(rows.size))
+            Z = np.column_stack([np.ones(len(Z)), Z])
+        counts = np.bincount(which.ravel(), weights[rows]).astype(np.float64)
+        sample = Sample(Z, responses, counts)
         # The rows have been sorted to the regime: none of them is an outlier.
         white, units = whitened_rows(sample, intercept=fit_intercept, outliers=False)
         contest = Contest(sample, white, units.y_scale, 0.0)

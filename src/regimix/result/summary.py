@@ -15,6 +15,7 @@ from regimix.result.answer import WIDTH, RegimeLine, answer, granted, rows_label
 from regimix.result.inference import conf_int, errors, estimates, p_values, read_level, t_values
 from regimix.words import (
     UNKNOWN,
+    bare,
     count,
     fixed,
     measured,
@@ -39,8 +40,6 @@ LONGEST_TERM, LONGEST_TARGET = 20, 24
 # What a table of coefficients holds, and the width of each column.
 COLUMNS = ("coef", "std_err", "t", "p_value", "lower", "upper")
 NAME_WIDTH = 21
-# What R² means here.
-SORTED = "R² of a regime is that among the rows sorted to it; predict(X) does not know the regime."
 WIDTHS = (11, 10, 9, 7, 11, 11)
 
 
@@ -66,13 +65,15 @@ class Summary:
         return summary_frame(self.mixture, self.level)
 
     def __str__(self) -> str:
-        lines = _header(self.mixture)
-        found = answer(self.mixture).regimes
-        for regime, values in zip(found, coefficient_table(self.mixture, self.level), strict=True):
-            lines += _block(self.mixture, regime, values, self.level)
-        return "\n".join(
-            [*lines, "=" * WIDTH, *wrap(granted(self.mixture), WIDTH), *wrap(SORTED, WIDTH)]
-        )
+        mixture, found = self.mixture, answer(self.mixture)
+        lines = _header(mixture)
+        table = coefficient_table(mixture, self.level)
+        for regime, values in zip(found.regimes, table, strict=True):
+            lines += _block(mixture, regime, values, self.level)
+        lines.append("=" * WIDTH)
+        for words in (bare(found.rival), granted(mixture), found.r_squared):
+            lines += wrap(words, WIDTH)
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return str(self)
