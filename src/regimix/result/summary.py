@@ -28,7 +28,7 @@ from regimix.words import (
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
 
-__all__ = ["Summary", "coefficient_table", "summary_columns", "summary_frame"]
+__all__ = ["Summary", "as_frame", "coefficient_table", "summary_columns", "summary_frame"]
 
 Floats = NDArray[np.float64]
 
@@ -109,16 +109,21 @@ def summary_columns(mixture: Mixture, level: float) -> dict[str, Any]:
 
 
 def summary_frame(mixture: Mixture, level: float) -> Any:
-    """Return the columns as a pandas data frame, or a polars one where pandas is missing."""
-    columns = summary_columns(mixture, level)
+    """Return one row for each component and term; see ``Mixture.summary_frame``."""
+    return as_frame(summary_columns(mixture, level))
+
+
+def as_frame(columns: dict[str, Any]) -> Any:
+    """Return columns as a pandas data frame, or a polars one where pandas is missing."""
     for library in ("pandas", "polars"):
         try:
             return import_module(library).DataFrame(columns)
         except ModuleNotFoundError:
             continue
     raise MissingExtraError(
-        "summary_frame needs pandas or polars, and neither is installed; install one of them "
-        "(pip install pandas), or use summary(), conf_int(), t_values() and p_values()."
+        "a data frame needs pandas or polars, and neither is installed; install one of them "
+        "(pip install pandas), or use what is there as arrays and records: conf_int(), t_values(), "
+        "p_values(), records()."
     )
 
 
