@@ -46,6 +46,7 @@ from regimix.words import bare
 
 if TYPE_CHECKING:
     from regimix.result.bootstrap import Bootstrap
+    from regimix.result.compare import Comparison
     from regimix.result.profile import Profile
     from regimix.result.stability import Stability
 
@@ -520,6 +521,17 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         )
         self.mixture_ = self.mixture_.with_stability(found)
         return found
+
+    def compare(
+        self, X: Any = None, y: Any = None, *, level: float = 0.95, sample_weight: Any = None
+    ) -> Comparison:
+        """Compare the coefficients of every two regimes: differences, errors, tests.
+
+        Parameters are those of :meth:`regimix.Mixture.compare`.
+        """
+        check_is_fitted(self)
+        values = None if X is None else self._features(X)
+        return self.mixture_.compare(values, y, level=level, sample_weight=sample_weight)
 
     def profile(
         self,
