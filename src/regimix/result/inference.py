@@ -32,6 +32,7 @@ __all__ = [
     "conf_int",
     "errors",
     "estimates",
+    "holm",
     "infer",
     "p_values",
     "read_level",
@@ -351,6 +352,16 @@ def p_values(mixture: Mixture) -> Floats:
 def _degrees(mixture: Mixture) -> Floats:
     degrees = recorded(mixture).degrees[:, None]
     return np.where(degrees > 0, degrees, np.nan)
+
+
+def holm(p_values: Floats) -> Floats:
+    """Correct p-values for their number (Holm 1979); those that are NaN do not count."""
+    known = np.flatnonzero(np.isfinite(p_values))
+    order = known[np.argsort(p_values[known], kind="stable")]
+    corrected = np.full(p_values.shape, np.nan)
+    raised = p_values[order] * np.arange(order.size, 0, -1)
+    corrected[order] = np.minimum(np.maximum.accumulate(raised), 1.0)
+    return corrected
 
 
 def separation(mixture: Mixture) -> Floats:

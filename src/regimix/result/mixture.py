@@ -27,6 +27,8 @@ from regimix.search.settings import Settings, read_count, read_seed
 
 if TYPE_CHECKING:
     from regimix.result.bootstrap import Bootstrap
+    from regimix.result.compare import Comparison
+    from regimix.result.profile import Profile
     from regimix.result.rivals import Rival
     from regimix.result.stability import Stability
     from regimix.search.selection import Attempt, Selection
@@ -602,6 +604,58 @@ class Mixture(Regimes):
     def with_stability(self, found: Stability) -> Mixture:
         """Return the mixture with what was found about its stability: displays then show it."""
         return replace(self, resampled=found)
+
+    def compare(
+        self, X: Any = None, y: Any = None, *, level: float = 0.95, sample_weight: Any = None
+    ) -> Comparison:
+        """Compare the coefficients of every two regimes: differences, errors, tests.
+
+        p-values and intervals are corrected for the number of comparisons.
+
+        Parameters
+        ----------
+        X, y : array or data frame of shape (n, d), array of shape (n,), optional
+            The rows of the fit. With them (or if the mixture holds rows), errors are those of all
+            regimes together: rows that may belong to two regimes tie their coefficients. Without,
+            regimes are taken to be independent, with the errors that the fit recorded.
+        level : float, default=0.95
+            Probability with which all intervals hold together.
+        sample_weight : array of shape (n,), optional
+            As in the fit.
+        """
+        from regimix.result.compare import compare
+
+        return compare(self, None if X is None else self._read(X), y, sample_weight, level)
+
+    def profile(
+        self,
+        frame: Any,
+        columns: Any = None,
+        *,
+        labels: Any = None,
+        sample_weight: Any = None,
+        random_state: Any = 0,
+    ) -> Profile:
+        """Compare columns that the fit did not use between the regimes: who is in each.
+
+        Parameters
+        ----------
+        frame : data frame or dict of str to array
+            The rows of the fit, in their order, with further columns: text, categories, numbers,
+            dates, true/false.
+        columns : str or sequence of str, optional
+            Which to compare. Default: all that were not used in the fit, by their names.
+        labels : array of shape (n,), optional
+            The regimes of the rows, -1 for outliers. Default: those of the fit; of other rows,
+            ``assign(X, y)``.
+        sample_weight : array of shape (n,), optional
+            As in the fit.
+        random_state : int, RandomState, Generator or None, default=0
+            Of the tables that are drawn where counts are small.
+        """
+        from regimix.result.profile import profile
+
+        return profile(self, frame, columns, labels, sample_weight, random_state)
 
     def _rows_of_fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         if X is not None:

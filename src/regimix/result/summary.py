@@ -29,7 +29,15 @@ from regimix.words import (
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
 
-__all__ = ["Summary", "coefficient_table", "summary_columns", "summary_frame"]
+__all__ = [
+    "Summary",
+    "as_frame",
+    "coefficient_table",
+    "print_cells",
+    "print_row",
+    "summary_columns",
+    "summary_frame",
+]
 
 Floats = NDArray[np.float64]
 
@@ -110,16 +118,21 @@ def summary_columns(mixture: Mixture, level: float) -> dict[str, Any]:
 
 
 def summary_frame(mixture: Mixture, level: float) -> Any:
-    """Return the columns as a pandas data frame, or a polars one where pandas is missing."""
-    columns = summary_columns(mixture, level)
+    """Return one row for each component and term; see ``Mixture.summary_frame``."""
+    return as_frame(summary_columns(mixture, level))
+
+
+def as_frame(columns: dict[str, Any]) -> Any:
+    """Return columns as a pandas data frame, or a polars one where pandas is missing."""
     for library in ("pandas", "polars"):
         try:
             return import_module(library).DataFrame(columns)
         except ModuleNotFoundError:
             continue
     raise MissingExtraError(
-        "summary_frame needs pandas or polars, and neither is installed; install one of them "
-        "(pip install pandas), or use summary(), conf_int(), t_values() and p_values()."
+        "a data frame needs pandas or polars, and neither is installed; install one of them "
+        "(pip install pandas), or use what is there as arrays and records: conf_int(), t_values(), "
+        "p_values(), records()."
     )
 
 
@@ -165,9 +178,9 @@ def _block(mixture: Mixture, regime: RegimeLine, values: Floats, level: float) -
     order, names = _terms(mixture)
     shown = _largest(values[order], has_intercept=mixture.fit_intercept)
     bounds = f"[{0.5 - level / 2:.4g}", f"{0.5 + level / 2:.4g}]"
-    head = _row("", ("coef", "std err", "t", "P>|t|", *bounds))
+    head = print_row("", ("coef", "std err", "t", "P>|t|", *bounds))
     lines = ["=" * WIDTH, _title(mixture, regime), "-" * WIDTH, head, "-" * WIDTH]
-    lines += [_row(short(names[i], LONGEST_TERM), _cells(values[order[i]])) for i in shown]
+    lines += [print_row(names[i], print_cells(values[order[i]])) for i in shown]
     if len(shown) < len(order):
         left = np.delete(values[order][:, 2], shown)
         largest = np.max(np.abs(left), initial=0.0, where=np.isfinite(left))
@@ -197,7 +210,8 @@ def _largest(values: Floats, *, has_intercept: bool) -> list[int]:
     return [int(i) for i in np.argsort(-sizes, kind="stable")[:MOST_TERMS]]
 
 
-def _cells(values: Floats) -> tuple[str, ...]:
+def print_cells(values: Floats) -> tuple[str, ...]:
+    """Write coefficient, error, t, p and the ends of the interval, each as its column is wide."""
     coef, error, t, p, lower, upper = (float(value) for value in values)
     cells = measured(coef, error, lower, upper)
     widths = (*WIDTHS[:2], *WIDTHS[-2:])
@@ -210,7 +224,8 @@ def _cells(values: Floats) -> tuple[str, ...]:
     return *cells[:2], t_value, probability(p), *cells[2:]
 
 
-def _row(name: str, cells: tuple[str, ...]) -> str:
-    return f"{name:<{NAME_WIDTH}}" + "".join(
+def print_row(name: str, cells: tuple[str, ...]) -> str:
+    """Write a line of the table."""
+    return f"{short(name, LONGEST_TERM):<{NAME_WIDTH}}" + "".join(
         f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=True)
     )
