@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from regimix.words import choice
 __all__ = [
     "DATABASES",
     "FORMATS",
+    "as_os_errors",
     "cannot_reach",
     "canonical",
     "find_paths",
@@ -114,6 +116,20 @@ def is_address(place: object) -> bool:
 def is_remote(place: str) -> bool:
     """Whether a place is the address of files, which fsspec reaches, not of a database."""
     return is_address(place) and place.partition("://")[0].lower() not in DATABASES
+
+
+@contextmanager
+def as_os_errors() -> Iterator[None]:
+    """Let errors of the packages that reach storage elsewhere be errors of the system.
+
+    Those of a web server or a bucket (aiohttp's, botocore's, ...) are not, as a rule.
+    """
+    try:
+        yield
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] in ("builtins", "pyarrow", "regimix"):
+            raise
+        raise OSError(reason_of(error)) from error
 
 
 def reach(address: str) -> tuple[Any, str]:
