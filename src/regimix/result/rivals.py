@@ -32,8 +32,8 @@ POWERS = (-1.0, -0.5, 0.0, 0.5)
 # Quantiles at which splines have their knots: Harrell's for five of them. Three follow no curve
 # that turns twice.
 KNOTS = (0.05, 0.275, 0.5, 0.725, 0.95)
-# Numbers that the columns of a relation may have: 2 MiB, and a few times that while it is fitted. A
-# table of 1,500 rows and 40 features has spline columns then, one of 50 only squares.
+# Numbers that the columns of a relation may have: 2 MiB, and a few times that while it is fitted.
+# Of 50 rows a coefficient, splines are then tried for up to 35 features, squares for up to 50.
 MOST_NUMBERS = 1 << 18
 # Rows of a regime that are checked, at most: they show what matters, and a report does not wait.
 MOST_CHECKED = 2000
