@@ -151,7 +151,9 @@ def test_evidence_of_a_regime_is_what_would_be_lost_without_it():
     assert sure.startswith(
         "The evidence is overwhelming: 623 nats over constants for the model as a"
     )
-    assert "For regime 1, the least certain, it is strong: without it, and with the" in sure
+    assert (
+        "The evidence is least for regime 1, where it is strong: without it, and with the" in sure
+    )
     assert "unchanged, 20 would be lost." in sure
     more = described(replace(each, component_evidence=np.array([700.0, 680.0])), X, y).sure
     assert "680 would be lost, which is more than the whole, since the others" in more

@@ -116,7 +116,8 @@ def test_the_expected_response_has_an_r_squared_of_its_own(tone):
     for name, value in (("expected response", expected), ("least squares", line)):
         assert re.search(rf"R², {name}: +{value:.3f}", summary)
     said = answer(tone).r_squared
-    assert said.startswith("R² of a regime is that among the rows sorted to it. Over all rows, ")
+    assert said.startswith("R² of a regime is that among the rows sorted to it, by their ")
+    assert " probabilities. Over all rows, " in said
     assert said in render(tone)
 
 
@@ -370,6 +371,20 @@ def test_checks_of_a_regime_count_rows_as_the_rivals_do():
 
 
 def test_far_rows_of_students_law_count_less_in_r_squared(tone):
-    assert "sorted to it, far ones" not in answer(tone).r_squared
+    assert "far ones" not in answer(tone).r_squared
     said = answer(replace(tone, noise_degrees=4.0)).r_squared
-    assert said.startswith("R² of a regime is that among the rows sorted to it, far ones counting")
+    assert "the rows sorted to it, by their probabilities, far ones counting less." in said
+    labelled = replace(tone, settings=replace(tone.settings, search="partition", n_components=2))
+    assert answer(labelled).r_squared.startswith(
+        "R² of a regime is that among the rows sorted to it. Over"
+    )
+
+
+def test_a_line_without_outliers_is_not_called_robust_nor_a_stable_regime_least_certain(tone):
+    """Least squares is shown where nothing speaks for outliers; evidence is not stability."""
+    assert "robust" not in answer(replace(tone, evidence=1.0)).lead
+    assert "certain" not in answer(tone).sure
+    assert (
+        f"The evidence is least for regime {np.argmin(tone.component_evidence)}, where"
+        in answer(tone).sure
+    )

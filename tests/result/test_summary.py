@@ -112,7 +112,7 @@ def test_it_prints_as_a_table():
         "=" * 80,
         "Errors, tests and intervals are conditional on the regimes that were found. Rows",
         "of uncertain label count by their probabilities, and widen them.",
-        "R² of a regime is that among the rows sorted to it.",
+        "R² of a regime is that among the rows sorted to it, by their probabilities.",
     ]
     assert repr(mixture.summary()) == str(mixture.summary())
 

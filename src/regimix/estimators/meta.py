@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -30,9 +29,16 @@ from sklearn.utils.validation import (
 
 from regimix.data.validation import read_weights
 from regimix.engines.selection import ROUNDING, smallest
-from regimix.errors import ConvergenceWarning, DataError, EvidenceWarning, ParameterError
+from regimix.errors import (
+    ConvergenceWarning,
+    DataError,
+    EvidenceWarning,
+    ParameterError,
+    read_count,
+    read_number,
+)
 from regimix.estimators.inputs import warn_user
-from regimix.search.settings import read_count, read_seed
+from regimix.search.settings import read_seed
 from regimix.trimmed.ilts import check_limits
 
 __all__ = ["TrimmedEstimator"]
@@ -529,7 +535,7 @@ def _check_parameters(trimmed: Any) -> None:
     _check_share("class_balance", trimmed.class_balance, zero=True)
     check_limits(trimmed.max_iter, trimmed.tol)
     if trimmed.n_starts != 0:
-        read_count("n_starts", trimmed.n_starts, "0 or ")
+        read_count("n_starts", trimmed.n_starts, otherwise="0 or ")
     if trimmed.max_iter <= (read_count("growth", trimmed.growth) if growing else 0):
         raise ParameterError(
             f"max_iter={trimmed.max_iter} leaves no refit at the final keep; it must be above 0, "
@@ -538,7 +544,5 @@ def _check_parameters(trimmed: Any) -> None:
 
 
 def _check_share(name: str, value: Any, *, zero: bool = False) -> None:
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not 0 <= value <= 1 or (value == 0 and not zero):
-        allowed = "from 0 to 1" if zero else "above 0 and at most 1"
-        raise ParameterError(f"{name} must be a number {allowed}; got {value!r}.")
+    allowed = "a number from 0 to 1" if zero else "a number above 0 and at most 1"
+    read_number(name, value, lambda share: 0 <= share <= 1 and (share > 0 or zero), allowed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +16,7 @@ from regimix.errors import (
     ParameterError,
     RankWarning,
     StopReason,
+    read_count,
 )
 from regimix.estimators.inputs import new_rows, opened, warn_user
 from regimix.model.em import REGIME_GAIN
@@ -171,9 +171,7 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
             raise ParameterError(f'keep must be "auto" or a fraction in (0, 1]; got {self.keep!r}.')
         if self.solver not in SOLVERS:
             raise ParameterError(f"solver must be one of {SOLVERS}; got {self.solver!r}.")
-        n: Any = self.n_starts
-        if isinstance(n, bool) or not isinstance(n, Integral) or int(n) < 0:
-            raise ParameterError(f"n_starts must be a whole number from 0; got {n!r}.")
+        read_count("n_starts", self.n_starts, 0)
         check_limits(self.max_iter, self.tol)
 
     def _store(self, engine: Engine, single: Single) -> None:

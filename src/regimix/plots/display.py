@@ -6,20 +6,18 @@ matplotlib is loaded here only.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regimix.data.validation import Table, read_target
-from regimix.errors import DataError, ParameterError, need
+from regimix.errors import DataError, ParameterError, need, read_count, read_number
 from regimix.model.laws import NoiseLaw
 from regimix.plots.palette import EDGE, NEUTRAL, OUTLIERS, PALE, colour, dashes, marker
 from regimix.result.answer import distances, label_shares
 from regimix.result.mixture import Mixture
 from regimix.result.rowlaw import are_fitted
-from regimix.search.settings import read_count
 from regimix.trimmed.reweight import CUTOFF
 from regimix.words import fixed, percent
 
@@ -233,10 +231,9 @@ class Frame:
     def __init__(
         self, kept: tuple[Floats, Floats], others: tuple[Floats, Floats], stretch: Any = STRETCH
     ) -> None:
-        if isinstance(stretch, bool) or not isinstance(stretch, Real) or not float(stretch) >= 0:
-            raise ParameterError(f"stretch must be a number from 0; got {stretch!r}.")
-        self.x = _span(kept[0], others[0], float(stretch))
-        self.y = _span(kept[1], others[1], float(stretch))
+        most = read_number("stretch", stretch, lambda times: times >= 0, "a number from 0")
+        self.x = _span(kept[0], others[0], most)
+        self.y = _span(kept[1], others[1], most)
 
     def apply(self, ax: Axes) -> None:
         """Set the limits of the axes."""

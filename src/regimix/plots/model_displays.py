@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.data.validation import Table
-from regimix.errors import ParameterError
+from regimix.errors import ParameterError, read_count
 from regimix.plots.display import (
     Display,
     Frame,
@@ -26,7 +26,6 @@ from regimix.plots.display import (
 from regimix.plots.palette import EDGE, NEUTRAL, OUTLIERS, PALE, colour, marker
 from regimix.result.mixture import Mixture
 from regimix.result.stability import BACK, numbers_found
-from regimix.search.settings import read_count
 from regimix.trimmed.ilts import TrimmedFit
 from regimix.words import clean, percent
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from regimix.errors import ParameterError
+from regimix.errors import ParameterError, read_choice, read_count
 from regimix.plots.display import (
     MOST_POINTS,
     STRETCH,
@@ -23,7 +23,6 @@ from regimix.plots.display import (
 )
 from regimix.plots.palette import NEUTRAL, colour
 from regimix.result.answer import HELD, typical_row
-from regimix.search.settings import read_count
 from regimix.words import clean, listing
 
 if TYPE_CHECKING:
@@ -257,8 +256,7 @@ class ResidualsDisplay(RowDisplay):
         ax, legend, stretch, max_points
             As in `from_estimator`.
         """
-        if kind not in KINDS:
-            raise ParameterError(f"kind must be one of {KINDS}; got {kind!r}.")
+        read_choice("kind", kind, KINDS)
         ax = begin(ax)
         rows = draw(self.residuals.size, max_points)
         labels, nearest = self.labels[rows], self.nearest[rows]

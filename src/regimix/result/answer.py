@@ -136,8 +136,10 @@ class Answer:
     def r_squared(self) -> str:
         """Say what R² of a regime is not: how well the response of a new row can be predicted."""
         rows, each = self.mixture.rows, any(regime.r_squared for regime in self.regimes)
-        far = ", far ones counting less" if np.isfinite(self.mixture.noise_degrees) else ""
-        said = f"R² of a regime is that among the rows sorted to it{far}." if each else ""
+        # So it differs a little from that of the same rows, counted fully.
+        how = "" if self.mixture.fitted_by_label else ", by their probabilities"
+        how += ", far ones counting less" if np.isfinite(self.mixture.noise_degrees) else ""
+        said = f"R² of a regime is that among the rows sorted to it{how}." if each else ""
         if rows is None or not np.isfinite(rows.r_squared_expected):
             return said
         which = "all rows" if self.mixture.mass <= MOMENT_ROWS else f"{MOMENT_ROWS} random rows"
@@ -283,7 +285,8 @@ def _nothing(mixture: Mixture, target: str, by: str, rows: str) -> str:
             "are needed"
         )
     if asked is None or mixture.settings.search == "net":
-        return f"{said}. What follows is a robust line through the rows"
+        # It is robust, or least squares where nothing speaks for outliers.
+        return f"{said}. What follows is the best line through the rows"
     which = "the line" if asked == 1 else f"the best {spelled(asked)} lines"
     return f"{said}. What follows is {which} all the same, as asked for"
 
@@ -428,8 +431,8 @@ def _evidence(mixture: Mixture) -> str:
     if least > whole:
         lost += ", which is more than the whole, since the others alone are worse than no model"
     return (
-        f"{said} For regime {int(np.argmin(each))}, the least certain, it is {grade(least)}: "
-        f"without it, and with the others unchanged, {lost}."
+        f"{said} The evidence is least for regime {int(np.argmin(each))}, where it is "
+        f"{grade(least)}: without it, and with the others unchanged, {lost}."
     )
 
 

@@ -8,7 +8,6 @@ that is not certain say less, and how much less is known too (Louis 1982): error
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from scipy.special import stdtr, stdtrit
 
 from regimix.data.problem import Frame
 from regimix.engines.base import Engine, RowSums
-from regimix.errors import ParameterError
+from regimix.errors import ParameterError, read_number
 from regimix.model.blocks import Labelling, Law, MixtureSums, labelled_sums, mixture_sums
 from regimix.model.numbers import MODEL
 from regimix.result.rowlaw import MOST_COVARIANCE_FEATURES
@@ -297,11 +296,8 @@ FLAT = 1e-12
 
 def read_level(level: Any, name: str = "level") -> float:
     """Read a probability above 0 and below 1."""
-    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < float(level) < 1:
-        raise ParameterError(
-            f"{name} must be a number above 0 and below 1, such as 0.95; got {level!r}."
-        )
-    return float(level)
+    allowed = "a number above 0 and below 1, such as 0.95"
+    return read_number(name, level, lambda share: 0 < share < 1, allowed)
 
 
 def recorded(mixture: Mixture) -> Inference:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import entr, logsumexp
 
 from regimix.data.validation import Table, chunks, read_target, read_weights
-from regimix.errors import DataError, MissingExtraError, ParameterError, StopReason
+from regimix.errors import DataError, MissingExtraError, ParameterError, StopReason, read_count
 from regimix.model.em import REGIME_GAIN
 from regimix.model.laws import NoiseLaw, fall_of_background
 from regimix.model.numbers import MODEL
@@ -23,7 +23,7 @@ from regimix.result.predictive import surprise
 from regimix.result.rowlaw import MOST_COVARIANCE_FEATURES, Excerpt, RowLaw
 from regimix.result.summary import Summary, summary_frame
 from regimix.search.selection import Repeats
-from regimix.search.settings import Settings, read_count, read_seed
+from regimix.search.settings import Settings, read_seed
 
 if TYPE_CHECKING:
     from regimix.result.bootstrap import Bootstrap

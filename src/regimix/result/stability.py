@@ -33,7 +33,8 @@ Labels = NDArray[np.int64]
 BACK = 0.5
 # Regimes that come back less often are called doubtful.
 DOUBTFUL = 0.6
-# Responses are moved by this part of the noise of their regime: enough to break ties.
+# Responses are moved by this part of the noise of their regime: evidence counts distinct rows, and
+# the copies in a resample would be one row. It widens the noise by half a percent.
 PERTURBED = 0.1
 
 
