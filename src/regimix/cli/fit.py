@@ -260,6 +260,7 @@ def _read(
 ) -> DataSet | ParquetTable:
     # polars is loaded when a table is read, not when help is asked for.
     from regimix import tables
+    from regimix.tables.recipe import check_column
 
     # What a profile is to compare must not have made the regimes.
     kept = {how["target"], how["weights"], how["key"]}
@@ -284,6 +285,8 @@ def _read(
         advice = f"Double the comma that is part of a name: {doubled}"
         raise CommandError(f"{in_options(error)} {advice}") from error
     _check_weights(data)
+    for name in [] if profiled == ALL or data.original is None else profiled or []:
+        check_column(data.original.columns, name, data.source, "--profile")
     return data
 
 

@@ -569,6 +569,13 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         display = import_module("regimix.plots").SelectionDisplay
         return display.from_estimator(self, ax=ax, **options)
 
+    def _html_repr(self) -> str:
+        """Show in a notebook what was found, beside scikit-learn's box of parameters."""
+        box: str = super()._html_repr()
+        mixture = self.__dict__.get("mixture_")
+        card = None if mixture is None else mixture._repr_html_()
+        return box if card is None else f"{card}{box}"
+
     # --- new rows ---------------------------------------------------------------------------------
 
     def sample(
