@@ -285,8 +285,9 @@ def _read(
         advice = f"Double the comma that is part of a name: {doubled}"
         raise CommandError(f"{in_options(error)} {advice}") from error
     _check_weights(data)
-    for name in [] if profiled == ALL or data.original is None else profiled or []:
-        check_column(data.original.columns, name, data.source, "--profile")
+    if profiled is not None and profiled != ALL and data.original is not None:
+        for name in profiled:
+            check_column(data.original.columns, name, data.source, "--profile")
     return data
 
 

@@ -90,8 +90,8 @@ class ProfileDisplay(Display):
         """
         found = self.profile.columns if column is None else (self.profile[column],)
         if not found:
-            left = "".join(self.profile.notes[-1:])
-            raise ParameterError(f"the profile has no column to draw. {left}".strip())
+            why = "".join(self.profile.notes[-1:])
+            raise ParameterError(f"the profile has no column to draw. {why}".strip())
         if ax is not None or len(found) == 1:
             panels = [begin(ax, (6.4, 3.2))]
         else:
