@@ -237,8 +237,8 @@ class ComparisonDisplay(Display):
         max_features : int, default=15
         standardise : bool, optional
             Whether coefficients are what one standard deviation of a feature does, so that features
-            of different units can be compared. Default: if there are several features, and their
-            deviations are known.
+            of different units can be compared, if its deviation is known. Default: if there are
+            several features.
         intercept : bool, default=False
             Whether to show the intercepts too.
         ax, legend
@@ -246,13 +246,8 @@ class ComparisonDisplay(Display):
         """
         found = self.comparison
         terms = [k for k, name in enumerate(found.terms) if intercept or name != INTERCEPT]
-        if standardise is None:
-            standardise = found.deviation is not None and len(found.terms) > 2
-        if standardise and found.deviation is None:
-            raise ParameterError(
-                "standardise=True needs the standard deviations of the features, which are not "
-                "known here; pass standardise=False."
-            )
+        known = found.deviation is not None
+        standardise = known and (len(found.terms) > 2 if standardise is None else standardise)
         sizes = np.nan_to_num(np.abs(found.t), nan=-1.0).max(axis=0)
         most = read_count("max_features", max_features)
         self.order_ = sorted(terms, key=lambda k: -sizes[k])[:most]

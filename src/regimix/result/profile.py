@@ -30,7 +30,18 @@ from regimix.result.answer import WIDTH
 from regimix.result.inference import holm
 from regimix.result.summary import as_frame
 from regimix.search.settings import read_seed
-from regimix.words import aligned, clean, count, fixed, listing, number, percent, probability, short
+from regimix.words import (
+    aligned,
+    clean,
+    count,
+    fixed,
+    listing,
+    number,
+    percent,
+    powered,
+    probability,
+    short,
+)
 
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
@@ -65,6 +76,8 @@ MOST_NAMED = 3  # levels that a sentence names where none has more than half of 
 MOST_COLUMNS, NAME_WIDTH = 12, 26
 MISSING = "(missing)"
 MICROSECONDS = 86_400e6  # of a day
+# Of the response, as a fit may have explained them.
+POWERS = (0.0, 0.5, -1.0, -0.5, 2.0)
 QUARTILES = ("lower quartile", "median", "upper quartile")
 
 
@@ -246,7 +259,7 @@ class Profile:
         tested = sum(not np.isnan(column.p_value) for column in self.columns)
         if tested > 1:
             said.append(f"p-values are corrected for {count(tested, 'column')} (Holm).")
-        if self.n_doubtful:
+        if self.n_doubtful and self.columns:
             share = percent(self.n_doubtful / max(float(self.sizes.sum()), 1.0))
             verb = "is" if self.n_doubtful == 1 else "are"
             said.append(
@@ -286,6 +299,8 @@ class Profile:
 
     def describe(self, width: int = WIDTH) -> str:
         """Write everything as a text: what sets each group apart last."""
+        if not self.columns:
+            return "\n".join(["No column can be compared between the regimes.", *self.notes])
         heads = ("all rows", *self.names)
         sizes = [fixed(float(size), 0) for size in (self.sizes.sum(), *self.sizes)]
         lines = [
@@ -344,6 +359,9 @@ def profile(
     rows = _Rows.of(mixture, table, labels, sample_weight, read_seed(random_state))
     used = {mixture.target_name, *mixture.feature_names}
     used |= {name.partition("=")[0] for name in mixture.feature_names}
+    # The response may be a power of a column.
+    powers = {powered(name, power): name for name in table for power in POWERS}
+    used |= {powers.get(mixture.target_name, mixture.target_name)}
     chosen = [name for name in table if name not in used]
     if columns is not None:
         chosen = list(dict.fromkeys([columns] if isinstance(columns, str) else map(str, columns)))
