@@ -1,6 +1,7 @@
 """Who is in each regime: effects and tests beside slow twins, and what is said of columns."""
 
 import datetime as dt
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -330,6 +331,18 @@ def test_the_penguins_are_named():
     assert len(found.frame()) == len(records)
 
 
+def test_a_power_of_a_column_was_used_too(model):
+    explained = replace(model.mixture_, target_name="log price")
+    frame = {"price": np.arange(240.0), "x0": np.arange(240.0)}
+    assert str(explained.profile(frame)) == "No column can be compared between the regimes."
+    assert np.isnan(explained.profile(frame, "price")["price"].p_value)
+
+
+def test_one_regime_leaves_nothing_to_compare(model):
+    found = model.profile({"c": ["a", "b"] * 120}, labels=np.zeros(240, dtype=int))
+    assert found.sentences == ("All rows are in one regime: there is nothing to compare.",)
+
+
 def test_without_a_telling_column_it_says_so(model):
     found = model.profile({"c": ["a", "b"] * 120})
     assert found.sentences == ("No column tells the regimes apart.",)
@@ -337,8 +350,6 @@ def test_without_a_telling_column_it_says_so(model):
 
 def test_many_regimes_are_written_in_blocks(model):
     labels = np.arange(240) % 10
-    from dataclasses import replace
-
     many = replace(
         model.mixture_,
         coef=np.zeros((10, 1)),

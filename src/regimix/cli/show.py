@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
     from regimix.cli.console import Voice
     from regimix.result.mixture import Mixture
+    from regimix.result.profile import Profile
     from regimix.result.stability import Stability
     from regimix.tables import DataSet, ParquetTable
 
     Floats = NDArray[np.float64]
 
-__all__ = ["FittedRows", "print_mixture", "refit", "summary"]
+__all__ = ["FittedRows", "print_mixture", "print_profile", "refit", "summary"]
 
 # The colours of the plots and the report, as the user's terminal has them; one for outliers.
 COLOURS = ("bright_blue", "red", "green", "magenta", "yellow", "cyan")
@@ -127,6 +128,15 @@ def refit(mixture: Mixture, table: DataSet | ParquetTable) -> str:
         return ""
     power = rival.power * before
     return f"Try: regimix fit ... {'--log' if power == 0.0 else f'--power {power:g}'}"
+
+
+def print_profile(found: Profile, voice: Voice) -> None:
+    """Print who is in each regime: the columns, the most telling first, and the sentences last."""
+    voice.answer()
+    head, *lines = found.describe(voice.out.width).split("\n")
+    voice.answer(head, style="bold")
+    for line in lines:
+        voice.answer(voice.clean(line), whole=True)
 
 
 def _table() -> Table:
@@ -277,7 +287,11 @@ def _outliers(outliers: list[dict[str, Any]], key: str, target: str, voice: Voic
 
 
 def summary(
-    mixture: Mixture, table: DataSet | ParquetTable, rows: FittedRows, **more: Any
+    mixture: Mixture,
+    table: DataSet | ParquetTable,
+    rows: FittedRows,
+    profile: Profile | None = None,
+    **more: Any,
 ) -> dict[str, Any]:
     """Put everything that a program may ask of a fit into dictionaries, lists and numbers.
 
@@ -312,6 +326,7 @@ def summary(
                 for rival in mixture.rivals
             ],
             "stability": _plain_stability(mixture.resampled),
+            "profile": _plain_profile(profile),
             "found": not mixture.found_nothing,
             "evidence": mixture.evidence,
             "stopped": mixture.stopped,
@@ -322,6 +337,18 @@ def summary(
         }
     )
     return plain
+
+
+def _plain_profile(found: Profile | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    sentences, notes = list(found.sentences), list(found.notes)
+    return {
+        "sentences": sentences,
+        "values": found.records(),
+        "left_out": found.left_out,
+        "notes": notes,
+    }
 
 
 def _plain_stability(found: Stability | None) -> dict[str, Any] | None:

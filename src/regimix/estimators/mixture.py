@@ -553,11 +553,28 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
             frame, columns, labels=labels, sample_weight=sample_weight, random_state=random_state
         )
 
+    def plot(self, X: Any = None, y: Any = None, ax: Any = None, **options: Any) -> Any:
+        """Draw rows and regimes over the most telling feature and, smaller, over the others.
+
+        The rows may be left out if the model holds some (``keep_rows=True``). See
+        ``regimix.plots.OverviewDisplay``.
+        """
+        check_is_fitted(self)
+        display = import_module("regimix.plots").OverviewDisplay
+        return display.from_estimator(self, X, y, ax=ax, **options)
+
     def plot_selection(self, ax: Any = None, **options: Any) -> Any:
         """Plot evidence, BIC and ICL by the number of regimes; see ``SelectionDisplay``."""
         check_is_fitted(self)
         display = import_module("regimix.plots").SelectionDisplay
         return display.from_estimator(self, ax=ax, **options)
+
+    def _html_repr(self) -> str:
+        """Show in a notebook what was found, beside scikit-learn's box of parameters."""
+        box: str = super()._html_repr()
+        mixture = self.__dict__.get("mixture_")
+        card = None if mixture is None else mixture._repr_html_()
+        return box if card is None else f"{card}{box}"
 
     # --- new rows ---------------------------------------------------------------------------------
 

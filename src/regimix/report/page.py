@@ -27,6 +27,7 @@ from regimix.report.scatter import Cloud
 from regimix.result.answer import HELD, Answer, answer, closest, granted, ranked, rows_labelled
 from regimix.result.inference import read_level
 from regimix.result.mixture import Mixture
+from regimix.result.profile import Profile
 from regimix.result.rivals import check_regimes
 from regimix.search.settings import Settings
 from regimix.theory.audit import Finding, Verdict, audit
@@ -108,6 +109,7 @@ def render(
     shares: Any = None,
     date: str | None = None,
     command: str | None = None,
+    profile: Profile | None = None,
 ) -> str:
     """Write a report as the text of one HTML page, which loads nothing.
 
@@ -130,6 +132,8 @@ def render(
     command : str, optional
         What to run to get the same again, as a shell takes it. Default: Python, which assumes that
         the columns of the fit are those of a table.
+    profile : Profile, optional
+        Who is in each regime, as ``mixture.profile(frame)`` found it.
 
     Returns
     -------
@@ -142,6 +146,11 @@ def render(
     page: str = environment.get_template("page.html.j2").render(
         _context(mixture, rows, terms, title, clean(written))
         | {"snippet": snippet(mixture) if command is None else _visible(command)}
+        | {
+            "profile": profile,
+            "most_columns": LONG_TABLE,
+            "comparison": comparison(mixture, rows, terms.level),
+        }
     )
     return page
 
@@ -350,6 +359,35 @@ def _line(mixture: Mixture, terms: Terms, index: int, place: int) -> dict[str, A
         cells, sure = [*measured(value, error), *known], not low <= 0 <= high
     name = "intercept" if constant else terms.name(place)
     return {"name": name, "constant": constant, "cells": cells, "sure": sure}
+
+
+def comparison(mixture: Mixture, rows: Rows | None, level: float) -> dict[str, Any] | None:
+    """List the differences of coefficients between regimes, those of a pair together."""
+    if mixture.n_components < 2 or mixture.inference is None or mixture.found_nothing:
+        return None
+    # The rows that are shown may be others, or count by weights that are not known here.
+    same = rows is not None and rows.fitted and rows.n == mixture.n_rows == mixture.mass
+    found = (
+        mixture.compare(rows.X, rows.y, level=level)
+        if same and rows
+        else mixture.compare(level=level)
+    )
+    groups = list[dict[str, Any]]()
+    for i, k in found.order:
+        if not groups or groups[-1]["pair"] != found.pairs[i]:
+            groups.append({"pair": found.pairs[i], "lines": []})
+        low, high, error = (float(part[i, k]) for part in (found.lower, found.upper, found.std_err))
+        cells = [*measured(float(found.difference[i, k]), error), interval(low, high, error)]
+        cells += [number(float(found.t[i, k]), 3), probability(float(found.p_holm[i, k]))]
+        sure = not low <= 0 <= high
+        groups[-1]["lines"].append({"name": clean(found.terms[k]), "cells": cells, "sure": sure})
+    left = found.t.size - len(found.order)
+    return {
+        "found": found,
+        "groups": groups,
+        "left": left,
+        "long": len(found.order) > LONG_TABLE // 2,
+    }
 
 
 def outlier_list(rows: Rows, terms: Terms) -> dict[str, Any]:

@@ -77,6 +77,8 @@ class Comparison:
         Whether the errors are those of all regimes together.
     note : str
         What the errors take for granted.
+    deviation : ndarray of shape (d,) or None
+        Standard deviations of the features, if they are known.
     """
 
     pairs: tuple[tuple[int, int], ...]
@@ -92,6 +94,7 @@ class Comparison:
     coef: Floats
     joint: bool
     note: str
+    deviation: Floats | None = None
 
     def records(self) -> list[dict[str, Any]]:
         """Return a dictionary for each comparison."""
@@ -123,9 +126,14 @@ class Comparison:
         said = []
         for i, (a, b) in enumerate(self.pairs):
             known = np.nan_to_num(np.abs(self.t[i]), nan=-1.0, posinf=np.inf)
-            k = int(np.argmax(known))
-            if known[k] < 0:
+            if known.max() < 0:
                 continue
+            # Intercepts are where all features are zero, which may be far from every row.
+            sure = self.p_holm[i] < 1 - self.level
+            slopes = np.array([term != INTERCEPT for term in self.terms])
+            k = int(
+                np.argmax(np.where(sure & slopes, known, -1.0) if (sure & slopes).any() else known)
+            )
             values = [
                 measured(float(self.coef[j, k]), float(self.std_err[i, k]))[0] for j in (a, b)
             ]
@@ -243,6 +251,7 @@ def compare(mixture: Mixture, X: Any, y: Any, sample_weight: Any, level: Any) ->
         coef=values,
         joint=joint is not None,
         note=note,
+        deviation=None if mixture.rows is None else mixture.rows.deviation,
     )
 
 

@@ -33,6 +33,7 @@ __all__ = [
     "estimates",
     "holm",
     "infer",
+    "least_squares_errors",
     "p_values",
     "read_level",
     "recorded",
@@ -151,6 +152,12 @@ def infer(
         covariance=covariance,
         notes=tuple(notes),
     )
+
+
+def least_squares_errors(problem: Frame, gram: Floats, scale: float) -> Floats:
+    """Return the standard errors of one fit in user units, (p,), the intercept last."""
+    half = _half(problem, _Roots.of(gram), None) * scale * problem.target_scale
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", half, half)))
 
 
 def _note(size: float, rank: int, p: int, *, doubtful: bool) -> str:

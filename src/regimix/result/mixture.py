@@ -690,6 +690,15 @@ class Mixture(Regimes):
             return None  # notebooks then show the text
         return str(notebook.mixture_html(self))
 
+    def plot(self, X: Any = None, y: Any = None, ax: Any = None, **options: Any) -> Any:
+        """Draw rows and regimes over the most telling feature and, smaller, over the others.
+
+        The rows may be left out if the model holds some (``keep_rows=True``). See
+        ``regimix.plots.OverviewDisplay``.
+        """
+        display = import_module("regimix.plots").OverviewDisplay
+        return display.from_mixture(self, X, y, ax=ax, **options)
+
     def report(self, path: Any, X: Any = None, y: Any = None, **options: Any) -> None:
         """Write a self-contained HTML page about the fit; see ``regimix.report.write``."""
         import_module("regimix.report").write(path, self, X, y, **options)

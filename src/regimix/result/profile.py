@@ -30,7 +30,18 @@ from regimix.result.answer import WIDTH
 from regimix.result.inference import holm
 from regimix.result.summary import as_frame
 from regimix.search.settings import read_seed
-from regimix.words import aligned, clean, count, fixed, listing, number, percent, probability, short
+from regimix.words import (
+    aligned,
+    clean,
+    count,
+    fixed,
+    listing,
+    number,
+    percent,
+    powered,
+    probability,
+    short,
+)
 
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
@@ -58,10 +69,15 @@ DRAWS, FEWEST_DRAWS, MOST_CELLS, SMALL_TABLE = 9999, 199, 10_000_000, 500
 MOST_TESTED = 10_000
 # What is called a difference in sentences, after the correction for the number of columns.
 ALPHA = 0.05
+# A level is named in a sentence if a group has it so many times as often as all rows do.
+NOTEWORTHY = 1.1
+MOST_NAMED = 3  # levels that a sentence names where none has more than half of the rows
 # Columns that are printed with their levels, and the width of names.
 MOST_COLUMNS, NAME_WIDTH = 12, 26
 MISSING = "(missing)"
 MICROSECONDS = 86_400e6  # of a day
+# Of the response, as a fit may have explained them.
+POWERS = (0.0, 0.5, -1.0, -0.5, 2.0)
 QUARTILES = ("lower quartile", "median", "upper quartile")
 
 
@@ -126,7 +142,7 @@ class ProfileColumn:
         lost = [(MISSING, _percents(np.roll(self.missing, 1)))] if self.missing[-1] else []
         return [*zip(self.levels, rows, strict=True), *lost]
 
-    def sets_apart(self, group: int) -> str:
+    def sets_apart(self, group: int, whose: str = "its") -> str:
         """Say in which way a group differs from all rows, or nothing if it hardly does."""
         far = self.far[:, group]
         # What chance alone reaches in one of the cells of one table in twenty.
@@ -137,13 +153,18 @@ class ProfileColumn:
             medians = f"(median {middle[group + 1]}, {middle[0]} in all rows)"
             how = f"{more if far[0] > 0 else less} {clean(self.name)} {medians}"
             return how if abs(far[0]) > limit else ""
-        apart = [i for i, name in enumerate(self.levels) if far[i] > limit and not _is_rest(name)]
+        much = (far > limit) & (self.values[:, group] > NOTEWORTHY * self.overall)
+        apart = [i for i, name in enumerate(self.levels) if much[i] and not _is_rest(name)]
         if not apart:
             return ""
-        level = max(apart, key=lambda i: self.values[i, group])
-        share, of_all = self.values[level, group], self.overall[level]
-        where = f"{clean(self.name)}: {percent(share)} of its rows, {percent(of_all)} of all"
-        return f"{'mostly' if share >= 0.5 else 'more often'} {clean(self.levels[level])} ({where})"
+        apart.sort(key=lambda i: -self.values[i, group])
+        mostly = self.values[apart[0], group] > 0.5
+        named = apart[:1] if mostly else apart[:MOST_NAMED]
+        what = listing([clean(self.levels[i]) for i in named])
+        shares = listing([percent(float(self.values[i, group])) for i in named])
+        of_all = listing([percent(float(self.overall[i])) for i in named])
+        where = f"{clean(self.name)}: {shares} of {whose} rows, {of_all} of all"
+        return f"{'mostly' if mostly else 'more often'} {what} ({where})"
 
 
 def _is_rest(level: str) -> bool:
@@ -209,18 +230,26 @@ class Profile:
         telling = [column for column in self.columns if column.p_holm < ALPHA]
         said = []
         for g, name in enumerate(self.names):
+            subject, verb, has, whose = name.capitalize(), "is", "has", "its"
+            if name == "outliers":
+                subject, verb, has, whose = "The outliers", "are", "have", "their"
             first, second = (
-                next(filter(None, (c.sets_apart(g) for c in telling if c.is_category == which)), "")
+                next(
+                    filter(
+                        None, (c.sets_apart(g, whose) for c in telling if c.is_category == which)
+                    ),
+                    "",
+                )
                 for which in (True, False)
             )
-            verb, has = ("are", "have") if name == "outliers" else ("is", "has")
-            subject = "The outliers" if name == "outliers" else name.capitalize()
             if first:
                 said.append(f"{subject} {verb} {first}{f', with {second}' if second else ''}.")
             elif second:
                 said.append(f"{subject} {has} {second}.")
         if said or not self.columns:
             return tuple(said)
+        if len(self.groups) < 2:
+            return ("All rows are in one regime: there is nothing to compare.",)
         return ("No column tells the regimes apart.",)
 
     @property
@@ -230,7 +259,7 @@ class Profile:
         tested = sum(not np.isnan(column.p_value) for column in self.columns)
         if tested > 1:
             said.append(f"p-values are corrected for {count(tested, 'column')} (Holm).")
-        if self.n_doubtful:
+        if self.n_doubtful and self.columns:
             share = percent(self.n_doubtful / max(float(self.sizes.sum()), 1.0))
             verb = "is" if self.n_doubtful == 1 else "are"
             said.append(
@@ -270,6 +299,8 @@ class Profile:
 
     def describe(self, width: int = WIDTH) -> str:
         """Write everything as a text: what sets each group apart last."""
+        if not self.columns:
+            return "\n".join(["No column can be compared between the regimes.", *self.notes])
         heads = ("all rows", *self.names)
         sizes = [fixed(float(size), 0) for size in (self.sizes.sum(), *self.sizes)]
         lines = [
@@ -328,6 +359,9 @@ def profile(
     rows = _Rows.of(mixture, table, labels, sample_weight, read_seed(random_state))
     used = {mixture.target_name, *mixture.feature_names}
     used |= {name.partition("=")[0] for name in mixture.feature_names}
+    # The response may be a power of a column.
+    powers = {powered(name, power): name for name in table for power in POWERS}
+    used |= {powers.get(mixture.target_name, mixture.target_name)}
     chosen = [name for name in table if name not in used]
     if columns is not None:
         chosen = list(dict.fromkeys([columns] if isinstance(columns, str) else map(str, columns)))
