@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,13 +19,23 @@ from regimix.result.rowlaw import MOMENT_ROWS, SURE
 from regimix.result.summary import coefficient_table
 from regimix.words import clean, count, fixed, listing, number, percent
 
-__all__ = ["MOST_FEATURES", "Rows", "Terms", "outlier_words", "read_rows", "sample"]
+__all__ = [
+    "MOST_FEATURES",
+    "Rows",
+    "Terms",
+    "label_data",
+    "outlier_words",
+    "read_rows",
+    "sample",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 # A page has room for so many features; the others contribute less.
 MOST_FEATURES = 40
+# Characters of a key.
+LONGEST_KEY = 64
 # Outliers that a sentence names.
 MOST_NAMED = 8
 # Rows of the fit have the mean that it remembers, up to rounding (of single precision, perhaps).
@@ -32,6 +43,8 @@ SAME_MEAN = 1e-5
 # What the labels of the fit may lose over the likeliest ones of its rows, in nats for each row:
 # next to nothing, or a little where rows were trimmed or sorted. In another order they lose more.
 SUITS, SUITS_TRIMMED, MOST_LOST = 0.05, 0.3, 20.0
+# Labels that a page holds, a character each, and what the names of their rows may weigh.
+MOST_LABELS, MOST_NAME_BYTES = 150_000, 100_000
 # Of a table of any size, the same rows are drawn again.
 SAMPLE_SEED = 20211
 
@@ -115,6 +128,34 @@ def outlier_words(rows: Rows | None, n_rows: int, share: float) -> str:
     worst = float(np.abs(rows.far.distance[outliers[0]]))
     by = f", farthest first (the first by {number(worst, 2)} times the noise)"
     return f"{said} fit no regime: {keys}{by if np.isfinite(worst) else ''}."
+
+
+def label_data(rows: Rows) -> dict[str, Any] | None:
+    """Write the label of every row for the page, if they are not too many.
+
+    A letter for each row, A for outliers, B for regime 0; and the names of the rows: whole numbers
+    that ascend as pairs of a gap and of how many follow one another, others as they are, or nothing
+    if that would weigh too much: then they are numbered from 0.
+    """
+    if rows.n > MOST_LABELS:
+        return None
+    letters = "".join(map(chr, (rows.labels + 66).tolist()))
+    # Larger whole numbers are not exact in a script.
+    whole = all(isinstance(key, int | np.integer) and 0 <= key < 2**53 for key in rows.keys)
+    numbers = np.asarray(rows.keys if whole else [], dtype=np.int64)
+    names: list[Any] | None
+    if numbers.size and (np.diff(numbers) > 0).all():
+        kind, starts = "runs", np.flatnonzero(np.diff(numbers, prepend=-2) != 1)
+        lengths = np.diff(starts, append=numbers.size)
+        gaps = np.diff(numbers[starts], prepend=0)
+        names = np.column_stack([gaps, lengths]).ravel().tolist()
+    else:
+        kind, names = "keys", [clean(key, LONGEST_KEY) for key in rows.keys]
+    if len(json.dumps(names, separators=(",", ":"))) > MOST_NAME_BYTES:
+        if rows.of > rows.n:
+            return None  # the place in an excerpt names no row
+        kind, names = "none", None
+    return {"letters": letters, "complete": rows.of == rows.n, kind: names}
 
 
 def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -> Rows | None:
