@@ -118,7 +118,10 @@ def render(
     ----------
     mixture : Mixture
     X, y : array or data frame of shape (n, d), array of shape (n,), optional
-        The rows to show. Default: those that the mixture remembers of its fit (``excerpt``).
+        The rows to show. Default: those that the mixture remembers of its fit (``excerpt``). X
+        alone may be a table that is read in parts (``regimix.scan_parquet``): it is read once, its
+        labels are counted, and as many rows as an excerpt has are drawn at random; none else are
+        held in memory.
     keys : sequence of length n, optional
         What to call the rows. Default: the index of X, if it is a data frame that has one of its
         own; else their numbers, from 0.
@@ -127,7 +130,8 @@ def render(
     level : float, default=0.95
         Of the intervals.
     shares : array of shape (n, m), optional
-        Shares of the regimes in each row, where they depend on the row.
+        Shares of the regimes in each row, where they depend on the row; for a table that is read in
+        parts a function that returns them for rows of X.
     date : str, optional
         When the report was written. Default: today. The rest depends on the arguments alone.
     command : str, optional
@@ -438,7 +442,7 @@ def assumptions(mixture: Mixture, rows: Rows | None) -> list[Finding]:
     if rows is not None:
         try:
             # The audit itself takes an excerpt for the rows that it stands for.
-            shown = () if rows.of > rows.n else (rows.X, rows.y)
+            shown = () if rows.of > rows.n and rows.counts is None else (rows.X, rows.y)
             return [_plain(finding) for finding in audit(mixture, *shown).findings]
         except RegimixError:
             pass  # Too few rows for the question: the mixture itself can still be asked.

@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.power import raised
 from regimix.data.validation import Table, read_target
+from regimix.engines.parquet import ParquetReader
+from regimix.engines.parts import PartTable
 from regimix.errors import DataError
-from regimix.result.answer import Distances, distances
+from regimix.result.answer import Distances, distances, rows_labelled
 from regimix.result.mixture import Mixture
-from regimix.result.rowlaw import MOMENT_ROWS, SURE
+from regimix.result.rowlaw import EXTRA_COLUMNS, MOMENT_ROWS, MOST_NUMBERS, SURE
 from regimix.result.summary import coefficient_table
 from regimix.words import clean, count, fixed, listing, number, percent
 
@@ -45,6 +48,8 @@ SAME_MEAN = 1e-5
 SUITS, SUITS_TRIMMED, MOST_LOST = 0.05, 0.3, 20.0
 # Labels that a page holds, a character each, and what the names of their rows may weigh.
 MOST_LABELS, MOST_NAME_BYTES = 150_000, 100_000
+# Numbers that are read at once of a table in parts.
+BATCH_NUMBERS = 500_000
 # Of a table of any size, the same rows are drawn again.
 SAMPLE_SEED = 20211
 
@@ -61,6 +66,9 @@ class Rows:
     far: Distances  # from their regimes
     outlying: Floats  # probability of being an outlier
     sure: Floats  # probability of the likeliest regime, or of being an outlier
+    # Where a table was read in parts, of which these are a random draw: all its rows by label,
+    # outliers last.
+    counts: Ints | None
     of: int  # rows of the whole table: more than these if they are an excerpt
     fitted: bool  # whether these are the rows of the fit, or an excerpt of them
 
@@ -77,8 +85,10 @@ class Rows:
     def notice(self, n_rows: int) -> str:
         """Say that these are not the rows of the fit, which had so many."""
         those = "those" if self.n == n_rows else f"the {fixed(n_rows, 0)}"
+        shown = count(self.n, "row")
+        shown += f", drawn at random from {fixed(self.of, 0)}" if self.of > self.n else ""
         return (
-            f"This page shows {count(self.n, 'row')}, not {those} that the model was fitted to: "
+            f"This page shows {shown}, not {those} that the model was fitted to: "
             "regimes, shares and errors are those of the fit; outliers, pictures and checks of "
             "what was assumed are those of the rows shown."
         )
@@ -106,6 +116,12 @@ def outlier_words(rows: Rows | None, n_rows: int, share: float) -> str:
     if rows is None:
         return f"{known}." if share else none
     outliers, shown = rows.outliers, count(rows.n, "row")
+    keys = listing([clean(rows.keys[i], 24) for i in outliers], MOST_NAMED)
+    if rows.counts is not None:
+        total = int(rows.counts[-1])
+        among = f" Among the {fixed(rows.n, 0)} shown, farthest first: {keys}." if keys else ""
+        part = f"{fixed(total, 0)} ({percent(total / rows.of)}) fit no regime."
+        return f"Of the {count(rows.of, 'row')} that were read, {part}{among}"
     if not outliers.size and rows.of > rows.n and share:
         return f"{known}; none of them is in the excerpt of {fixed(rows.n, 0)} that is shown here."
     if not outliers.size:
@@ -122,7 +138,6 @@ def outlier_words(rows: Rows | None, n_rows: int, share: float) -> str:
         said = f"Of the {shown} shown, {fixed(outliers.size, 0)} ({part})"
     elif rows.of > rows.n:
         said += f" of the {fixed(rows.n, 0)} kept as an excerpt"
-    keys = listing([clean(rows.keys[i], 24) for i in outliers], MOST_NAMED)
     if outliers.size == 1:
         return f"{said} fits no regime: {keys}."
     worst = float(np.abs(rows.far.distance[outliers[0]]))
@@ -159,14 +174,24 @@ def label_data(rows: Rows) -> dict[str, Any] | None:
 
 
 def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -> Rows | None:
-    """Put rows beside the mixture; without X and y, those that it remembers, if any."""
-    excerpt = mixture.excerpt
-    if X is None and y is None:
+    """Put rows beside the mixture; without X and y, those that it remembers, if any.
+
+    Of a table in parts (``regimix.scan_parquet``), in the place of X, some rows are drawn.
+    """
+    excerpt, counts = mixture.excerpt, None
+    names: Any
+    if isinstance(X, PartTable):
+        drawn = _Draw(mixture, shares)
+        drawn.read(X, y, keys)
+        values, target, names, of, counts = drawn.X, drawn.y, drawn.keys, drawn.of, drawn.counts
+        shares = shares(values) if callable(shares) else None
+        labels, fitted = mixture.assign(values, target, shares), drawn.is_of_the_fit
+    elif X is None and y is None:
         if excerpt is None:
             return None
         values, target, labels, fitted = excerpt.X, excerpt.y, excerpt.labels, True
         of = target.size if excerpt.complete else mixture.n_rows
-        names: Any = excerpt.numbers
+        names = excerpt.numbers
         if keys is not None:
             given = _keys(keys, mixture.n_rows, "rows of the fit")
             names = [given[i] for i in excerpt.numbers]
@@ -195,9 +220,75 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
         far=distances(mixture, values, target, labels),
         outlying=belongs[:, -1],
         sure=belongs.max(axis=1),
+        counts=counts,
         of=of,
         fitted=fitted,
     )
+
+
+class _Draw:
+    """Rows drawn uniformly in one pass over a table in parts, of which all labels are counted."""
+
+    def __init__(self, mixture: Mixture, shares: Any) -> None:
+        self._mixture, self._shares = mixture, shares
+        d = len(mixture.feature_names)
+        self._most = max(1, MOST_NUMBERS // (d + EXTRA_COLUMNS))
+        self._rng = np.random.default_rng(SAMPLE_SEED)
+        self._lots, self.keys = np.empty(0), list[Any]()
+        self.X, self.y, self.of = np.empty((0, d)), np.empty(0), 0
+        self.counts = np.zeros(mixture.n_components + 1, dtype=np.int64)
+
+    def read(self, table: PartTable, y: Any, keys: Any) -> None:
+        """Read the rows of all parts; those with a missing value are left out."""
+        if y is not None or keys is not None:
+            raise DataError(
+                "a table that is read in parts brings its response and its keys; got "
+                f"{'y' if keys is None else 'keys'} as well. Pass the table alone: the keys are "
+                "the column that scan_parquet(..., key=...) names, else the numbers of the rows."
+            )
+        if table.names != self._mixture.feature_names:
+            raise DataError(
+                f"the table has the features {listing(table.names)}; the model was fitted to "
+                f"{listing(self._mixture.feature_names)}. Scan the same columns in the same order."
+            )
+        for reader in table.readers:
+            assert isinstance(reader, ParquetReader)
+            if reader.target is None:
+                raise DataError("the table has no response; a report on rows needs their response.")
+            for span in reader.spans:
+                first = span.first_row + 1
+                for rows, kept, names in reader.labelled(span, BATCH_NUMBERS // len(table.names)):
+                    there = np.flatnonzero(kept)
+                    self._add(rows.X, raised(rows.y, reader.power), there, first, names)
+                    first += kept.size
+        if not self.of:
+            raise DataError("the table has no row without a missing value; there is none to show.")
+
+    def _add(self, X: NDArray[Any], y: Any, there: Ints, first: int, names: Any) -> None:
+        there, X, y = (
+            there[known := np.isfinite(y)],
+            np.asarray(X, dtype=np.float64)[known],
+            y[known],
+        )
+        shares = self._shares(X) if callable(self._shares) else None
+        if y.size:
+            labels = self._mixture.assign(X, y, shares)
+            self.counts += np.bincount(labels % self.counts.size, minlength=self.counts.size)
+        # The rows of the smallest of all lots are a uniform draw.
+        lots = np.append(self._lots, self._rng.random(y.size))
+        best = np.sort(np.argsort(lots, kind="stable")[: self._most])
+        old, new = best[best < self._lots.size], best[best >= self._lots.size] - self._lots.size
+        self._lots, self.of = lots[best], self.of + y.size
+        self.X, self.y = np.vstack([self.X[old], X[new]]), np.append(self.y[old], y[new])
+        called = there[new] + first if names is None else names.take(there[new]).to_pylist()
+        self.keys = [*(self.keys[i] for i in old), *list(called)]
+
+    @property
+    def is_of_the_fit(self) -> bool:
+        """Whether the table is that of the fit: as many rows of every label, to the last row."""
+        mixture = self._mixture
+        known = [rows_labelled(mixture, j) for j in (*range(mixture.n_components), -1)]
+        return self.of == mixture.n_rows and known == self.counts.tolist()
 
 
 def _are_fitted(mixture: Mixture, X: NDArray[Any], y: Floats, shares: Any = None) -> bool:

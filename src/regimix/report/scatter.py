@@ -93,7 +93,7 @@ class Cloud:
         if shown == rows.of:
             return ""
         said = f"A random sample of {fixed(shown, 0)} of {count(rows.of, 'row')}"
-        if rows.of > rows.n:
+        if rows.of > rows.n and rows.counts is None:
             said += f" of the fit, which kept an excerpt of {fixed(rows.n, 0)}"
         total = int(np.count_nonzero(rows.labels < 0))
         if shown < rows.n and total:
