@@ -112,6 +112,7 @@ def test_a_regime_is_followed_through_all_pictures(visit, plain_page, place):
     page = visit(plain_page)
     page.wait_for_selector("#plot .ring", state="attached")
     before = coordinates(page)
+    assert page.locator(".pick:not([aria-pressed='false'])").count() == 0
     node = page.locator(place)
     if place.startswith("#regimes svg"):
         node.dispatch_event("click")  # its whisker may be thinner than the pointer

@@ -120,8 +120,10 @@ def test_the_page_of_a_table_in_parts_says_what_was_drawn(scanned, monkeypatch):
     page = report.render(mixture, table)
     total = mixture.label_counts[-1]
     assert f"Of the {frame.height} rows that were read, {total} (" in page
-    assert "are on this page: all " in page
-    assert "they come from an excerpt of 500 rows, itself a random draw" in page
+    shown = (
+        f"500 of {frame.height} rows are on this page, from an excerpt of 500 that was drawn at "
+    )
+    assert f"{shown}random; of the excerpt all " in page
     assert "which kept an excerpt" not in page
     assert "not the" not in page.partition("<h2")[0]
     other = report.render(replace(mixture, n_rows=mixture.n_rows + 1), table)

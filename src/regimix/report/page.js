@@ -68,6 +68,7 @@
       const button = document.createElement("button");
       button.type = "button";
       button.className = "pick";
+      button.setAttribute("aria-pressed", "false");
       button.append(...node.childNodes);
       button.addEventListener("click", () => flip(labelAt(node)));
       node.append(button);

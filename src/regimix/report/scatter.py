@@ -123,10 +123,13 @@ class Cloud:
         if self.inside == rows.n - total:
             others = f"all {fixed(self.inside, 0)} others"
         said = f"{fixed(held, 0)} of {count(rows.of, 'row')} are on this page"
-        said += f": {which}, and {others}"
         if rows.of > rows.n:
-            said += f"; they come from an excerpt of {fixed(rows.n, 0)} rows, itself a random draw"
-        return f"{said}."
+            # What is called all must not be taken for all of the table.
+            said += (
+                f", from an excerpt of {fixed(rows.n, 0)} that was drawn at random; of the excerpt"
+            )
+            return f"{said} {which}, and {others}."
+        return f"{said}: {which}, and {others}."
 
     @property
     def hides_some(self) -> bool:
