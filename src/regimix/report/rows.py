@@ -46,12 +46,12 @@ SAME_MEAN = 1e-5
 # What the labels of the fit may lose over the likeliest ones of its rows, in nats for each row:
 # next to nothing, or a little where rows were trimmed or sorted. In another order they lose more.
 SUITS, SUITS_TRIMMED, MOST_LOST = 0.05, 0.3, 20.0
+# Of a table of any size, the same rows are drawn again.
+SAMPLE_SEED = 20211
 # Labels that a page holds, a character each, and what the names of their rows may weigh.
 MOST_LABELS, MOST_NAME_BYTES = 150_000, 100_000
 # Numbers that are read at once of a table in parts.
 BATCH_NUMBERS = 500_000
-# Of a table of any size, the same rows are drawn again.
-SAMPLE_SEED = 20211
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,71 +226,6 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
     )
 
 
-class _Draw:
-    """Rows drawn uniformly in one pass over a table in parts, of which all labels are counted."""
-
-    def __init__(self, mixture: Mixture, shares: Any) -> None:
-        self._mixture, self._shares = mixture, shares
-        d = len(mixture.feature_names)
-        self._most = max(1, MOST_NUMBERS // (d + EXTRA_COLUMNS))
-        self._rng = np.random.default_rng(SAMPLE_SEED)
-        self._lots, self.keys = np.empty(0), list[Any]()
-        self.X, self.y, self.of = np.empty((0, d)), np.empty(0), 0
-        self.counts = np.zeros(mixture.n_components + 1, dtype=np.int64)
-
-    def read(self, table: PartTable, y: Any, keys: Any) -> None:
-        """Read the rows of all parts; those with a missing value are left out."""
-        if y is not None or keys is not None:
-            raise DataError(
-                "a table that is read in parts brings its response and its keys; got "
-                f"{'y' if keys is None else 'keys'} as well. Pass the table alone: the keys are "
-                "the column that scan_parquet(..., key=...) names, else the numbers of the rows."
-            )
-        if table.names != self._mixture.feature_names:
-            raise DataError(
-                f"the table has the features {listing(table.names)}; the model was fitted to "
-                f"{listing(self._mixture.feature_names)}. Scan the same columns in the same order."
-            )
-        for reader in table.readers:
-            assert isinstance(reader, ParquetReader)
-            if reader.target is None:
-                raise DataError("the table has no response; a report on rows needs their response.")
-            for span in reader.spans:
-                first = span.first_row + 1
-                for rows, kept, names in reader.labelled(span, BATCH_NUMBERS // len(table.names)):
-                    there = np.flatnonzero(kept)
-                    self._add(rows.X, raised(rows.y, reader.power), there, first, names)
-                    first += kept.size
-        if not self.of:
-            raise DataError("the table has no row without a missing value; there is none to show.")
-
-    def _add(self, X: NDArray[Any], y: Any, there: Ints, first: int, names: Any) -> None:
-        there, X, y = (
-            there[known := np.isfinite(y)],
-            np.asarray(X, dtype=np.float64)[known],
-            y[known],
-        )
-        shares = self._shares(X) if callable(self._shares) else None
-        if y.size:
-            labels = self._mixture.assign(X, y, shares)
-            self.counts += np.bincount(labels % self.counts.size, minlength=self.counts.size)
-        # The rows of the smallest of all lots are a uniform draw.
-        lots = np.append(self._lots, self._rng.random(y.size))
-        best = np.sort(np.argsort(lots, kind="stable")[: self._most])
-        old, new = best[best < self._lots.size], best[best >= self._lots.size] - self._lots.size
-        self._lots, self.of = lots[best], self.of + y.size
-        self.X, self.y = np.vstack([self.X[old], X[new]]), np.append(self.y[old], y[new])
-        called = there[new] + first if names is None else names.take(there[new]).to_pylist()
-        self.keys = [*(self.keys[i] for i in old), *list(called)]
-
-    @property
-    def is_of_the_fit(self) -> bool:
-        """Whether the table is that of the fit: as many rows of every label, to the last row."""
-        mixture = self._mixture
-        known = [rows_labelled(mixture, j) for j in (*range(mixture.n_components), -1)]
-        return self.of == mixture.n_rows and known == self.counts.tolist()
-
-
 def _are_fitted(mixture: Mixture, X: NDArray[Any], y: Floats, shares: Any = None) -> bool:
     """Whether these are the rows of the fit, as far as the mixture can tell.
 
@@ -341,6 +276,68 @@ def _keys(keys: Any, n: int, what: str) -> Sequence[Any]:
     if len(names) != n:
         raise DataError(f"keys must name each of the {n} {what}; got {len(names)} keys.")
     return names
+
+
+class _Draw:
+    """Rows drawn uniformly in one pass over a table in parts, of which all labels are counted."""
+
+    def __init__(self, mixture: Mixture, shares: Any) -> None:
+        self._mixture, self._shares = mixture, shares
+        d = len(mixture.feature_names)
+        self._most = max(1, MOST_NUMBERS // (d + EXTRA_COLUMNS))
+        self._rng = np.random.default_rng(SAMPLE_SEED)
+        self._lots, self.keys = np.empty(0), list[Any]()
+        self.X, self.y, self.of = np.empty((0, d)), np.empty(0), 0
+        self.counts = np.zeros(mixture.n_components + 1, dtype=np.int64)
+
+    def read(self, table: PartTable, y: Any, keys: Any) -> None:
+        """Read the rows of all parts; those with a missing value are left out."""
+        if y is not None or keys is not None:
+            raise DataError(
+                "a table that is read in parts brings its response and its keys; got "
+                f"{'y' if keys is None else 'keys'} as well. Pass the table alone: the keys are "
+                "the column that scan_parquet(..., key=...) names, else the numbers of the rows."
+            )
+        if table.names != self._mixture.feature_names:
+            raise DataError(
+                f"the table has the features {listing(table.names)}; the model was fitted to "
+                f"{listing(self._mixture.feature_names)}. Scan the same columns in the same order."
+            )
+        for reader in table.readers:
+            assert isinstance(reader, ParquetReader)
+            if reader.target is None:
+                raise DataError("the table has no response; a report on rows needs their response.")
+            for span in reader.spans:
+                first = span.first_row + 1
+                for rows, kept, names in reader.labelled(span, BATCH_NUMBERS // len(table.names)):
+                    there = np.flatnonzero(kept)
+                    self._add(rows.X, raised(rows.y, reader.power), there, first, names)
+                    first += kept.size
+        if not self.of:
+            raise DataError("the table has no row without a missing value; there is none to show.")
+
+    def _add(self, X: NDArray[Any], y: Any, there: Ints, first: int, names: Any) -> None:
+        known, X = np.isfinite(y), np.asarray(X, dtype=np.float64)
+        there, X, y = there[known], X[known], y[known]
+        shares = self._shares(X) if callable(self._shares) else None
+        if y.size:
+            labels = self._mixture.assign(X, y, shares)
+            self.counts += np.bincount(labels % self.counts.size, minlength=self.counts.size)
+        # The rows of the smallest of all lots are a uniform draw.
+        lots = np.append(self._lots, self._rng.random(y.size))
+        best = np.sort(np.argsort(lots, kind="stable")[: self._most])
+        old, new = best[best < self._lots.size], best[best >= self._lots.size] - self._lots.size
+        self._lots, self.of = lots[best], self.of + y.size
+        self.X, self.y = np.vstack([self.X[old], X[new]]), np.append(self.y[old], y[new])
+        called = there[new] + first if names is None else names.take(there[new]).to_pylist()
+        self.keys = [*(self.keys[i] for i in old), *list(called)]
+
+    @property
+    def is_of_the_fit(self) -> bool:
+        """Whether the table is that of the fit: as many rows of every label, to the last row."""
+        mixture = self._mixture
+        known = [rows_labelled(mixture, j) for j in (*range(mixture.n_components), -1)]
+        return self.of == mixture.n_rows and known == self.counts.tolist()
 
 
 def sample(positions: Ints, most: int) -> Ints:
