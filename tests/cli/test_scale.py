@@ -443,3 +443,20 @@ def test_ctrl_c_leaves_no_worker_behind(rows, tmp_path):
         time.sleep(0.05)  # what watches over shared memory goes when it sees that we are gone
     assert left_behind(session) == []
     assert not list(tmp_path.rglob("*.part"))
+
+
+def test_a_report_on_a_large_table_is_read_in_parts(regimix, rows, monkeypatch):
+    del rows
+    assert regimix("fit", "rows", *FIT, "--model", "m.regimix", "-q").code == 0
+    monkeypatch.setattr(place_module, "machine_memory", lambda: 1000)
+    ran = regimix("report", "m.regimix", "rows", "-o", "r.html", "--key", "id")
+    assert ran.code == 0, ran.err
+    assert f"r.html: a report on {FRAME.height} rows, read in parts." in ran.out
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert f"Of the {USED} rows that were read, " in page
+    assert "This page shows" not in page  # they are those of the fit
+    with monkeypatch.context() as patch:
+        patch.setattr(place_module, "machine_memory", lambda: 10**12)
+        whole = regimix("report", "m.regimix", "rows", "-o", "r.html", "--key", "id")
+    assert whole.out.endswith("rows.\n")
+    assert "that were read" not in Path("r.html").read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -118,29 +119,40 @@ def report(
     rows: options.Rows = None,
     query: options.Query = None,
     encoding: options.Encoding = None,
+    memory: options.Memory = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Show a model and rows as one HTML page that needs no network."""
     check_outputs([("--out", out, REPORT)], sources=[str(model), data])
+    whole = {"rows": rows, "query": query, "encoding": encoding}
+    place = Place(memory=memory).settled(data, ("--out", None), **whole)
     from regimix.report import write
     from regimix.report.page import snippet
-    from regimix.tables import read_like
+    from regimix.tables import read_like, scan_like
     from regimix.tables.write import gate_shares
 
     mixture, recipe = _open_model(model)
-    how: dict[str, Any] = {"key": key, "missing": missing, "rows": rows, "query": query}
-    table = read_like(data, recipe, **how, encoding=encoding or "utf-8")
-    shares, again = gate_shares(mixture, table.X), None
+    how: dict[str, Any] = {"key": key, "missing": missing}
+    again = None
     if recipe.power != 1.0:
         column = f"table[{recipe.target!r}]"
         power = f"np.log({column})" if recipe.power == 0.0 else f"{column} ** {recipe.power!r}"
         again = snippet(mixture, power)
-    page = {"shares": shares, "title": title, "command": again}
-    write(out, mixture, table.X, table.y, keys=table.keys, **page)
+    page: dict[str, Any] = {"title": title, "command": again}
+    if place.in_memory:
+        table = read_like(data, recipe, **how | whole | {"encoding": encoding or "utf-8"})
+        page["shares"] = gate_shares(mixture, table.X)
+        write(out, mixture, table.X, table.y, keys=table.keys, **page)
+        notes, n_rows, drawn = table.notes, table.n_rows, ""
+    else:
+        parts = scan_like(data, recipe, **how, **place.scanning())
+        page["shares"] = None if mixture.gate is None else partial(gate_shares, mixture)
+        write(out, mixture, parts, **page)
+        notes, n_rows, drawn = parts.notes, parts.n_read, ", read in parts"
     voice = Voice(quiet=quiet)
-    for sentence in table.notes:
+    for sentence in notes:
         voice.note(sentence)
-    voice.answer(f"{out}: a report on {count(table.n_rows, 'row')}.", whole=True)
+    voice.answer(f"{out}: a report on {count(n_rows, 'row')}{drawn}.", whole=True)
 
 
 def _open_model(model: Path) -> tuple[Mixture, Recipe]:

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.errors import ParameterError
+from regimix.errors import ParameterError, read_count
 from regimix.plots.display import Display, begin, outline
 from regimix.plots.palette import EDGE, NEUTRAL, PALE, colour, marker
 from regimix.result.compare import Comparison
 from regimix.result.mixture import Mixture
 from regimix.result.profile import Profile, ProfileColumn
 from regimix.result.summary import INTERCEPT
-from regimix.search.settings import read_count
 from regimix.words import clean, fixed, probability, short
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.errors import read_count
 from regimix.plots.display import (
     Display,
     RowView,
@@ -21,7 +22,6 @@ from regimix.plots.palette import NEUTRAL
 from regimix.plots.row_displays import RegimesDisplay
 from regimix.result.answer import answer
 from regimix.result.mixture import Mixture
-from regimix.search.settings import read_count
 from regimix.words import count
 
 if TYPE_CHECKING:

@@ -71,9 +71,12 @@ DIGIT, ACROSS, UP = 7.2, 80, 60
 MOST_FOREST = 12
 # Pixels from one regime of the forest to the next, for the name of a feature, for a label.
 LANE, NAME_HEIGHT, LABEL = 12, 26, 17
+# Of more regimes than this, narrower lanes.
+MANY_LANES, NARROW_LANE = 5, 9
 # Attempts that a picture can tell apart.
 MOST_ATTEMPTS = 150
-MOST_POINTS, MOST_QUANTILES = 500, 120
+# Rows and quantiles in the pictures of one regime, and of all together: they weigh on the page.
+MOST_POINTS, MOST_QUANTILES, ALL_POINTS, ALL_QUANTILES = 500, 120, 1500, 900
 FEWEST_ROWS = 5
 PANEL = (440.0, 250.0)
 # Share of a normal law beyond two deviations, and what of it, in units of its own uncertainty,
@@ -246,10 +249,15 @@ def axes(
     return across, up, tag("g", *drawn, class_="grid")
 
 
-def chart(title: str, size: tuple[float, float], *parts: Html) -> Html:
+def chart(title: str, size: tuple[float, float], *parts: Html, **attributes: str) -> Html:
     """Put the parts of a picture of fixed shape together."""
-    box = f"0 0 {size[0]:g} {size[1]:g}"
-    return tag("svg", tag("title", title), *parts, class_="chart", viewbox=box, role="img")
+    box = {"viewbox": f"0 0 {size[0]:g} {size[1]:g}", "role": "img"} | attributes
+    return tag("svg", tag("title", title), *parts, class_="chart", **box)
+
+
+def _ends(across: Scale, up: Scale) -> str:
+    """Write both scales, so that the script can mark rows in a picture."""
+    return " ".join(f"{v:.12g}" for s in (across, up) for v in (s.low, s.high, s.start, s.end))
 
 
 # --- pictures of any width ------------------------------------------------------------------------
@@ -271,7 +279,8 @@ def forest(terms: Terms) -> Html:
     ends = np.concatenate([low[:, features].ravel(), high[:, features].ravel(), [0.0]])
     pad = 0.04 * float(np.ptp(ends)) or 1.0
     scale = Scale(float(ends.min()) - pad, float(ends.max()) + pad, 0.0, 1.0)
-    step = NAME_HEIGHT + LANE * m + 10
+    lane = LANE if m <= MANY_LANES else NARROW_LANE
+    step = NAME_HEIGHT + lane * m + 10
     bottom = step * features.size + 6
     drawn = [_columns(scale, bottom)]
     for row, feature in enumerate(features.tolist()):
@@ -282,7 +291,7 @@ def forest(terms: Terms) -> Html:
             drawn.append(tag("g", rule, class_="grid"))
         for j in range(m):
             values = terms.effects[j, feature], low[j, feature], high[j, feature]
-            drawn.append(_whisker(scale, top + NAME_HEIGHT + LANE * (j + 0.5), values, j))
+            drawn.append(_whisker(scale, top + NAME_HEIGHT + lane * (j + 0.5), values, j))
     title = f"Change of {terms.target} for one deviation of a feature, in each regime"
     return _fluid(title, bottom + 26, *drawn)
 
@@ -295,7 +304,7 @@ def _whisker(scale: Scale, y: float, values: tuple[float, float, float], index: 
     # Marks are drawn in pixels, at a share of the width.
     dot = marks([0.0], [0.0], index, 4.0)
     spot = tag("svg", dot, x=_at(scale(effect)), y=y, overflow="visible")
-    return tag("g", tag("title", words), whisker, spot)
+    return tag("g", tag("title", words), whisker, spot, data_regime=index, data_pick="")
 
 
 def _columns(scale: Scale, bottom: float) -> Html:
@@ -374,9 +383,10 @@ def panels(rows: Rows, terms: Terms) -> list[dict[str, Any]]:
         own = np.flatnonzero(rows.labels == j)
         own = own[np.isfinite(rows.far.distance[own])]
         if own.size >= FEWEST_ROWS and terms.mixture.scale[j] > 0:
-            shown, distance = sample(own, MOST_POINTS), rows.far.distance
+            most = min(MOST_POINTS, ALL_POINTS // terms.mixture.n_components)
+            shown, distance = sample(own, most), rows.far.distance
             against = _against(rows.far.predicted[shown], distance[shown], j, terms.target)
-            quantiles = _quantiles(np.sort(distance[own]), j)
+            quantiles = _quantiles(np.sort(distance[own]), j, terms.mixture.n_components)
             drawn.append(
                 {"index": j, "words": _tails(distance[own], terms), "charts": [against, quantiles]}
             )
@@ -407,15 +417,17 @@ def _against(x: Floats, y: Floats, index: int, target: str) -> Html:
     )
     zero = line(across(across.low), up(0.0), across(across.high), up(0.0), "zero")
     title = f"Regime {index}: residuals against the predicted {target}"
-    return chart(title, PANEL, grid, zero, marks(across.many(x), up.many(y), index, 2.2))
+    dots = marks(across.many(x), up.many(y), index, 2.2)
+    return chart(title, PANEL, grid, zero, dots, data_against=_ends(across, up))
 
 
-def _quantiles(ordered: Floats, index: int) -> Html:
+def _quantiles(ordered: Floats, index: int, regimes: int) -> Html:
     n = ordered.size
     # Every row of the tails, and some of the crowded middle.
     place = np.arange(n)
-    if n > MOST_QUANTILES:
-        middle = np.linspace(0, n - 1, MOST_QUANTILES - 40)
+    most = max(60, min(MOST_QUANTILES, ALL_QUANTILES // regimes))
+    if n > most:
+        middle = np.linspace(0, n - 1, most - 40)
         place = np.unique(np.r_[place[:20], middle.astype(int), place[-20:]])
     normal, observed = ndtri((place + 0.5) / n), ordered[place]
     limit = 1.06 * max(3.0, float(np.abs(np.r_[normal, observed]).max()))
@@ -424,4 +436,4 @@ def _quantiles(ordered: Floats, index: int) -> Html:
     diagonal = line(across(-limit), up(-limit), across(limit), up(limit), "zero")
     title = f"Regime {index}: quantiles of the residuals against the normal law"
     dots = marks(across.many(normal), up.many(observed), index, 2.2)
-    return chart(title, PANEL, grid, diagonal, dots)
+    return chart(title, PANEL, grid, diagonal, dots, data_quantiles=_ends(across, up))

@@ -1,6 +1,7 @@
 "use strict";
 // The page reads well without this file. With it: another feature in the scatter plot, what a row
-// is when it is pointed at, sorting, searching and exporting the outliers, and dark or light.
+// is when it is pointed at, regimes and rows to follow through all pictures, the rows as a table to
+// sort, search and save, and dark or light.
 (() => {
   const byId = (id) => document.getElementById(id);
   const root = document.documentElement;
@@ -42,6 +43,82 @@
   });
   wantsDark.addEventListener("change", nameTheme);
   nameTheme();
+
+  // --- what is chosen ---------------------------------------------------------------------------
+  // Regimes (-1: the outliers) and single rows; nothing chosen means everything.
+  const chosen = { labels: new Set(), rows: new Set() }, watchers = [];
+  const cloud = data.scatter;
+  const labelOf = (i) => (i < cloud.inside ? cloud.nearest[i] : -1);
+  const isChosen = (i) => (!chosen.labels.size || chosen.labels.has(labelOf(i))) && (!chosen.rows.size || chosen.rows.has(i));
+  const counted = (n, noun) => `${grouped(String(n))} ${noun}${n === 1 ? "" : "s"}`;
+
+  function startChoice() {
+    const bar = byId("chosen"), [said, all] = bar.children;
+    const marked = [...document.querySelectorAll("[data-regime]")], buttons = [];
+    const labelAt = (node) => Number(node.closest("[data-regime]").dataset.regime);
+
+    function flip(label) {
+      if (!chosen.labels.delete(label)) chosen.labels.add(label);
+      chosen.rows.clear();
+      changed();
+    }
+
+    for (const node of document.querySelectorAll("[data-pick]")) {
+      if (node.closest("svg")) { node.addEventListener("click", () => flip(labelAt(node))); continue; }
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "pick";
+      button.setAttribute("aria-pressed", "false");
+      button.append(...node.childNodes);
+      button.addEventListener("click", () => flip(labelAt(node)));
+      node.append(button);
+      buttons.push(button);
+    }
+
+    function words() {
+      const names = [...chosen.labels].sort((a, b) => a - b).map((label) => (label < 0 ? "outliers" : `regime ${label}`));
+      const n = cloud ? Array.from(cloud.keys, (_, i) => i).filter(isChosen).length : 0;
+      const rows = cloud ? counted(n, chosen.rows.size ? "chosen row" : "row") : "";
+      return [names.join(", "), rows && `${rows} on this page`].filter(Boolean).join(": ");
+    }
+
+    watchers.push(() => {
+      const some = chosen.labels.size > 0;
+      for (const node of marked) {
+        const label = Number(node.dataset.regime), on = chosen.labels.has(label);
+        node.classList.toggle("dim", some && !on);
+        if (node.matches("details") && on) node.open = true;
+      }
+      for (const button of buttons) button.setAttribute("aria-pressed", String(chosen.labels.has(labelAt(button))));
+      bar.hidden = !some && !chosen.rows.size;
+      said.textContent = bar.hidden ? "" : `Shown: ${words()}`;
+      root.classList.toggle("choosing", !bar.hidden);
+    });
+    all.addEventListener("click", forget);
+
+    // Paper has everything: what is folded is opened, and nothing is left out.
+    let before = null;
+    addEventListener("beforeprint", () => {
+      before = { labels: [...chosen.labels], rows: [...chosen.rows], folded: [...document.querySelectorAll("details:not([open])")] };
+      before.folded.forEach((node) => { node.open = true; });
+      forget();
+    });
+    addEventListener("afterprint", () => {
+      if (!before) return;
+      before.folded.forEach((node) => { node.open = false; });
+      before.labels.forEach((label) => chosen.labels.add(label));
+      before.rows.forEach((row) => chosen.rows.add(row));
+      before = null;
+      changed();
+    });
+  }
+
+  const changed = () => watchers.forEach((watcher) => watcher());
+  function forget() {
+    chosen.labels.clear();
+    chosen.rows.clear();
+    changed();
+  }
 
   // --- scatter plot -----------------------------------------------------------------------------
   const SVG = "http://www.w3.org/2000/svg";
@@ -107,62 +184,61 @@
     return { across, up, group, perUnit: (bottom - EDGE.top) / (y[1] - y[0]) };
   }
 
-  function startScatter(cloud) {
+  function startScatter() {
     const plot = byId("plot"), tip = byId("tip"), said = byId("said"), ring = element("circle", { class: "ring", r: 8 });
     const chooser = byId("feature"), adjust = byId("adjust");
-    const count = cloud.y.length, hidden = new Set();
-    const labelOf = (i) => (i < cloud.inside ? cloud.nearest[i] : -1);
-    let places = [], current = -1;
+    const count = cloud.drawn, frame = element("rect", { class: "brush", visibility: "hidden" });
+    let places = [], current = -1, from = null;
 
     function draw() {
       const feature = cloud.features[chooser ? Number(chooser.value) : 0];
       const adjusted = !adjust || adjust.checked;
       const width = Math.max(280, plot.clientWidth), height = Math.round(Math.min(440, Math.max(300, width * 0.62)));
       const y = adjusted
-        ? feature.x.map((x, i) => feature.lines[cloud.nearest[i]][0] + feature.lines[cloud.nearest[i]][1] * x + cloud.residual[i])
+        ? feature.x.slice(0, count).map((x, i) => feature.lines[cloud.nearest[i]][0] + feature.lines[cloud.nearest[i]][1] * x + cloud.residual[i])
         : cloud.y;
       const yFrame = adjusted ? feature.adjusted : cloud.frame;
       const { across, up, group, perUnit } = grid(feature.frame, yFrame, [feature.name, cloud.target], width, height);
-      places = feature.x.map((x, i) => [across(x), up(y[i])]);
+      places = Array.from({ length: count }, (_, i) => [across(feature.x[i]), up(y[i])]);
       const svg = plot.querySelector("svg");
       svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
       svg.querySelector("title").textContent = `${cloud.target} against ${feature.name}, with each regime's line`;
       svg.querySelector(".grid").replaceWith(group);
       svg.querySelector(".points").replaceChildren(...points(feature, y, yFrame));
       svg.querySelector(".lines").replaceChildren(...lines(feature, across, up, perUnit));
-      svg.append(ring);
+      svg.append(frame, ring);
       leave();
     }
 
     function points(feature, y, yFrame) {
-      const paths = new Map(), arrows = [];
+      // Rows that are not chosen stay behind the others, as a shadow; arrows have a label of their own.
+      const paths = new Map();
       for (let i = 0; i < count; i++) {
         const label = labelOf(i), [px, py] = places[i], x = feature.x[i];
-        if (hidden.has(label)) continue;
-        const start = `M${short(px)} ${short(py)}`;
         const side = y[i] > yFrame[1] ? "up" : y[i] < yFrame[0] ? "down" : x > feature.frame[1] ? "right" : x < feature.frame[0] ? "left" : "";
-        if (side) arrows.push(start + ARROWS[side]);
-        else paths.set(label, (paths.get(label) || "") + start + cloud.shapes[label + 1]);
+        const key = (isChosen(i) ? 1e6 : 0) + (side ? 1e5 : label);
+        paths.set(key, `${paths.get(key) || ""}M${short(px)} ${short(py)}${side ? ARROWS[side] : cloud.shapes[label + 1]}`);
       }
-      const made = [...paths].sort((a, b) => a[0] - b[0]).map(([label, d]) => {
-        const dot = cloud.shapes[label + 1] === "h0";
-        const attributes = { d, class: label < 0 ? "mark out" : `mark r${label % COLOURS}${dot ? " dot" : ""}` };
+      return [...paths].sort((a, b) => a[0] - b[0]).map(([key, d]) => {
+        const on = key > 5e5, label = key - (on ? 1e6 : 0);
+        const dot = label < 1e5 && cloud.shapes[label + 1] === "h0";
+        const kind = label < 0 || label >= 1e5 ? "mark out" : `mark r${label % COLOURS}${dot ? " dot" : ""}`;
+        const attributes = { d, class: on ? kind : `${kind} shadow` };
         if (dot) attributes["stroke-width"] = short(2 * cloud.radius);
         return element("path", attributes);
       });
-      if (arrows.length) made.push(element("path", { d: arrows.join(""), class: "mark out" }));
-      return made;
     }
 
     function lines(feature, across, up, perUnit) {
-      return feature.lines.flatMap(([base, slope], j) => {
-        const reach = feature.reach[j];
-        if (!reach || hidden.has(j)) return [];
+      const shown = (j) => !chosen.labels.size || chosen.labels.has(j);
+      return feature.lines.map((_, j) => j).sort((a, b) => shown(a) - shown(b)).flatMap((j) => {
+        const [base, slope] = feature.lines[j], reach = feature.reach[j];
+        if (!reach) return [];
         const [a, b] = reach;
         const ends = { x1: short(across(a)), y1: short(up(base + slope * a)), x2: short(across(b)), y2: short(up(base + slope * b)) };
-        const line = element("line", { class: `line r${j % COLOURS}`, ...ends });
+        const line = element("line", { class: `line r${j % COLOURS}${shown(j) ? "" : " shadow"}`, ...ends });
         line.append(element("title", {}, `Regime ${j}`));
-        const broad = cloud.scales[j] * perUnit > BROAD * cloud.radius;
+        const broad = shown(j) && cloud.scales[j] * perUnit > BROAD * cloud.radius;
         return broad ? [element("line", { class: "halo", ...ends }), line] : [line];
       });
     }
@@ -177,6 +253,7 @@
         `${feature.name}: ${number(feature.x[i])}`,
         `${cloud.target}: ${number(cloud.y[i])}`,
         `predicted ${number(cloud.y[i] - off)}, residual ${number(off)}${far}`,
+        ...(chosen.rows.has(i) ? ["chosen"] : []),
       ];
     }
 
@@ -211,14 +288,14 @@
       let best = -1, least = 24 ** 2;
       for (let i = 0; i < count; i++) {
         const far = (places[i][0] - x) ** 2 + (places[i][1] - y) ** 2;
-        if (far < least && !hidden.has(labelOf(i))) { best = i; least = far; }
+        if (far < least && isChosen(i)) { best = i; least = far; }
       }
       return best;
     }
 
     function walk(step, outliersOnly) {
       const order = Array.from({ length: count }, (_, i) => i)
-        .filter((i) => !hidden.has(labelOf(i)) && (!outliersOnly || i >= cloud.inside))
+        .filter((i) => isChosen(i) && (!outliersOnly || i >= cloud.inside))
         .sort((a, b) => places[a][0] - places[b][0] || a - b);
       if (!order.length) return;
       const at = order.indexOf(current);
@@ -226,10 +303,16 @@
       else show(order[(at + step + order.length) % order.length], true);
     }
 
+    function choose(rows) {
+      chosen.rows = new Set(rows);
+      changed();
+    }
+
     const KEYS = {
       ArrowRight: () => walk(1, false), ArrowLeft: () => walk(-1, false),
       ArrowDown: () => walk(1, true), ArrowUp: () => walk(-1, true),
-      Escape: leave,
+      Enter: () => { const i = current; if (i >= 0) { choose(chosen.rows.has(i) ? [] : [i]); show(i, true); } },
+      Escape: () => (current < 0 ? forget() : leave()),
     };
     plot.tabIndex = 0;
     plot.addEventListener("keydown", (event) => {
@@ -237,100 +320,263 @@
       event.preventDefault();
       KEYS[event.key]();
     });
-    plot.addEventListener("pointermove", (event) => { const i = nearest(event); if (i < 0) leave(); else if (i !== current) show(i, false); });
+
+    // A frame is dragged with a mouse or a pen; a finger scrolls the page, and a tap shows a row.
+    const at = (event) => { const box = plot.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
+    const framed = (event) => { const [x, y] = at(event); return [Math.min(x, from[0]), Math.min(y, from[1]), Math.max(x, from[0]), Math.max(y, from[1])]; };
+    const isFrame = ([x1, y1, x2, y2]) => x2 - x1 > 4 || y2 - y1 > 4;
+
+    plot.addEventListener("pointerdown", (event) => {
+      if (event.pointerType === "touch") { const i = nearest(event); if (i >= 0) show(i, false); }
+      if (event.pointerType === "touch" || event.button !== 0) return;
+      from = at(event);
+      plot.setPointerCapture(event.pointerId);
+    });
+    plot.addEventListener("pointermove", (event) => {
+      if (from && isFrame(framed(event))) {
+        const [x, y, x2, y2] = framed(event);
+        for (const [key, value] of Object.entries({ x, y, width: x2 - x, height: y2 - y, visibility: "visible" })) frame.setAttribute(key, value);
+        leave();
+        return;
+      }
+      const i = nearest(event);
+      if (i < 0) leave(); else if (i !== current) show(i, false);
+    });
+    plot.addEventListener("pointerup", (event) => {
+      if (!from) return;
+      const [x1, y1, x2, y2] = framed(event), dragged = isFrame([x1, y1, x2, y2]);
+      from = null;
+      frame.setAttribute("visibility", "hidden");
+      const inFrame = ([x, y]) => x >= x1 && x <= x2 && y >= y1 && y <= y2;
+      if (dragged) choose(places.flatMap((place, i) => (inFrame(place) && (!chosen.labels.size || chosen.labels.has(labelOf(i))) ? [i] : [])));
+      else if (chosen.rows.size) choose([]);
+    });
+    plot.addEventListener("pointercancel", () => { from = null; frame.setAttribute("visibility", "hidden"); });
     plot.addEventListener("pointerleave", leave);
     plot.addEventListener("blur", leave);
     chooser?.addEventListener("change", draw);
     adjust?.addEventListener("change", draw);
-
-    for (const item of document.querySelectorAll("#legend > li")) {
-      const button = document.createElement("button"), label = Number(item.dataset.regime);
-      button.type = "button";
-      button.append(...item.childNodes);
-      button.setAttribute("aria-pressed", "true");
-      button.addEventListener("click", () => {
-        if (!hidden.delete(label)) hidden.add(label);
-        button.setAttribute("aria-pressed", String(!hidden.has(label)));
-        draw();
-      });
-      item.append(button);
-    }
+    watchers.push(draw);
     let drawnAt = 0;
     new ResizeObserver(() => {
       if (Math.abs(plot.clientWidth - drawnAt) < 1) return;
       drawnAt = plot.clientWidth;
       draw();
     }).observe(plot);
+    return (i) => {
+      plot.scrollIntoView({ block: "center" });
+      plot.focus({ preventScroll: true });
+      show(i, true);
+    };
   }
 
-  // --- outliers ---------------------------------------------------------------------------------
-  function startOutliers(list) {
-    const table = byId("outlier-table"), body = table.tBodies[0], search = byId("search"), found = byId("found");
-    const rows = [...body.rows], order = rows.map((_, i) => i);
-    const keys = rows.map((row) => row.cells[0].textContent).map((key) => (list.numbered ? Number(key) : key));
-    const texts = rows.map((row) => row.textContent.toLowerCase());
+  // --- residuals --------------------------------------------------------------------------------
+  // Chosen rows are marked in the pictures that Python drew.
+  function startPanels() {
+    const panels = [...document.querySelectorAll("svg[data-against], svg[data-quantiles]")].map((svg) => {
+      const ends = (svg.dataset.against || svg.dataset.quantiles).split(" ").map(Number), marks = svg.querySelector(".mark");
+      const places = [...marks.getAttribute("d").matchAll(/M(-?[\d.]+) (-?[\d.]+)/g)].map((found) => [Number(found[1]), Number(found[2])]);
+      const over = element("path", { class: marks.getAttribute("class"), "stroke-width": 7 });
+      svg.append(over);
+      const label = Number(svg.closest("[data-regime]").dataset.regime);
+      return { svg, over, places, label, quantiles: "quantiles" in svg.dataset, across: scale(...ends.slice(0, 4)), up: scale(...ends.slice(4)) };
+    });
+
+    // The quantile of a residual, between those of its neighbours in the picture.
+    function between(places, y) {
+      const next = places.findIndex((place) => place[1] <= y);
+      if (next <= 0) return places[next < 0 ? places.length - 1 : 0][0];
+      const [[x1, y1], [x2, y2]] = [places[next - 1], places[next]];
+      return y1 === y2 ? x2 : x1 + (x2 - x1) * (y1 - y) / (y1 - y2);
+    }
+
+    watchers.push(() => {
+      for (const { svg, over, places, label, quantiles, across, up } of panels) {
+        const rows = [...chosen.rows].filter((i) => labelOf(i) === label);
+        svg.classList.toggle("some", chosen.rows.size > 0);
+        over.setAttribute("d", rows.map((i) => {
+          const y = up(cloud.residual[i] / cloud.scales[label]);
+          const x = quantiles ? between(places, y) : across(cloud.y[i] - cloud.residual[i]);
+          return `M${short(x)} ${short(y)}${cloud.shapes[label + 1]}`;
+        }).join(""));
+      }
+    });
+  }
+
+  // --- rows -------------------------------------------------------------------------------------
+  const STEP = 200, BESIDE = 4;
+
+  // As words.py writes a column: the same number of decimals, if the numbers are of like size.
+  function aligner(values, digits) {
+    const sizes = values.filter((v) => Number.isFinite(v) && v).map(Math.abs).sort((a, b) => a - b);
+    const typical = sizes[sizes.length >> 1];
+    if (!sizes.length || sizes[sizes.length - 1] >= 1e7 || typical < 1e-4) return (v) => number(v, digits);
+    let places = Math.max(0, digits - 1 - Math.floor(Math.log10(typical)));
+    while (places && sizes.every((v) => Math.abs(Number(v.toFixed(places - 1)) - v) <= 1e-12 * v)) places -= 1;
+    const zero = (0).toFixed(places);
+    return (v) => {
+      if (!Number.isFinite(v)) return number(v);
+      const text = fixed(Math.abs(v), places);
+      return v < 0 && text !== zero ? `-${text}` : text;
+    };
+  }
+
+  function probability(p) {
+    if (p === null) return "–";
+    if (p < 0.0005) return "<0.001";
+    return p >= 0.9995 && p < 1 ? ">0.999" : p.toFixed(3);
+  }
+
+  // A spreadsheet would run text that begins like this as a formula; a number is no danger.
+  function safe(cell) {
+    if (cell === null || cell === undefined) return "";
+    let text = String(cell);
+    if (typeof cell === "string" && /^[\s=+\-@|%]/.test(text) && !/^[+-]?\d+(\.\d+)?$/.test(text)) text = `'${text}`;
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  }
+
+  function save(name, lines) {
+    const text = lines.map((line) => line.map(safe).join(",")).join("\r\n");
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([`\ufeff${text}\r\n`], { type: "text/csv" }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+
+  function startRows(showInPlot) {
+    const table = byId("row-table"), body = table.tBodies[0], search = byId("search"), found = byId("found"), more = byId("more");
+    const headers = [...table.tHead.rows[0].cells], names = headers.map((header) => header.textContent);
+    const all = cloud.keys.map((_, i) => i), texts = cloud.keys.map((key) => String(key).toLowerCase());
     const collator = new Intl.Collator(undefined, { numeric: true });
-    const headers = [...table.tHead.rows[0].cells];
+    const six = (value) => (Number.isFinite(value) ? Number(value.toPrecision(6)) : null);
+    const known = (array, i) => (i < array.length ? array[i] : null);
+    const noise = (i) => cloud.scales[cloud.nearest[i]];
+    const values = [
+      (i) => cloud.keys[i], (i) => cloud.y[i], (i) => (labelOf(i) < 0 ? cloud.nearest[i] - 1e6 : cloud.nearest[i]),
+      (i) => six(cloud.y[i] - cloud.residual[i]), (i) => cloud.residual[i],
+      (i) => (noise(i) > 0 ? six(Math.abs(cloud.residual[i]) / noise(i)) : cloud.residual[i] ? null : 0), (i) => cloud.outlying[i],
+      ...cloud.features.slice(0, BESIDE).map((feature) => (i) => known(feature.x, i)),
+    ];
+    const writers = values.map((value, column) => {
+      if (column === 0) return (i) => String(cloud.keys[i]);
+      if (column === 2) return (i) => `${labelOf(i) < 0 ? "outlier, near " : ""}${cloud.nearest[i]}`;
+      if (column === 6) return (i) => probability(value(i));
+      const write = aligner(all.map(value), column === 5 ? 3 : 4);
+      return (i) => (column === 5 && value(i) === null ? "inf" : write(value(i)));
+    });
+    let by = 5, down = true, listed = [], shown = STEP;  // the farthest from their regime first
 
-    function value(i, column) {
-      if (column === 0) return keys[i];
-      const cell = list.numbers[column - 1][i];
-      return cell === null ? Infinity : cell;
+    function compare(a, b, column = by) {
+      const [p, q] = [a, b].map(values[column]);
+      if (typeof p === "string") return collator.compare(p, q);
+      const [x, y] = [p, q].map((v) => (v === null ? Infinity : v));
+      return x === y ? 0 : x - y;
     }
 
-    function sort(column) {
-      const header = headers[column];
-      const down = header.getAttribute("aria-sort") !== "descending";
-      headers.forEach((other) => other.removeAttribute("aria-sort"));
-      header.setAttribute("aria-sort", down ? "descending" : "ascending");
-      order.sort((a, b) => {
-        const [p, q] = [value(a, column), value(b, column)];
-        const sign = typeof p === "string" ? collator.compare(p, q) : p === q ? 0 : p - q;
-        return (down ? -sign : sign) || a - b;
+    function list() {
+      const word = search.value.trim().toLowerCase();
+      listed = all.filter((i) => isChosen(i) && texts[i].includes(word))
+        // The row that is looked for comes first, then those that contain its name.
+        .sort((a, b) => (texts[b] === word) - (texts[a] === word) || (down ? -compare(a, b) : compare(a, b)) || a - b);
+      shown = STEP;
+      const n = listed.length, off = word && texts[listed[0]] !== word ? elsewhere(word) : "";
+      found.textContent = `${off}${grouped(String(n))} of ${grouped(String(all.length))} rows${n > shown ? `, the first ${shown} are shown` : ""}`;
+      body.replaceChildren(...listed.slice(0, shown).map(row));
+      const first = body.querySelector("button");
+      if (first) first.tabIndex = 0;
+      more.hidden = n <= shown;
+    }
+
+    // One stop of the tab key for the whole table; arrow keys go from row to row.
+    body.addEventListener("keydown", (event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (!step) return;
+      const buttons = [...body.querySelectorAll("button")], next = buttons[buttons.indexOf(event.target) + step];
+      event.preventDefault();
+      if (!next) return;
+      event.target.tabIndex = -1;
+      next.tabIndex = 0;
+      next.focus();
+    });
+
+    function row(i) {
+      const made = document.createElement("tr");
+      writers.forEach((write, column) => {
+        const cell = made.insertCell(), text = write(i);
+        if (column) { cell.textContent = text; return; }
+        if (text.length > 32) cell.className = "long";
+        if (i >= cloud.drawn) { cell.textContent = text; return; }
+        const button = document.createElement("button");
+        button.type = "button";
+        button.tabIndex = -1;
+        button.title = "Show this row in the picture";
+        button.textContent = text;
+        button.addEventListener("click", () => showInPlot(i));
+        cell.append(button);
       });
-      body.append(...order.map((i) => rows[i]));
-    }
-
-    function filter() {
-      const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-      let shown = 0;
-      rows.forEach((row, i) => {
-        row.hidden = !words.every((word) => texts[i].includes(word));
-        shown += row.hidden ? 0 : 1;
-      });
-      found.textContent = `${grouped(String(shown))} of ${grouped(String(rows.length))} rows`;
-    }
-
-    // A spreadsheet would run text that begins like this as a formula; a number is no danger.
-    function safe(cell) {
-      if (cell === null) return "";
-      let text = String(cell);
-      if (typeof cell === "string" && /^[\s=+\-@|%]/.test(text) && !/^[+-]?\d+(\.\d+)?$/.test(text)) text = `'${text}`;
-      return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-    }
-
-    function save() {
-      const lines = [list.columns, ...order.filter((i) => !rows[i].hidden)
-        .map((i) => [keys[i], ...list.numbers.map((column) => column[i])])];
-      const text = lines.map((line) => line.map(safe).join(",")).join("\r\n");
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(new Blob([`\ufeff${text}\r\n`], { type: "text/csv" }));
-      link.download = "outliers.csv";
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+      return made;
     }
 
     headers.forEach((header, column) => {
       const button = document.createElement("button");
       button.type = "button";
       button.append(...header.childNodes);
-      button.addEventListener("click", () => sort(column));
+      button.addEventListener("click", () => {
+        down = header.getAttribute("aria-sort") !== "descending";
+        by = column;
+        headers.forEach((other) => other.removeAttribute("aria-sort"));
+        header.setAttribute("aria-sort", down ? "descending" : "ascending");
+        list();
+      });
       header.append(button);
     });
-    search.addEventListener("input", filter);
-    byId("export").addEventListener("click", save);
+    search.addEventListener("input", list);
+    more.addEventListener("click", () => {
+      body.append(...listed.slice(shown, shown + STEP).map(row));
+      shown += STEP;
+      more.hidden = listed.length <= shown;
+      found.textContent = `${grouped(String(Math.min(shown, listed.length)))} of ${grouped(String(listed.length))} rows are shown`;
+    });
+    watchers.push(list);
+
+    const columns = [names[0], names[1], "Regime", "Nearest regime", ...names.slice(3, 7), ...cloud.features.map((feature) => feature.name)];
+    const line = (i) => [
+      ...values.slice(0, 2).map((value) => value(i)), labelOf(i), cloud.nearest[i], ...values.slice(3, 7).map((value) => value(i)),
+      ...cloud.features.map((feature) => known(feature.x, i)),
+    ];
+    byId("export").addEventListener("click", () => save("rows.csv", [columns, ...listed.map(line)]));
+    byId("flagged")?.addEventListener("click", () => save("outliers.csv", [columns, ...all.slice(cloud.inside).sort((a, b) => compare(b, a, 5)).map(line)]));
+    const held = data.labels, labels = byId("labels");
+    const rowNames = held && (held.keys || (held.runs ? unpacked(held.runs) : Array.from(held.letters, (_, i) => i)));
+    const labelled = (i) => held.letters.charCodeAt(i) - 66;
+    labels.hidden = !held;
+    if (held && !held.complete) labels.textContent = "labels of the excerpt";
+    labels.addEventListener("click", () => save("labels.csv", [["row", "regime"], ...rowNames.map((name, i) => [name, labelled(i)])]));
+
+    // Labels are there of rows that the pictures leave out.
+    function elsewhere(word) {
+      const i = held && !("none" in held) ? rowNames.findIndex((name) => String(name).toLowerCase() === word) : -1;
+      if (i < 0) return "";
+      return `Row ${rowNames[i]} is not among these rows: it is ${labelled(i) < 0 ? "an outlier" : `of regime ${labelled(i)}`}. `;
+    }
+    list();
   }
 
-  if (data.scatter) startScatter(data.scatter);
-  if (data.outliers) startOutliers(data.outliers);
+  // Gaps and how many numbers follow one another, as rows.py packs them.
+  function unpacked(runs) {
+    const numbers = [];
+    for (let k = 0, start = 0; k < runs.length; k += 2) {
+      start += runs[k];
+      for (let i = 0; i < runs[k + 1]; i++) numbers.push(start + i);
+    }
+    return numbers;
+  }
+
+  startChoice();
+  if (cloud) {
+    const showInPlot = startScatter();
+    startPanels();
+    startRows(showInPlot);
+  }
 })();

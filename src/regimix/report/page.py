@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import hashlib
-import html
 import json
 import os
 import platform
@@ -22,8 +21,15 @@ from regimix.model.em import REGIME_GAIN
 from regimix.report import charts
 from regimix.report.charts import Html
 from regimix.report.notebook import equations
-from regimix.report.rows import Rows, Terms, outlier_words, read_rows
-from regimix.report.scatter import Cloud
+from regimix.report.rows import (
+    LONGEST_KEY,
+    Rows,
+    Terms,
+    label_data,
+    outlier_words,
+    read_rows,
+)
+from regimix.report.scatter import MOST_BESIDE, Cloud
 from regimix.result.answer import HELD, Answer, answer, closest, granted, ranked, rows_labelled
 from regimix.result.inference import read_level
 from regimix.result.mixture import Mixture
@@ -62,14 +68,11 @@ SAME_NAME = ("n_components", "outliers", "noise", "search", "max_starts", "time_
 # Parameters of the function for Algorithm 2 only; the shares have another name, too.
 OF_THE_NET = ("subspace", "solver", "max_iter", "tol", "granularity", "tolerance")
 MOST_NAMES, MOST_CHARACTERS = 12, 400
-MOST_OUTLIERS = 2000
-# Bytes of their cells: of longer keys there are fewer.
-MOST_BYTES = 300_000
-# An export has this many digits more than the page.
-EXPORTED = 2
-# Features beside each outlier: those that matter most.
-MOST_BESIDE = 4
-LONGEST_KEY, LONGEST_HEADER = 64, 24
+# Outliers that are listed where no script runs; the script lists all rows that the page holds.
+MOST_OUTLIERS = 200
+LONGEST_HEADER = 24
+# More regimes than this have a short card each, and their noise is folded away.
+MANY_REGIMES, SHORT_EQUATION = 4, 80
 # What the findings of an audit mean to someone who has not read the paper.
 NAMES = {
     "regimes": "There is something to find",
@@ -95,7 +98,7 @@ EVIDENCE = (
     "for every coefficient and of 3 nats for every regime"
 )
 # Digits of the columns of the outliers.
-DIGITS = (4, 1, 4, 4, 3, 3) + MOST_BESIDE * (4,)
+DIGITS = (4, 4, 4, 3) + MOST_BESIDE * (4,)
 
 
 def render(
@@ -117,7 +120,10 @@ def render(
     ----------
     mixture : Mixture
     X, y : array or data frame of shape (n, d), array of shape (n,), optional
-        The rows to show. Default: those that the mixture remembers of its fit (``excerpt``).
+        The rows to show. Default: those that the mixture remembers of its fit (``excerpt``). X
+        alone may be a table that is read in parts (``regimix.scan_parquet``): it is read once, its
+        labels are counted, and as many rows as an excerpt has are drawn at random; none else are
+        held in memory.
     keys : sequence of length n, optional
         What to call the rows. Default: the index of X, if it is a data frame that has one of its
         own; else their numbers, from 0.
@@ -126,7 +132,8 @@ def render(
     level : float, default=0.95
         Of the intervals.
     shares : array of shape (n, m), optional
-        Shares of the regimes in each row, where they depend on the row.
+        Shares of the regimes in each row, where they depend on the row; for a table that is read in
+        parts a function that returns them for rows of X.
     date : str, optional
         When the report was written. Default: today. The rest depends on the arguments alone.
     command : str, optional
@@ -202,9 +209,11 @@ def headline(mixture: Mixture, rows: Rows | None, level: float) -> dict[str, Any
     if rows is not None and not mixture.found_nothing:
         sure = f"{sure} {rows.doubtful()}".strip()
     share = mixture.outlier_share if out is None else out / mixture.mass
+    many = mixture.n_components > MANY_REGIMES
     return {
+        "many": many,
         "answer": found,
-        "equations": equations(mixture, EQUATION),
+        "equations": equations(mixture, SHORT_EQUATION if many else EQUATION),
         "which": outlier_words(rows, round(mixture.mass), share),
         "sure": sure,
         "notices": notices,
@@ -276,7 +285,7 @@ def _context(
     listed = None if rows is None else outlier_list(rows, terms)
     data = {
         "scatter": None if cloud is None else cloud.data(),
-        "outliers": listed["data"] if listed is not None and listed["rows"] else None,
+        "labels": None if rows is None else label_data(rows),
     }
     # One feature of one regime needs no picture of effects.
     compares = terms.effects.size > 1
@@ -391,63 +400,26 @@ def comparison(mixture: Mixture, rows: Rows | None, level: float) -> dict[str, A
 
 
 def outlier_list(rows: Rows, terms: Terms) -> dict[str, Any]:
-    """List the outliers, the farthest first, as many as the page holds.
-
-    Cells as they are read (the first is the key), and the same as numbers, for sorting and export.
-    """
+    """List the first outliers, the farthest first; the first cell is the key."""
     places = rows.outliers[:MOST_OUTLIERS]
     beside = [int(i) for i in terms.order[:MOST_BESIDE]]
     numbers = [
         rows.y[places],
-        rows.far.nearest[places],
         rows.far.predicted[places],
         rows.far.residual[places],
         np.abs(rows.far.distance[places]),
-        rows.outlying[places],
         *(np.asarray(rows.X[places, i], dtype=np.float64) for i in beside),
     ]
-    keys = [clean(rows.keys[i], LONGEST_KEY) for i in places]
-    columns = [
-        "Row",
-        clean(terms.target, LONGEST_HEADER),
-        "Regime",
-        "Predicted",
-        "Residual",
-        "Residual / noise",
-        "P(outlier)",
-    ]
-    columns += [clean(terms.name(i), LONGEST_HEADER) for i in beside]
     written = [
         aligned(column.tolist(), digits) for column, digits in zip(numbers, DIGITS, strict=False)
     ]
-    written[1] = [str(regime) for regime in numbers[1].tolist()]
-    written[5] = [probability(p) for p in numbers[5].tolist()]
-    cells = [list(row) for row in zip(keys, *written, strict=True)]
-    shown = _that_fit(cells)
-    data = {
-        "columns": columns,
-        "numbered": rows.numbered,
-        "numbers": [
-            [_rounded(value, digits + EXPORTED) for value in column[:shown].tolist()]
-            for column, digits in zip(numbers, DIGITS, strict=False)
-        ],
-    }
-    return {"columns": columns, "rows": cells[:shown], "data": data}
-
-
-def _that_fit(cells: list[list[str]]) -> int:
-    """Count the first rows that weigh no more than the page allows."""
-    tags = len("<td></td>")
-    weights = [tags * len(row) + len(html.escape("".join(row)).encode()) for row in cells]
-    return int(np.searchsorted(np.cumsum(weights), MOST_BYTES, side="right"))
-
-
-def _rounded(value: float, digits: int) -> float | int | None:
-    """Round to what an export needs, and write whole numbers as such: they are shorter."""
-    if not np.isfinite(value):
-        return None
-    rounded = float(f"{value:.{digits}g}")
-    return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e15 else rounded
+    written.insert(0, [clean(rows.keys[i], LONGEST_KEY) for i in places])
+    written.insert(2, [f"outlier, near {near}" for near in rows.far.nearest[places]])
+    written.insert(6, [probability(p) for p in rows.outlying[places].tolist()])
+    columns = ["Row", clean(terms.target, LONGEST_HEADER), "Regime", "Predicted", "Residual"]
+    columns += ["Residual / noise", "P(outlier)"]
+    columns += [clean(terms.name(i), LONGEST_HEADER) for i in beside]
+    return {"columns": columns, "rows": list(zip(*written, strict=True))}
 
 
 def selection(mixture: Mixture) -> dict[str, Any]:
@@ -470,7 +442,7 @@ def selection(mixture: Mixture) -> dict[str, Any]:
     if mark == "shown":
         words = f"None was chosen: none has evidence of 3 nats. Evidence is {EVIDENCE}."
     return {
-        "charts": {name: points for name, points in drawn.items() if points},
+        "charts": {name: points for name, points in drawn.items() if len(points) > 1},
         "words": words if asked is None else _favoured(asked, here, counts, path.evidence),
         "mark": mark,
         "here": here,
@@ -507,7 +479,7 @@ def assumptions(mixture: Mixture, rows: Rows | None) -> list[Finding]:
     if rows is not None:
         try:
             # The audit itself takes an excerpt for the rows that it stands for.
-            shown = () if rows.of > rows.n else (rows.X, rows.y)
+            shown = () if rows.of > rows.n and rows.counts is None else (rows.X, rows.y)
             return [_plain(finding) for finding in audit(mixture, *shown).findings]
         except RegimixError:
             pass  # Too few rows for the question: the mixture itself can still be asked.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,25 +11,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.power import raised
 from regimix.data.validation import Table, read_target
+from regimix.engines.parquet import ParquetReader
+from regimix.engines.parts import PartTable
 from regimix.errors import DataError
-from regimix.result.answer import Distances, distances
+from regimix.result.answer import Distances, distances, rows_labelled
 from regimix.result.mixture import Mixture
-from regimix.result.rowlaw import SURE, are_fitted
+from regimix.result.rowlaw import EXTRA_COLUMNS, MOST_NUMBERS, SURE, are_fitted
 from regimix.result.summary import coefficient_table
 from regimix.words import clean, count, fixed, listing, number, percent
 
-__all__ = ["MOST_FEATURES", "Rows", "Terms", "outlier_words", "read_rows", "sample"]
+__all__ = [
+    "MOST_FEATURES",
+    "Rows",
+    "Terms",
+    "label_data",
+    "outlier_words",
+    "read_rows",
+    "sample",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 # Features that a page shows; the others contribute less.
 MOST_FEATURES = 40
+# Characters of a key.
+LONGEST_KEY = 64
 # Outliers that a sentence names.
 MOST_NAMED = 8
 # Of a table of any size, the same rows are drawn again.
 SAMPLE_SEED = 20211
+# Labels that a page holds, a character each, and what the names of their rows may weigh.
+MOST_LABELS, MOST_NAME_BYTES = 150_000, 100_000
+# Numbers that are read at once of a table in parts.
+BATCH_NUMBERS = 500_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +61,9 @@ class Rows:
     far: Distances  # from their regimes
     outlying: Floats  # probability of being an outlier
     sure: Floats  # probability of the likeliest regime, or of being an outlier
+    # Where a table was read in parts, of which these are a random draw: all its rows by label,
+    # outliers last.
+    counts: Ints | None
     of: int  # rows of the whole table: more than these if they are an excerpt
     fitted: bool  # whether these are the rows of the fit, or an excerpt of them
     weights: Floats  # of the rows of the fit, if it kept them; else all are one
@@ -60,8 +81,10 @@ class Rows:
     def notice(self, n_rows: int) -> str:
         """Say that these are not the rows of the fit, which had so many."""
         those = "those" if self.n == n_rows else f"the {fixed(n_rows, 0)}"
+        shown = count(self.n, "row")
+        shown += f", drawn at random from {fixed(self.of, 0)}" if self.of > self.n else ""
         return (
-            f"This page shows {count(self.n, 'row')}, not {those} that the model was fitted to: "
+            f"This page shows {shown}, not {those} that the model was fitted to: "
             "regimes, shares and errors are those of the fit; outliers, pictures and checks of "
             "what was assumed are those of the rows shown."
         )
@@ -89,6 +112,12 @@ def outlier_words(rows: Rows | None, n_rows: int, share: float) -> str:
     if rows is None:
         return f"{known}." if share else none
     outliers, shown = rows.outliers, count(rows.n, "row")
+    keys = listing([clean(rows.keys[i], 24) for i in outliers], MOST_NAMED)
+    if rows.counts is not None:
+        total = int(rows.counts[-1])
+        among = f" Among the {fixed(rows.n, 0)} shown, farthest first: {keys}." if keys else ""
+        part = f"{fixed(total, 0)} ({percent(total / rows.of)}) fit no regime."
+        return f"Of the {count(rows.of, 'row')} that were read, {part}{among}"
     if not outliers.size and rows.of > rows.n and share:
         return f"{known}; none of them is in the excerpt of {fixed(rows.n, 0)} that is shown here."
     if not outliers.size:
@@ -105,7 +134,6 @@ def outlier_words(rows: Rows | None, n_rows: int, share: float) -> str:
         said = f"Of the {shown} shown, {fixed(outliers.size, 0)} ({part})"
     elif rows.of > rows.n:
         said += f" of the {fixed(rows.n, 0)} kept as an excerpt"
-    keys = listing([clean(rows.keys[i], 24) for i in outliers], MOST_NAMED)
     if outliers.size == 1:
         return f"{said} fits no regime: {keys}."
     worst = float(np.abs(rows.far.distance[outliers[0]]))
@@ -113,15 +141,53 @@ def outlier_words(rows: Rows | None, n_rows: int, share: float) -> str:
     return f"{said} fit no regime: {keys}{by if np.isfinite(worst) else ''}."
 
 
+def label_data(rows: Rows) -> dict[str, Any] | None:
+    """Write the label of every row for the page, if they are not too many.
+
+    A letter for each row, A for outliers, B for regime 0; and the names of the rows: whole numbers
+    that ascend as pairs of a gap and of how many follow one another, others as they are, or nothing
+    if that would weigh too much: then they are numbered from 0.
+    """
+    if rows.n > MOST_LABELS:
+        return None
+    letters = "".join(map(chr, (rows.labels + 66).tolist()))
+    # Larger whole numbers are not exact in a script.
+    whole = all(isinstance(key, int | np.integer) and 0 <= key < 2**53 for key in rows.keys)
+    numbers = np.asarray(rows.keys if whole else [], dtype=np.int64)
+    names: list[Any] | None
+    if numbers.size and (np.diff(numbers) > 0).all():
+        kind, starts = "runs", np.flatnonzero(np.diff(numbers, prepend=-2) != 1)
+        lengths = np.diff(starts, append=numbers.size)
+        gaps = np.diff(numbers[starts], prepend=0)
+        names = np.column_stack([gaps, lengths]).ravel().tolist()
+    else:
+        kind, names = "keys", [clean(key, LONGEST_KEY) for key in rows.keys]
+    if len(json.dumps(names, separators=(",", ":"))) > MOST_NAME_BYTES:
+        if rows.of > rows.n:
+            return None  # the place in an excerpt names no row
+        kind, names = "none", None
+    return {"letters": letters, "complete": rows.of == rows.n, kind: names}
+
+
 def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -> Rows | None:
-    """Put rows beside the mixture; without X and y, those that it remembers, if any."""
-    excerpt = mixture.excerpt
-    if X is None and y is None:
+    """Put rows beside the mixture; without X and y, those that it remembers, if any.
+
+    Of a table in parts (``regimix.scan_parquet``), in the place of X, some rows are drawn.
+    """
+    excerpt, counts = mixture.excerpt, None
+    names: Any
+    if isinstance(X, PartTable):
+        drawn = _Draw(mixture, shares)
+        drawn.read(X, y, keys)
+        values, target, names, of, counts = drawn.X, drawn.y, drawn.keys, drawn.of, drawn.counts
+        shares = shares(values) if callable(shares) else None
+        labels, fitted = mixture.assign(values, target, shares), drawn.is_of_the_fit
+    elif X is None and y is None:
         if excerpt is None:
             return None
         values, target, labels, fitted = excerpt.X, excerpt.y, excerpt.labels, True
         of = target.size if excerpt.complete else mixture.n_rows
-        names: Any = excerpt.numbers
+        names = excerpt.numbers
         if keys is not None:
             given = _keys(keys, mixture.n_rows, "rows of the fit")
             names = [given[i] for i in excerpt.numbers]
@@ -150,6 +216,7 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
         far=distances(mixture, values, target, labels),
         outlying=belongs[:, -1],
         sure=belongs.max(axis=1),
+        counts=counts,
         of=of,
         fitted=fitted,
         weights=_weights(mixture, target.size) if fitted else np.ones(target.size),
@@ -188,6 +255,68 @@ def _keys(keys: Any, n: int, what: str) -> Sequence[Any]:
     if len(names) != n:
         raise DataError(f"keys must name each of the {n} {what}; got {len(names)} keys.")
     return names
+
+
+class _Draw:
+    """Rows drawn uniformly in one pass over a table in parts, of which all labels are counted."""
+
+    def __init__(self, mixture: Mixture, shares: Any) -> None:
+        self._mixture, self._shares = mixture, shares
+        d = len(mixture.feature_names)
+        self._most = max(1, MOST_NUMBERS // (d + EXTRA_COLUMNS))
+        self._rng = np.random.default_rng(SAMPLE_SEED)
+        self._lots, self.keys = np.empty(0), list[Any]()
+        self.X, self.y, self.of = np.empty((0, d)), np.empty(0), 0
+        self.counts = np.zeros(mixture.n_components + 1, dtype=np.int64)
+
+    def read(self, table: PartTable, y: Any, keys: Any) -> None:
+        """Read the rows of all parts; those with a missing value are left out."""
+        if y is not None or keys is not None:
+            raise DataError(
+                "a table that is read in parts brings its response and its keys; got "
+                f"{'y' if keys is None else 'keys'} as well. Pass the table alone: the keys are "
+                "the column that scan_parquet(..., key=...) names, else the numbers of the rows."
+            )
+        if table.names != self._mixture.feature_names:
+            raise DataError(
+                f"the table has the features {listing(table.names)}; the model was fitted to "
+                f"{listing(self._mixture.feature_names)}. Scan the same columns in the same order."
+            )
+        for reader in table.readers:
+            assert isinstance(reader, ParquetReader)
+            if reader.target is None:
+                raise DataError("the table has no response; a report on rows needs their response.")
+            for span in reader.spans:
+                first = span.first_row + 1
+                for rows, kept, names in reader.labelled(span, BATCH_NUMBERS // len(table.names)):
+                    there = np.flatnonzero(kept)
+                    self._add(rows.X, raised(rows.y, reader.power), there, first, names)
+                    first += kept.size
+        if not self.of:
+            raise DataError("the table has no row without a missing value; there is none to show.")
+
+    def _add(self, X: NDArray[Any], y: Any, there: Ints, first: int, names: Any) -> None:
+        known, X = np.isfinite(y), np.asarray(X, dtype=np.float64)
+        there, X, y = there[known], X[known], y[known]
+        shares = self._shares(X) if callable(self._shares) else None
+        if y.size:
+            labels = self._mixture.assign(X, y, shares)
+            self.counts += np.bincount(labels % self.counts.size, minlength=self.counts.size)
+        # The rows of the smallest of all lots are a uniform draw.
+        lots = np.append(self._lots, self._rng.random(y.size))
+        best = np.sort(np.argsort(lots, kind="stable")[: self._most])
+        old, new = best[best < self._lots.size], best[best >= self._lots.size] - self._lots.size
+        self._lots, self.of = lots[best], self.of + y.size
+        self.X, self.y = np.vstack([self.X[old], X[new]]), np.append(self.y[old], y[new])
+        called = there[new] + first if names is None else names.take(there[new]).to_pylist()
+        self.keys = [*(self.keys[i] for i in old), *list(called)]
+
+    @property
+    def is_of_the_fit(self) -> bool:
+        """Whether the table is that of the fit: as many rows of every label, to the last row."""
+        mixture = self._mixture
+        known = [rows_labelled(mixture, j) for j in (*range(mixture.n_components), -1)]
+        return self.of == mixture.n_rows and known == self.counts.tolist()
 
 
 def sample(positions: Ints, most: int) -> Ints:

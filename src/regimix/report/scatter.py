@@ -15,7 +15,7 @@ from regimix.report.rows import Rows, Terms, sample
 from regimix.result.answer import typical_row
 from regimix.words import clean, count, fixed
 
-__all__ = ["Cloud", "compact"]
+__all__ = ["MOST_BESIDE", "Cloud", "compact"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -23,9 +23,11 @@ Span = tuple[float, float]
 
 MOST_POINTS, MOST_OUTLIERS, FEWEST_OUTLIERS = 3000, 2000, 200
 # All numbers of the plot together: they are most of the page, which must stay below a megabyte.
-MOST_NUMBERS = 30_000
-# Longest keys to try, and what all of them may weigh.
-LONGEST_KEYS, MOST_KEY_BYTES = (24, 12, 6), 80_000
+MOST_NUMBERS = 26_000
+# Features of which outliers that are listed, but not drawn, have the values too.
+MOST_BESIDE = 4
+# Longest keys to try, and what all of them may weigh: of rows that are drawn, and of outliers.
+LONGEST_KEYS, MOST_KEY_BYTES = (64, 24, 12, 6), (60_000, 140_000)
 # The width that the page gives it on a large screen: the script then moves nothing.
 WIDTH, HEIGHT = 944.0, 440.0
 # Rows that scatter by this many radii of a mark hide the line among them.
@@ -92,12 +94,43 @@ class Cloud:
         if shown == rows.of:
             return ""
         said = f"A random sample of {fixed(shown, 0)} of {count(rows.of, 'row')}"
-        if rows.of > rows.n:
+        if rows.of > rows.n and rows.counts is None:
             said += f" of the fit, which kept an excerpt of {fixed(rows.n, 0)}"
         total = int(np.count_nonzero(rows.labels < 0))
         if shown < rows.n and total:
             said += f"; {fixed(shown - self.inside, 0)} of {count(total, 'outlier')} are among them"
         return f"{said}."
+
+    @cached_property
+    def on_page(self) -> Ints:
+        """Positions of all rows that the page holds: those drawn, then outliers only listed."""
+        listed = self.rows.outliers[:MOST_OUTLIERS]
+        drawn = np.isin(listed, self.points, assume_unique=True)
+        return np.concatenate([self.points, listed[~drawn]])
+
+    @property
+    def listed(self) -> str:
+        """Say which rows the page holds, for the table of rows."""
+        rows, held = self.rows, int(self.on_page.size)
+        if held == rows.of:
+            return f"All {count(held, 'row')} are on this page." if held > 1 else ""
+        outliers, total = held - self.inside, int(np.count_nonzero(rows.labels < 0))
+        which = f"all {count(total, 'outlier')}"
+        if outliers < total:
+            most = min(MOST_OUTLIERS, total)
+            which = f"{fixed(outliers, 0)} of {count(total, 'outlier')}, the farthest {most:,}"
+            which += " among them"
+        others = f"{fixed(self.inside, 0)} of {fixed(rows.n - total, 0)} others, drawn at random"
+        if self.inside == rows.n - total:
+            others = f"all {fixed(self.inside, 0)} others"
+        said = f"{fixed(held, 0)} of {count(rows.of, 'row')} are on this page"
+        if rows.of > rows.n:
+            # What is called all must not be taken for all of the table.
+            said += (
+                f", from an excerpt of {fixed(rows.n, 0)} that was drawn at random; of the excerpt"
+            )
+            return f"{said} {which}, and {others}."
+        return f"{said}: {which}, and {others}."
 
     @property
     def hides_some(self) -> bool:
@@ -153,35 +186,49 @@ class Cloud:
 
     def data(self) -> dict[str, Any]:
         """Gather what the page needs to draw any view."""
-        rows, points = self.rows, self.points
+        rows, points, inside = self.rows, self.on_page, self.inside
+        keys = [rows.keys[i] for i in points]
         # One frame for the plain response, whatever feature it is drawn against.
         low, high = min(v.y_frame[0] for v in self.views), max(v.y_frame[1] for v in self.views)
         span = high - low
-        residual = rows.far.residual[points]
+        # A probability that is not one must not be rounded to it.
+        outlying = np.where(rows.outlying < 1, np.minimum(rows.outlying, 0.9999), 1.0)[points]
         indices = range(self.terms.mixture.n_components)
         return {
             "target": self.terms.target,
-            "inside": self.inside,
+            "numbered": rows.numbered,
+            "inside": inside,
+            "drawn": int(self.points.size),
             "radius": self.radius,
             "shapes": [shape(j, self.radius) for j in (-1, *indices)],
             "scales": [float(scale) for scale in self.terms.mixture.scale],
             "nearest": rows.far.nearest[points].tolist(),
-            "keys": _keys([rows.keys[i] for i in points], numbered=rows.numbered),
-            "y": compact(rows.y[points], span),
-            "residual": compact(residual, span / 10),
+            "keys": [
+                *_keys(keys[:inside], MOST_KEY_BYTES[0], numbered=rows.numbered),
+                *_keys(keys[inside:], MOST_KEY_BYTES[1], numbered=rows.numbered),
+            ],
+            "y": compact(rows.y[points], span / 10),
+            "residual": compact(rows.far.residual[points], span / 10),
+            "outlying": compact(outlying, 1.0),
             "frame": (low, high),
             "features": [
                 {
                     "name": view.name,
-                    "x": compact(view.x, view.frame[1] - view.frame[0]),
+                    "x": compact(self._values(place, view), view.frame[1] - view.frame[0]),
                     "frame": view.frame,
                     "adjusted": view.adjusted_frame,
                     "lines": view.lines.tolist(),
                     "reach": view.reach.tolist(),
                 }
-                for view in self.views
+                for place, view in enumerate(self.views)
             ],
         }
+
+    def _values(self, place: int, view: View) -> Floats:
+        if place >= MOST_BESIDE:
+            return view.x
+        feature = self.terms.order[place]
+        return np.asarray(self.rows.X[self.on_page, feature], dtype=np.float64)
 
     def draw(self, width: float = WIDTH, height: float = HEIGHT) -> Html:
         """Draw the first view: against the feature that matters most."""
@@ -224,14 +271,14 @@ def _range(values: Floats) -> Span:
     return (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
 
 
-def _keys(keys: list[Any], *, numbered: bool) -> list[int] | list[str]:
+def _keys(keys: list[Any], most: int, *, numbered: bool) -> list[int] | list[str]:
     """Shorten keys until all of them are small beside the page."""
     if numbered:
         return [int(key) for key in keys]
     short: list[str] = []
     for longest in LONGEST_KEYS:
         short = [clean(key, longest) for key in keys]
-        if len(json.dumps(short)) <= MOST_KEY_BYTES:
+        if len(json.dumps(short)) <= most:
             break
     return short
 
