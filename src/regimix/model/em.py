@@ -352,7 +352,7 @@ def _choose_law(rows: Rows, outlier: Floats) -> tuple[Background, float, float]:
     held = float(weight.sum())
     plain = (Background.PLAIN, 1.0, float(weight @ rows.log_background))
     some = np.flatnonzero(outlier > MODEL.member)
-    if held < 1.0:
+    if held < 1.0 or not some.size:
         return plain  # of less than one row no law is seen
     near, far = weight[some], rows.far[some]
     narrowest = MODEL.narrowest_background * rows.width_of_y

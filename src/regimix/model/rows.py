@@ -136,8 +136,11 @@ def _shrinkage(rows: Floats, weights: Floats) -> Floats:
     """Factor on the squared length of each row that brings far rows to the edge of the bulk."""
     squares = np.einsum("ij,ij->i", rows, rows)
     edge = MODEL.far**2 * weighted_quantile(squares, weights, 0.5)
-    if edge <= 0:  # most rows are zero (rare 0/1 columns alone): none is far
-        return np.ones(len(rows))
+    if edge <= 0:  # most rows are zero (rare 0/1 columns alone): the others say what is far
+        some = squares > 0
+        if not some.any():
+            return np.ones(len(rows))
+        edge = MODEL.far**2 * weighted_quantile(squares[some], weights[some], 0.5)
     return np.asarray(edge / np.maximum(squares, edge))
 
 
@@ -253,17 +256,6 @@ class Rows:
         """Return the rows with what ``coef`` predicts taken off the response."""
         return replace(self, y=self.y - self.design @ coef)
 
-    def within_reach(self) -> Rows:
-        """Return the rows with values that are off by many orders of magnitude cut.
-
-        Sources multiply them; to whom such a row belongs does not depend on how far it is.
-        """
-        farthest = 1 / MODEL.smallest_scale
-        if max(np.abs(self.design).max(initial=0.0), np.abs(self.y).max(initial=0.0)) < farthest:
-            return self
-        design = np.clip(self.design, -farthest, farthest)
-        return replace(self, design=design, y=np.clip(self.y, -farthest, farthest))
-
     def constants(self) -> Rows:
         """Return the rows without their features: what a constant for each component explains.
 
@@ -320,7 +312,9 @@ class Units:
 def whitened_rows(sample: Sample, *, intercept: bool, outliers: bool = True) -> tuple[Rows, Units]:
     """Whiten a sample and bring its response to unit spread."""
     whitening = whiten(sample, intercept=intercept)
-    features = whitening.apply(sample.Z)
+    # To whom a row belongs hardly depends on how far it is, and squares of one much farther away
+    # would leave no digits to the others.
+    features = np.clip(whitening.apply(sample.Z), -MODEL.farthest, MODEL.farthest)
     # Of mean one: evidence counts distinct rows, for copies of a row say nothing new.
     y, weights = sample.y, sample.weights * (sample.weights.size / sample.weights.sum())
     low, middle, high = (
@@ -332,7 +326,7 @@ def whitened_rows(sample: Sample, *, intercept: bool, outliers: bool = True) -> 
     # The mean absolute deviation sees the bulk and is zero only if the response is constant.
     scale = weighted_quantile(gap, weights, 0.5) * MAD_TO_DEVIATION
     scale = scale or float(np.average(gap, weights=weights)) or 1.0
-    scaled = (y - center) / scale
+    scaled = np.clip((y - center) / scale, -MODEL.farthest, MODEL.farthest)
     ones = np.ones((len(y), 1))
     design = np.hstack([ones, features]) if intercept else np.ascontiguousarray(features)
     width = max((high - low) / scale, 1.0)

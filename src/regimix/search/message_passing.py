@@ -75,7 +75,6 @@ def prepare(rows: Rows, signal: float | None = None) -> Pool:
     others are what a component of that size does not account for. Gross errors are wider, and rows
     far out are then known not to be the component's before the first round.
     """
-    rows = rows.within_reach()
     center = weighted_quantile(rows.y, rows.weights, 0.5) if rows.intercept else 0.0
     gap = np.abs(rows.y - center)
     if signal is None:
