@@ -1,8 +1,10 @@
 """Threads: never more than BLAS was allowed, and the same answer for any number of them."""
 
+import sys
 import threading
 
 import numpy as np
+import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from regimix import threads
@@ -96,3 +98,33 @@ def test_fits_that_overlap_in_time_give_blas_its_threads_back():
     over.set()
     worker.join()
     assert blas_threads() == before
+
+
+@pytest.mark.parametrize("at", range(12))
+def test_an_interrupt_anywhere_gives_blas_its_threads_back(at):
+    """The lines of this module are counted; before one of them the user presses Ctrl-C."""
+    lines = 0
+
+    def trace(frame, event, arg):
+        nonlocal lines
+        if frame.f_code.co_filename != threads.__file__:
+            return None
+        if event == "line":
+            lines += 1
+            if lines == at + 1:
+                raise KeyboardInterrupt
+        return trace
+
+    with threadpool_limits(2, "blas"):
+        before = blas_threads()
+        try:
+            sys.settrace(trace)
+            with threads.fitting_threads(50):
+                pass
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        assert lines > at  # the line was reached
+        assert blas_threads() == before
+        assert not threads._blas.users
