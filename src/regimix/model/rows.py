@@ -125,6 +125,14 @@ def weighted_quantile(values: Floats, weights: Floats, level: float) -> float:
 
 def weighted_fit(design: Floats, y: Floats, weights: Floats) -> Floats:
     """Weighted least squares, steadied by a tiny ridge."""
+    n, width = design.shape
+    if n < width:  # the same solution, by a system of the rows
+        root = np.sqrt(weights)
+        block = design * root[:, None]
+        gram = block @ block.T
+        ridge = MODEL.gram_rounding * (float(np.trace(gram)) / width + 1e-300)
+        gram.flat[:: n + 1] += ridge
+        return np.asarray(block.T @ np.linalg.solve(gram, root * y))
     weighted = design * weights[:, None]
     gram = weighted.T @ design
     width = max(len(gram), 1)
@@ -155,11 +163,20 @@ def _covariance(centred: Floats, weights: Floats) -> Floats:
 
 def _inverse_root(centred: Floats, sizes: Floats, weights: Floats) -> Floats:
     """Return C of full column rank such that ``centred @ C`` is white; no variance, no column."""
-    covariance = _covariance(centred, weights)
-    variance = np.diag(covariance)
+    wide = len(centred) < centred.shape[1]
+    if wide:
+        variance = weights @ centred**2
+    else:
+        covariance = _covariance(centred, weights)
+        variance = np.diag(covariance)
     varies = variance > (MODEL.rounding * sizes) ** 2
     unit = np.where(varies, 1.0 / np.sqrt(np.where(varies, variance, 1.0)), 0.0)
-    values, vectors = np.linalg.eigh(covariance * unit * unit[:, None])
+    if wide:  # the same directions, from the products of the rows
+        block = centred * unit * np.sqrt(weights)[:, None]
+        values, vectors = np.linalg.eigh(block @ block.T)
+        vectors = block.T @ (vectors / np.sqrt(np.maximum(values, np.finfo(float).tiny)))
+    else:
+        values, vectors = np.linalg.eigh(covariance * unit * unit[:, None])
     seen = values > MODEL.gram_rounding * max(float(values.max(initial=0.0)), 1.0)
     return np.asarray(unit[:, None] * vectors[:, seen] / np.sqrt(values[seen]))
 

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from regimix.data.problem import Frame
+from regimix.data.problem import Frame, Problem
 from regimix.engines.base import Engine, Sample
+from regimix.engines.memory import MemoryEngine
 from regimix.engines.parts import PassStopped
 from regimix.errors import ParameterError, StopReason
 from regimix.model.blocks import Labelling, Law, MixtureSums, without_outliers
@@ -282,6 +283,9 @@ def _fit_searched(
         if found.outliers is not None:
             # The search has seen all rows to the end.
             polished = Polished(_with_outliers(found.law, *found.outliers), settled=found.settled)
+        elif rows.n < problem.n_columns:
+            # So few rows were all searched, in the space that they span; theirs is the answer.
+            polished = Polished(found.law, settled=found.settled)
         elif not (settings.by_label or found.nothing or found.stopped in USER_WAITS):
             # A search that may go on later may end elsewhere: rounds from here are not its own.
             polished = resumed_polish(engine, found.law, saved if found.stopped in ENDS else None)
@@ -326,7 +330,7 @@ def _fit_net(engine: Engine, settings: Settings, clock: _Clock) -> Mixture:
         with clock.stage("polish"):
             sample = engine.sample(SEARCH_ROWS, settings.seed)
             rows, units = whitened_rows(sample, intercept=engine.problem.fit_intercept)
-            start = _given(rows, units.forth(_robust(engine, settings.seed)), "robust")
+            start = _robust_start(rows, units, engine, settings.seed)
             law = _law(units, point_of(rows, _one_line(rows, Path(), start)))
             labelling, origin = Likeliest(law), ("robust",)
     mixture = to_mixture(
@@ -398,8 +402,7 @@ def _search(
     evidence = fitted.score - constants
     nothing = evidence < needed
     if nothing and settings.n_components is None:
-        start = _given(rows, units.forth(_robust(engine, settings.seed)), "robust")
-        fitted = _one_line(rows, path, start)
+        fitted = _one_line(rows, path, _robust_start(rows, units, engine, settings.seed))
     elif law is None and count is None and state.stopped not in USER_WAITS:
         fitted = refit(rows, fitted.model, FINAL_ROUNDS, settled=FINAL_SETTLED)
         fitted = _likeliest(rows, path, fitted, settings.n_components)
@@ -508,6 +511,14 @@ def _law(units: Units, model: Parameters, *, outliers: bool = True) -> Law:
         degrees,
     )
     return law if outliers else without_outliers(law)
+
+
+def _robust_start(rows: Rows, units: Units, engine: Engine, seed: int) -> Parameters:
+    """Make a model of the robust line; of a wide table in the space that its rows span."""
+    if rows.n < engine.problem.n_columns:
+        turned = Problem.from_standardised(rows.design, rows.y, rows.weights, counts=False)
+        return _given(rows, _robust(MemoryEngine(turned), seed), "robust")
+    return _given(rows, units.forth(_robust(engine, seed)), "robust")
 
 
 def _robust(engine: Engine, seed: int) -> Floats:
