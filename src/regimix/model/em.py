@@ -7,6 +7,8 @@ decision of a search is a difference of scores.
 
 from __future__ import annotations
 
+import time
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -406,6 +408,15 @@ def shares_evidence(rows: Rows, size: Floats) -> float:
     return float(total + gammaln(size.size + 1.0) - MODEL.regime_gain * size.size)
 
 
+# By ``time.monotonic()``: whatever goes in rounds makes its last one then.
+DEADLINE: ContextVar[float] = ContextVar("deadline", default=float("inf"))
+
+
+def late() -> bool:
+    """Whether the time of the fit is over."""
+    return time.monotonic() > DEADLINE.get()
+
+
 def evaluate(rows: Rows, model: Parameters) -> Fitted:
     """Make one round from a model: E-step, M-step and score."""
     return maximise(rows, model, expect(rows, model))
@@ -416,7 +427,7 @@ def refit(rows: Rows, model: Parameters, rounds: int, *, settled: float | None =
     enough = MODEL.settled if settled is None else settled
     fitted, gained = evaluate(rows, model), np.inf
     for _ in range(rounds - 1):
-        if fitted.model.m == 0:
+        if fitted.model.m == 0 or late():
             break
         before, earlier = fitted.score, gained
         fitted = evaluate(rows, fitted.model)

@@ -19,10 +19,12 @@ from regimix.engines.parts import PassStopped
 from regimix.errors import ParameterError, StopReason
 from regimix.model.blocks import Labelling, Law, MixtureSums, without_outliers
 from regimix.model.em import (
+    DEADLINE,
     REGIME_GAIN,
     Fitted,
     Parameters,
     evaluate,
+    late,
     point_of,
     refit,
     scores_without,
@@ -32,7 +34,7 @@ from regimix.model.laws import ROOT_8, Background
 from regimix.model.numbers import MODEL
 from regimix.model.polish import Begun, Polished, polish
 from regimix.model.relation import gain_of_shares
-from regimix.model.rows import Rows, Units, whitened_rows
+from regimix.model.rows import Rows, Units, weighted_fit, whitened_rows
 from regimix.result.inference import infer
 from regimix.result.mixture import Mixture, Regimes
 from regimix.result.rivals import Contest, Rival, find_rivals
@@ -41,6 +43,7 @@ from regimix.search.algorithm2 import net_rows, search_net
 from regimix.search.checkpoint import Checkpoint, fingerprint
 from regimix.search.finish import assign_and_trim, make_exact
 from regimix.search.likelihood import assign_nearest, most_likely, nearest_regimes, plain_count
+from regimix.search.loop import Search
 from regimix.search.numbers import SEARCH
 from regimix.search.propose import Proposer
 from regimix.search.selection import (
@@ -254,10 +257,15 @@ def fit_mixture(engine: Engine, settings: Settings, init: Floats | None = None) 
             'init is not used by search="net", whose starts are the points of a net; leave one '
             "of the two out."
         )
-    with fitting_threads(engine.problem.n_columns):
-        if settings.search == "net":
-            return _fit_net(engine, settings, _Clock())
-        return _fit_searched(engine, settings, init, _Clock())
+    limit = np.inf if settings.time_limit is None else settings.time_limit
+    token = DEADLINE.set(time.monotonic() + limit)
+    try:
+        with fitting_threads(engine.problem.n_columns):
+            if settings.search == "net":
+                return _fit_net(engine, settings, _Clock())
+            return _fit_searched(engine, settings, init, _Clock())
+    finally:
+        DEADLINE.reset(token)
 
 
 def _fit_searched(
@@ -377,11 +385,7 @@ def _search(
     if count is not None:
         fitted = nearest_regimes(rows, fitted.model, count, settings.seed)
     else:
-        if settings.n_components is None and state.stopped == StopReason.NOTHING_IMPROVES:
-            # A given number was not chosen, and a search that was stopped must not go on here.
-            fitted = complete_in_stages(state.path, rows, fitted)
-        few = first_stage(rows)
-        fitted = choose_noise(rows, few, state.path, fitted, settings.noise, settings.n_components)
+        fitted = _with_noise(rows, state, settings)
     law = None
     plain = settings.outliers == 0 and count is None and np.isinf(fitted.model.noise.degrees)
     if plain and settings.n_components is not None:
@@ -408,6 +412,7 @@ def _search(
         fitted = _likeliest(rows, path, fitted, settings.n_components)
         evidence = fitted.score - constants  # as in the selection path
     compared = count is None and state.stopped in ENDS
+    stopped = StopReason.TIME_LIMIT if compared and late() else state.stopped
     rivals = _rivals(rows, units, engine.problem, sample, path, fitted) if compared else ()
     selection = path.select(rows, fitted)
     if nothing and settings.n_components is None:
@@ -419,7 +424,7 @@ def _search(
         # Without a component its rows would be outliers.
         fitted.score - scores_without(replace(rows, outliers=settings.outliers != 0), fitted),
         tuple(state.attempts),
-        state.stopped,
+        stopped,
         _ranks(rows, fitted, first_stage(rows)),
         state.proposer.spectrum,
         replace(selection, evidence=selection.evidence - constants),
@@ -429,6 +434,19 @@ def _search(
         evaluate(rows, fitted.model).score - fitted.score < MODEL.polish_left * np.sqrt(rows.mass),
         rivals,
     )
+
+
+def _with_noise(rows: Rows, state: Search, settings: Settings) -> Fitted:
+    """Complete a search: look at the numbers of regimes that it left out, choose the noise law."""
+    fitted, asked = state.current, settings.n_components
+    if late() and state.stopped == StopReason.NOTHING_IMPROVES:
+        state.stopped = StopReason.TIME_LIMIT  # what follows is left out
+    if asked is None and state.stopped == StopReason.NOTHING_IMPROVES:
+        # A given number was not chosen, and a search that was stopped must not go on here.
+        fitted = complete_in_stages(state.path, rows, fitted)
+    if late():
+        return fitted
+    return choose_noise(rows, first_stage(rows), state.path, fitted, settings.noise, asked)
 
 
 def _with_one(rows: Rows, path: Path, noise: str) -> Path:
@@ -456,6 +474,8 @@ def _rivals(
     rows: Rows, units: Units, problem: Frame, sample: Sample, path: Path, fitted: Fitted
 ) -> tuple[Rival, ...]:
     """Compare with single relations; of many rows, the first ones say enough."""
+    if late():
+        return ()
     few = rows.head(max(SEARCH.first_rows, SEARCH.rows_per_coefficient * rows.width))
     score, model = fitted.score, fitted.model
     if few.n < rows.n:
@@ -515,6 +535,8 @@ def _law(units: Units, model: Parameters, *, outliers: bool = True) -> Law:
 
 def _robust_start(rows: Rows, units: Units, engine: Engine, seed: int) -> Parameters:
     """Make a model of the robust line; of a wide table in the space that its rows span."""
+    if late():
+        return _given(rows, weighted_fit(rows.design, rows.y, rows.weights)[None], "robust")
     if rows.n < engine.problem.n_columns:
         turned = Problem.from_standardised(rows.design, rows.y, rows.weights, counts=False)
         return _given(rows, _robust(MemoryEngine(turned), seed), "robust")

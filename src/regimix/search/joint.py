@@ -12,7 +12,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
-from regimix.model.em import LOG_ROOT_2PI, Parameters
+from regimix.model.em import LOG_ROOT_2PI, Parameters, late
 from regimix.model.numbers import MODEL
 from regimix.model.rows import Rows
 from regimix.search.numbers import SEARCH
@@ -77,7 +77,7 @@ def joint_starts(
     jobs = int(effective_n_jobs(n_jobs))
     with fitting_threads(basis.shape[1]), Parallel(n_jobs=jobs, prefer="threads") as pool:
         for stage, rounds in enumerate(SEARCH.joint_rounds):
-            groups = field.groups()
+            groups, rounds = field.groups(), 1 if late() else rounds
             if jobs == 1 or len(groups) == 1:
                 groups = [table.run(group, rounds) for group in groups]
             else:
