@@ -30,6 +30,7 @@ of parameters: `read_count`, `read_number`, `read_choice`.
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -122,8 +123,39 @@ class Message(str):
         return "".join(part for part in said if not isinstance(part, InPython))
 
 
+# Passwords: "scheme://user:password@host" (a password may hold any sign, so up to the last @) and
+# "password=..." in options of an address or in a connection string.
+SECRETS = (
+    (re.compile(r"(:/+[^\s:/@]*):\S*@"), r"\1:***@"),
+    (
+        re.compile(r"(?i)((?:password|passwd|pwd|secret|token)=)('[^']*'|[^\s&;'\"]+)"),
+        r"\1***",
+    ),
+)
+
+
+def without_secrets(text: str) -> str:
+    """Return a text with the passwords of addresses and connection strings hidden."""
+    for pattern, hidden in SECRETS:
+        text = pattern.sub(hidden, text)
+    return text
+
+
 class RegimixError(Exception):
-    """Base of every error that regimix raises on purpose."""
+    """Base of every error that regimix raises on purpose; its message holds no password."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*map(_hidden, args))
+
+
+def _hidden(said: Any) -> Any:
+    """Hide passwords in what an error says; a `Message` stays one."""
+    if not isinstance(said, str) or (safe := without_secrets(said)) == said:
+        return said
+    parts = getattr(said, "parts", ())
+    alone = [without_secrets(p) if type(p) is str else p for p in parts]
+    kept = Message(*alone)
+    return kept if parts and kept == safe else safe
 
 
 class CheckpointError(RegimixError, ValueError):

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
-from regimix.errors import DataError, MissingExtraError, reason_of
+from regimix.errors import DataError, MissingExtraError, reason_of, without_secrets
 from regimix.words import choice
 
 __all__ = [
@@ -151,7 +151,9 @@ def reach(address: str) -> tuple[Any, str]:
             f"{advice}"
         ) from error
     except (OSError, ValueError) as error:
-        raise cannot_reach(address, error) from error
+        # What the library behind an address says may hold a password.
+        secret = without_secrets(address) != address
+        raise cannot_reach(address, error) from (None if secret else error)
     return system, place
 
 

@@ -626,10 +626,12 @@ def _write_report(path: Path, outcome: Outcome, *, command: tuple[str, ...]) -> 
 
 def _without_password(command: tuple[str, ...], source: str) -> list[str]:
     """Write the address of a server as the table does, without a password."""
+    from regimix.errors import without_secrets
     from regimix.paths import is_address
 
     server = source.removeprefix("the database ")
-    return [server if is_address(word) and is_address(server) else word for word in command]
+    words = [server if is_address(word) and is_address(server) else word for word in command]
+    return [without_secrets(word) for word in words]
 
 
 def _print(outcome: Outcome, wanted: Wanted, voice: Voice) -> None:

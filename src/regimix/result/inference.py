@@ -112,11 +112,12 @@ def infer(
     Returns
     -------
     Inference or None
-        None if the table is so wide that the sums would not fit.
+        None if the table is so wide that the sums would not fit, or that its rows leave most
+        coefficients open.
     """
     problem = engine.problem
     m, p = len(law.scale), problem.n_columns
-    if m * p**2 > MODEL.largest_sums:
+    if m * p**2 > MODEL.largest_sums or p > max(problem.n_present, MOST_COVARIANCE_FEATURES):
         return None
     found = _sums(engine, law, labelling) if known is None else known
     # Relative importances: the variance of a weighted sum has the squares of the weights.

@@ -150,7 +150,7 @@ def _header(mixture: Mixture) -> list[str]:
         "Rows": fixed(mixture.mass, 0),
         "Rows in doubt": _part(mixture, mixture.doubtful_rows),
         "Evidence, nats": evidence,
-        "Seed": str(mixture.seed),
+        "Seed": short(str(mixture.seed), LONGEST_TARGET),
     }
     right = {
         "Regimes": f"none, {count(m, 'line')} shown" if mixture.found_nothing else str(m),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.model.em import LOG_ROOT_2PI, Parameters, empty, evaluate, refit
+from regimix.model.em import LOG_ROOT_2PI, Parameters, empty, evaluate, late, refit
 from regimix.model.numbers import MODEL
 from regimix.model.rows import MAD_TO_DEVIATION, Rows, weighted_fit, weighted_quantile
 from regimix.search.numbers import SEARCH
@@ -75,7 +75,6 @@ def prepare(rows: Rows, signal: float | None = None) -> Pool:
     others are what a component of that size does not account for. Gross errors are wider, and rows
     far out are then known not to be the component's before the first round.
     """
-    rows = rows.within_reach()
     center = weighted_quantile(rows.y, rows.weights, 0.5) if rows.intercept else 0.0
     gap = np.abs(rows.y - center)
     if signal is None:
@@ -195,7 +194,10 @@ def passing(
         done = _settled(pool, before, state) & (t > 5)
         converged = state.level < SEARCH.converged
         done |= (
-            converged | (t == SEARCH.passing_rounds - 1) | (first_wins and bool(converged.any()))
+            converged
+            | (t == SEARCH.passing_rounds - 1)
+            | (first_wins and bool(converged.any()))
+            | late()
         )
         if done.any():
             which = active[done]

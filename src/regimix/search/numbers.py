@@ -53,6 +53,9 @@ class SearchNumbers:
     # Rounds before each cut of the field, and the share of starts that survives it.
     joint_rounds: tuple[int, ...] = (6, 8, 12)
     joint_survivors: tuple[float, ...] = (0.4, 0.3)
+    # Values farther from the middle, in units of the spread, are cut: their squares, added up in
+    # single precision, still leave digits to the bulk.
+    reach: float = 1e3
     # Up to so many features no projection is needed.
     raw_width: int = 12
     # Components that a split looks for; those in excess are pruned.
