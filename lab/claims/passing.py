@@ -35,6 +35,8 @@ SETTINGS = {
 }
 # Errors are compared as long as they are above this, and may differ by this on a logarithmic scale.
 SMALL, APART = 0.01, 0.15
+# Below this the finite number of draws shows in the prediction.
+LEAST_SHOWN = 3e-4
 
 
 def measure_rounds(cell: Cell, rng: np.random.Generator, broken: bool) -> list[Row]:
@@ -100,6 +102,7 @@ def draw_rounds(table: Table, figure: Figure) -> None:
         ax.plot(t, said, color=COLOURS[1], label="predicted")
         label(ax, str(setting).replace(", ", "\n"), "round", "", log="y")
         ax.title.set_fontsize(8)
+        ax.set_ylim(bottom=LEAST_SHOWN)
     axes[0].set_ylabel("error / variance")
     names = dict(zip(*axes[0].get_legend_handles_labels()[::-1], strict=True))
     axes[0].legend(names.values(), names.keys())
@@ -194,7 +197,8 @@ def draw_threshold(table: Table, figure: Figure) -> None:
     ):
         right.plot([], [], mark, color=colour, label=name)
     label(right, "Smallest component of the 18 cells", x, "", log="y")
-    right.legend()
+    right.set_ylim(top=25)
+    right.legend(loc="upper right")
 
 
 THRESHOLD = Experiment(

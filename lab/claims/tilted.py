@@ -99,11 +99,11 @@ def draw(table: Table, figure: Figure) -> None:
     left, middle, right = panels(figure, 3)
     for i, ((Q,), rows) in enumerate(table.where(subspace="tilted").groups("Q")):
         tilts, shares = np.array(sorted(rows.mean("success", "tilt"))).T
-        left.plot(tilts * Q, shares, ".-", color=COLOURS[i], label=f"Q = {Q:g}")
-        middle.plot(tilts, shares, ".-", color=COLOURS[i])
+        left.plot(tilts * Q, shares, ".-", color=COLOURS[i])
+        middle.plot(tilts, shares, ".-", color=COLOURS[i], label=f"Q = {Q:g}")
     label(left, "Starts that arrive", "ε / (τ/2), as printed", "share", log="x")
     label(middle, "The same, with the separation", "ε / (τQ/2)", "", log="x")
-    left.legend()
+    middle.legend(loc="lower left")
     for i, ((n,), rows) in enumerate(table.where(subspace="svd").groups("n")):
         Q, epsilon = np.array(sorted(rows.mean("epsilon", "Q"))).T
         right.plot(Q, epsilon, ".-", color=COLOURS[i], label=f"n = {n:,}")
