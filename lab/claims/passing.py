@@ -34,7 +34,7 @@ SETTINGS = {
     "50/20/20 and outliers": ((0.5, 0.2, 0.2), 15.0),
 }
 # Errors are compared as long as they are above this, and may differ by this on a logarithmic scale.
-SMALL, APART = 0.01, 0.15
+SMALL, APART = 0.01, 0.14
 # Below this the finite number of draws shows in the prediction.
 LEAST_SHOWN = 3e-4
 
@@ -127,7 +127,7 @@ ROUNDS = Experiment(
     measure=measure_rounds,
     check=check_rounds,
     draw=draw_rounds,
-    repeats={"quick": 4, "full": 8},
+    repeats={"quick": 12, "full": 8},
 )
 
 # --- the threshold --------------------------------------------------------------------------------
