@@ -5,8 +5,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import norm
 
 from regimix.errors import ParameterError
@@ -26,8 +24,10 @@ def information(v, p, noise, others):
     return np.trapezoid(np.array(scores) * norm.pdf(messages), messages)
 
 
-@settings(max_examples=12, deadline=None)
-@given(st.floats(0.5, 8), st.floats(0.1, 1), st.floats(0.01, 0.5), st.floats(0.5, 3))
+@pytest.mark.parametrize(
+    ("delta", "p", "noise", "others"),
+    [(2.0, 0.5, 0.01, 1.0), (8.0, 0.1, 0.3, 2.5), (0.7, 0.9, 0.05, 0.6), (4.0, 0.3, 0.1, 1.0)],
+)
 def test_a_round_adds_up_the_information_of_all_rows(delta, p, noise, others):
     errors = passing_errors(delta, p, noise=noise, others=others, rounds=3)
     for before, after in pairwise(errors):
