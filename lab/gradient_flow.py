@@ -26,6 +26,7 @@ __all__ = [
     "FlowRates",
     "approximate_efficiency",
     "best_time",
+    "corrected_time",
     "flow_bound",
     "flow_gap_bound",
     "flow_rates",
@@ -42,6 +43,8 @@ Floats = NDArray[np.float64]
 LARGEST_EXPONENT = 700.0
 # The best time is looked for on this many points first: the efficiency has one peak, but flat ends.
 GRID = 400
+# The fixed point of the corrected time converges by a factor of log(1/C_2) a round.
+FIXED_POINT_ROUNDS, ROUNDING = 100, 1e-12
 
 
 @dataclass(frozen=True)
@@ -239,7 +242,8 @@ def ideal_time(error: float, selection_cost: float) -> float:
     Parameters
     ----------
     error : float
-        λ_t, the current relative error or C_2/C_1 of the proof; below one.
+        λ_t, the current relative error; C_2 of the proof where C_1 is one. (Elsewhere C_2/C_1 in
+        its place is too short a time by log(1/C_1): ``corrected_time``.) Below one.
     selection_cost : float
         w.
     """
@@ -250,6 +254,28 @@ def ideal_time(error: float, selection_cost: float) -> float:
         )
     gain = positive("selection_cost", selection_cost) / (lam * math.log(1 / lam))
     return max(0.0, math.log(gain))
+
+
+def corrected_time(foreign: float, own: float, selection_cost: float) -> float:
+    """Solve ν = (w − log C_1)/(C_2(log ν + w − 1)), the ideal time where C_2ν is below one.
+
+    The proof of Proposition 15 takes both C_1ν and C_2ν for large, and its solution has
+    C_2ν = w/log(C_1/C_2), below one wherever the error is small beside e^-w. With C_1ν large and
+    C_2ν small instead, the same condition of first order gives this ν; u is log(1 + ν), with
+    m = M = 1. It is an approximation for log(1/C_2) well above w; for large w the printed one
+    is better, and ``best_time`` is right for both.
+
+    Parameters
+    ----------
+    foreign, own, selection_cost
+        C_2, C_1 and w, as for ``approximate_efficiency``.
+    """
+    c2, w = positive("foreign", foreign), positive("selection_cost", selection_cost)
+    gain = w - math.log(positive("own", own))
+    growth = math.e / c2
+    for _ in range(FIXED_POINT_ROUNDS):
+        growth = max(gain / (c2 * max(math.log(growth) + w - 1, ROUNDING)), ROUNDING)
+    return math.log1p(growth)
 
 
 def _rows(X: ArrayLike, y: ArrayLike, start: ArrayLike) -> tuple[Floats, Floats, Floats]:

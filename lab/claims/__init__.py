@@ -13,11 +13,14 @@ from lab.claims.covariances import COVARIANCES
 from lab.claims.flow import FLOW
 from lab.claims.global_starts import GLOBALLY
 from lab.claims.gradient import GRADIENT
+from lab.claims.later import ALTERNATING, IMBALANCE, LOW_SIGNAL
+from lab.claims.passing import ROUNDS, THRESHOLD
 from lab.claims.picture import PICTURE
 from lab.claims.regularity import REGULARITY
 from lab.claims.samples import ONE_COMPONENT, SAMPLES
 from lab.claims.subgaussian import SUBGAUSSIAN
 from lab.claims.subspace import SUBSPACE
+from lab.claims.tilted import TILTED
 from lab.experiment import Experiment
 
 __all__ = ["EXPERIMENTS"]
@@ -35,10 +38,16 @@ _ALL = (
     COVARIANCES,
     SUBGAUSSIAN,
     SUBSPACE,
+    TILTED,
     GLOBALLY,
     COST,
     FLOW,
     GRADIENT,
+    ROUNDS,
+    THRESHOLD,
+    ALTERNATING,
+    IMBALANCE,
+    LOW_SIGNAL,
 )
 
 #: Every experiment by its name.

@@ -19,11 +19,15 @@ __all__ = ["COVARIANCES"]
 
 Floats = NDArray[np.float64]
 
-COMPONENTS, FEATURES, ROWS, STARTS, SHARE_KEPT = 3, 8, 2400, 4, 0.8
+COMPONENTS, FEATURES, STARTS, SHARE_KEPT = 3, 8, 4, 0.8
 KEEP = SHARE_KEPT / COMPONENTS
 # The basin ends where this share of the starts still arrives.
 EDGE = 0.75
 INSIDE = 0.97
+# Every start up to this distance arrived, whatever σ was: far more than the corollary's τ/σ, which
+# is 0.001 at σ = 256.
+FAR_ENOUGH = 0.125
+DESIGNS = ("random", "own long", "own narrow", "others long", "others narrow")
 # Corollary 8 lets the region shrink like 1/σ; a fitted exponent below this would break it.
 STEEPEST = -1.0
 
@@ -33,35 +37,39 @@ def measure(cell: Cell, rng: np.random.Generator, broken: bool) -> list[Row]:
     bound, reach = float(cell["sigma"]), cell["reach"]
     # No distance given: the region of the corollary.
     ratio = KEEP / bound if reach is None else float(reach)
-    if broken:
-        ratio = 8.0
+    n = int(cell["n"]) // (4 if broken else 1)
     if cell["design"] == "random":
-        data = mixture(rng, ROWS, FEATURES, COMPONENTS, covariance_bound=bound)
+        data = mixture(rng, n, FEATURES, COMPONENTS, covariance_bound=bound)
         starts = starts_at(rng, data.truth.coef, 0, ratio, STARTS)
         X, y, coef = data.X, data.y, data.truth.coef
     else:
-        X, y, coef, starts = _stretched(rng, str(cell["design"]), bound, ratio)
+        X, y, coef, starts = _stretched(rng, n, str(cell["design"]), bound, ratio)
     return [{"ratio": ratio, "success": arrivals(X, y, coef[0], starts, KEEP)}]
 
 
 def _stretched(
-    rng: np.random.Generator, design: str, bound: float, ratio: float
+    rng: np.random.Generator, n: int, design: str, bound: float, ratio: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Stretch rows along one direction, in which the start is wrong as well.
+    """Stretch own or other rows along one direction, or along all but a few ("narrow").
 
-    Own rows that are stretched along the error have large residuals; foreign rows that are
-    stretched across their own difference have small residuals and pull hard.
+    Own rows that are stretched along the error of the start have large residuals; foreign rows that
+    are stretched across the difference to their component have small residuals and pull hard.
     """
-    data = mixture(rng, ROWS, FEATURES, COMPONENTS)
+    data = mixture(rng, n, FEATURES, COMPONENTS)
     coef, component = data.truth.coef, data.truth.component
     direction = rng.standard_normal(FEATURES)
+    whose, shape = design.split()
+    across = np.linalg.qr((coef[1:] - coef[0]).T)[0]
     if design == "others long":
-        across = np.linalg.qr((coef[1:] - coef[0]).T)[0]
         direction -= across @ (across.T @ direction)
     direction /= np.linalg.norm(direction)
-    rows = (component == 0) == (design == "own long")
-    X = data.X.copy()
-    X[rows] += (np.sqrt(bound) - 1) * np.outer(X[rows] @ direction, direction)
+    rows = (component == 0) == (whose == "own")
+    X, stretch = data.X.copy(), np.sqrt(bound)
+    if shape == "long":
+        X[rows] += (stretch - 1) * np.outer(X[rows] @ direction, direction)
+    else:
+        kept = direction[:, None] if whose == "own" else across
+        X[rows] = stretch * X[rows] + (1 - stretch) * (X[rows] @ kept) @ kept.T
     step = ratio * closest(coef, 0) * direction
     return X, responses(X, coef, component), coef, coef[0] + np.stack([step, -step])
 
@@ -85,7 +93,9 @@ def check(table: Table) -> Verdict:
         f"{success:.3f} of the starts within τ/σ arrive; the radius that three quarters reach "
         f"from falls at most like σ^{steepest:.2f}, where the corollary allows σ^-1"
     )
-    holds = success >= INSIDE and steepest >= STEEPEST
+    near = [row["success"] for row in table if row["ratio"] <= FAR_ENOUGH]
+    numbers["success_near"] = float(np.mean(near))
+    holds = success >= INSIDE and steepest >= STEEPEST and numbers["success_near"] >= INSIDE
     return Verdict.of(holds, success, INSIDE, words, steepest=steepest, **numbers)
 
 
@@ -112,9 +122,11 @@ def draw(table: Table, figure: Figure) -> None:
 
 
 _TITLES = {
-    "random": "Random covariances",
+    "random": "Random",
     "own long": "Own rows long",
-    "others long": "Other rows long",
+    "own narrow": "Own rows narrow",
+    "others long": "Others long",
+    "others narrow": "Others narrow",
 }
 
 COVARIANCES = Experiment(
@@ -123,21 +135,26 @@ COVARIANCES = Experiment(
     claim="Corollary 8, cor:1",
     statement=(
         "With I ⪯ Σ_(j) ⪯ σI, a start within τ/σ times the distance to the next component leads "
-        "to its component, for random covariances and for two that are built to hurt; the "
-        "radius falls no faster than 1/σ."
+        "to its component, for random covariances and for four that are built to hurt; the "
+        f"radius falls no faster than 1/σ. Up to {FAR_ENOUGH:g} every start arrives."
     ),
-    tolerance=f"success at least {INSIDE} within τ/σ; exponent in σ at least {STEEPEST:g}",
-    sabotage="start at eight times the distance to the next component",
+    tolerance=(
+        f"success at least {INSIDE} within τ/σ and up to {FAR_ENOUGH:g}; exponent in σ at least "
+        f"{STEEPEST:g}"
+    ),
+    sabotage="take a quarter of the rows: too few for σ = 256 by Lemma 16",
     quick=(
         {
-            "design": ("random", "own long", "others long"),
-            "sigma": (1.0, 16.0, 256.0),
-            "reach": (None, 0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 8.0),
+            "design": DESIGNS,
+            "n": (9600,),
+            "sigma": (1.0, 256.0),
+            "reach": (None, 0.125, 0.5, 2.0, 8.0),
         },
     ),
     full=(
         {
-            "design": ("random", "own long", "others long"),
+            "design": DESIGNS,
+            "n": (9600,),
             "sigma": (1.0, 4.0, 16.0, 64.0, 256.0),
             "reach": (None, 0.0625, 0.125, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0, 8.0),
         },
@@ -145,5 +162,5 @@ COVARIANCES = Experiment(
     measure=measure,
     check=check,
     draw=draw,
-    repeats={"quick": 4, "full": 8},
+    repeats={"quick": 3, "full": 8},
 )

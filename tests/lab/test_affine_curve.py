@@ -88,6 +88,49 @@ def test_the_floor_is_the_number_of_features_not_the_logarithm_of_rows(d):
     assert several(1e-9).lower == 2 * (d - 1)
 
 
+def most_rows_in_a_slab(X, t):
+    """Count the most rows with |x·v| ≤ t over all directions in space, exactly.
+
+    The best directions can be moved until two rows lie on the edge of the slab: look at all pairs.
+    """
+    best = 0
+    for i, x in enumerate(X[:-1]):
+        others = X[i + 1 :]
+        normal, product = np.cross(x, others), others @ x
+        squares = (others**2).sum(axis=1)
+        area = x @ x * squares - product**2
+        for sign in (1.0, -1.0):
+            along = t * (squares - sign * product) / area
+            across = t * (sign * (x @ x) - product) / area
+            foot = along[:, None] * x + across[:, None] * others
+            rest = 1 - (foot**2).sum(axis=1)
+            ok = rest > 0
+            up = np.sqrt(rest[ok] / (normal[ok] ** 2).sum(axis=1))[:, None] * normal[ok]
+            for v in (foot[ok] + up, foot[ok] - up):
+                inside = np.abs(v @ X.T) <= t * (1 + 1e-9)
+                best = max(best, int(inside.sum(axis=1).max(initial=0)))
+    return best
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_search_finds_nearly_all_rows_of_the_fullest_slab(seed):
+    # Lemma 6 with a floor of d alone: the exact maximum at the width d/n is 11 to 14 rows, not 3.
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((150, 3))
+    exact = most_rows_in_a_slab(X, 3 / 150)
+    found = envelope(X, 500, rng, largest=False).found
+    assert exact >= 10
+    assert exact - 2 <= np.count_nonzero(found <= 3 / 150) <= exact
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_annealing_finds_slabs_that_taking_turns_does_not(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((3000, 12))
+    found = envelope(X, 50, rng, largest=False).found
+    assert np.count_nonzero(found <= 12 / 3000) >= 40  # without annealing 30 to 33
+
+
 @given(seeds)
 @settings(max_examples=10)
 def test_a_larger_ratio_lets_more_rows_in(seed):

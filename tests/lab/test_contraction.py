@@ -91,6 +91,20 @@ def test_a_round_that_goes_away_would_be_told():
     assert unknown.factor.upper == np.inf
 
 
+def test_the_theorem_is_met_with_one_constant_feature():
+    # Ten own rows and three corrupted ones that are a little nearer to the estimate: all three are
+    # kept among nine and pull twice as far as the estimate is off. Half the factor would be wrong.
+    theta = 1.5
+    y = np.repeat([0.0, (2 - 1e-6) * theta], [10, 3])
+    labels = np.repeat([0, -1], [10, 3])
+    step = contraction(np.ones((13, 1)), y, [[0.0]], labels, 0, [theta], keep=9 / 13)
+    assert step.factor.lower == pytest.approx(2 / 3)
+    assert step.ratio == pytest.approx(2 / 3, rel=1e-5)
+    assert step.verdict == "holds"
+    nearly = replace(step, plus=Interval(0.99 * step.plus.lower, 0.99 * step.plus.upper))
+    assert nearly.verdict == "violated"
+
+
 def test_the_largest_residuals_break_the_theorem():
     # A deliberately wrong round: keep the worst rows instead of the best.
     X, y, truth = make_mlrc(400, 2, 2, norms=1.0, separation=1.0, random_state=0)

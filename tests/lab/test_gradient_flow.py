@@ -101,6 +101,19 @@ def test_a_round_of_flow_obeys_proposition_14(seed):
         assert ratio <= flow.flow_bound(time, alien, rates.low, rates, condition) * (1 + 1e-9)
 
 
+def test_proposition_14_needs_its_last_term():
+    # An error along the slow one of two axes, one component: the bound is below one, and without
+    # ω(u) the flow would break it.
+    X = np.repeat(np.diag([1.0, 2.0]), 50, axis=0)
+    rates = flow.flow_rates(X)
+    for time in (1.0, 3.0, 10.0):
+        point = flow.gradient_flow(X, np.zeros(100), [1.0, 0.0], [time])[0]
+        bound = flow.flow_bound(time, 0.0, rates.low, rates)
+        ratio = np.linalg.norm(point)
+        assert bound - flow.omega(time, rates) < ratio <= bound
+    assert bound < 0.5
+
+
 def test_more_time_lowers_the_bound_to_that_of_least_squares():
     rates = FlowRates(0.5, 2.0)
     bounds = [flow.flow_bound(time, 0.01, 1.0, rates) for time in (0.0, 20.0, 60.0)]
@@ -135,6 +148,29 @@ def test_the_ideal_time_of_proposition_15_approaches_the_best(cost):
         lost.append(1 - sizes[1] / sizes[0])
     assert max(lost) < 0.06
     assert lost[-1] < 1e-3
+
+
+def lost(time, foreign, own, cost):
+    """Return the share of the best efficiency that a time loses."""
+    best = flow.best_time(foreign, own, cost, UNIT)
+    sizes = [flow.approximate_efficiency(t, foreign, own, cost, UNIT) for t in (best, time)]
+    return 1 - sizes[1] / sizes[0]
+
+
+def test_the_corrected_time_loses_least_where_the_error_is_small():
+    # Proposition 15's proof takes C_2ν for large, where its solution has C_2ν = w/log(C_1/C_2) < 1.
+    foreign, own = 3e-6, 0.03
+    printed = math.log(1 / (foreign * math.log(own / foreign)))
+    assert lost(printed, foreign, own, 1.0) == pytest.approx(0.039, abs=0.001)
+    assert lost(flow.ideal_time(foreign / own, 1.0), foreign, own, 1.0) == pytest.approx(
+        0.295, abs=0.001
+    )
+    assert lost(flow.corrected_time(foreign, own, 1.0), foreign, own, 1.0) < 0.004
+    # A selection that costs much is the other case: C_2ν is above one, and the printed one better.
+    printed = math.log(10 / (foreign * math.log(own / foreign)))
+    assert lost(printed, foreign, own, 10.0) < lost(
+        flow.corrected_time(foreign, own, 10.0), foreign, own, 10.0
+    )
 
 
 def test_the_solver_schedules_by_the_same_formula():

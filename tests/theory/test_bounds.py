@@ -78,6 +78,10 @@ def test_shares_are_fractions(share):
 def test_the_shapes_of_lemma_6_and_theorem_7():
     assert theory.affine_shape(1e-3, 300) == pytest.approx(math.log(300))
     assert theory.affine_shape(0.1, 300, 2.0) == pytest.approx(60)
+    assert theory.affine_shape(1e-3, 300, n_features=20) == pytest.approx(
+        20 * math.log(15 * math.e)
+    )
+    assert theory.affine_shape(0.5, 300, n_features=20) == pytest.approx(150)
     assert theory.contraction_shape(0.1, 1000, keep=0.5, n_corrupted=50) == pytest.approx(0.3)
 
 

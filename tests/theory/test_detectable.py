@@ -1,13 +1,14 @@
 """What would have been found: far regimes of many rows are, near ones of few rows are not."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from regimix import MixedLinearRegression
 from regimix.errors import ParameterError
-from regimix.theory import detectable
+from regimix.theory import Detectable, detectable
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,29 @@ def test_the_answer_does_not_depend_on_the_processes(fitted):
         for jobs in (1, 2)
     )
     np.testing.assert_array_equal(one.rates, two.rates)
+
+
+def test_a_limit_for_many_normal_features_and_for_no_others(fitted):
+    mixture, _ = fitted
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 12))
+    y = X @ rng.standard_normal(12) + 0.1 * rng.standard_normal(300)
+    model = MixedLinearRegression(n_components=1, outliers=0.1, random_state=0).fit(X, y).mixture_
+    smallest = sys.modules["regimix.theory.detectable"]._smallest_share
+    limit = smallest(model, X, 0)
+    # 13 coefficients among 300 rows: more than as many rows as coefficients, and not many more.
+    assert 13 / 300 <= limit < 30 / 300
+    table = replace(detectable_of(limit), smallest_share=limit)
+    assert "message passing finds no further regime" in str(table)
+    assert "message passing" not in str(detectable_of(limit))
+    assert np.isnan(smallest(model, np.exp(2 * X), 0))  # tails far from normal
+    assert np.isnan(smallest(model, X[:, [0] * 12], 0))  # columns that repeat
+    assert np.isnan(smallest(mixture, X[:, :1], 0))  # few features
+
+
+def detectable_of(share):
+    one = np.array([[1.0]])
+    return Detectable(np.array([share]), np.array([0.8]), one, np.array([0.8]), 2)
 
 
 @pytest.mark.parametrize("shares", [(), (0.0,), (1.0,), 0.5])

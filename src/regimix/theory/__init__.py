@@ -36,6 +36,7 @@ from regimix.theory.regularity import (
     exact_feature_regularity,
     feature_regularity,
 )
+from regimix.theory.state_evolution import passing_errors, passing_rows
 
 __all__ = [
     "Audit",
@@ -57,6 +58,8 @@ __all__ = [
     "local_separation",
     "net_size_bound",
     "own_slack",
+    "passing_errors",
+    "passing_rows",
     "regularity_limit",
     "regularity_rows",
     "regularity_shape",

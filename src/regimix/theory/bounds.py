@@ -96,10 +96,22 @@ def required_rows(n_features: int, smallest_share: float) -> float:
     return d * max(1.0, slow) / fraction("smallest_share", smallest_share)
 
 
-def affine_shape(delta: float, n: int, constant: float = 1.0) -> float:
-    """Compute the bound of Lemma 6 (``lem:help``) on V(Δ) among n rows: c·max(Δn, log n)."""
+def affine_shape(
+    delta: float, n: int, constant: float = 1.0, *, n_features: int | None = None
+) -> float:
+    """Compute the bound of Lemma 6 (``lem:help``) on V(Δ) among n rows: c·max(Δn, log n).
+
+    That is the lemma as printed, which fails: d − 1 rows slip in whatever Δ is. Given d as
+    ``n_features``, compute c·max(Δn, d log(en/d)), which the uniform bound of Vapnik and
+    Chervonenkis for relative deviations proves (with some c), since slabs |x·v| ≤ t have a
+    dimension of the order of d.
+    """
     rows = count("n", n, 1)
-    return constant * max(positive("delta", delta) * rows, math.log(rows))
+    floor = math.log(rows)
+    if n_features is not None:
+        d = min(count("n_features", n_features, 1), rows)
+        floor = d * math.log(math.e * rows / d)
+    return constant * max(positive("delta", delta) * rows, floor)
 
 
 def contraction_shape(

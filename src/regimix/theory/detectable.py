@@ -1,7 +1,8 @@
 """What would have been found: regimes planted in draws from a fit, as a search sees them.
 
 An audit can judge only the regimes that were found. Whether another one would have been, depends on
-the rows that it has and on how far it is from the others; that is measured here by simulation.
+the rows that it has and on how far it is from the others; that is measured here by simulation. For
+many features that are close to normal, state evolution adds a limit that no distance overcomes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from regimix.errors import ParameterError, read_count
 from regimix.result.fit import fit_mixture
 from regimix.result.mixture import Mixture
 from regimix.search.settings import read_seed
+from regimix.theory.definitions import RANK_TOLERANCE
+from regimix.theory.state_evolution import passing_rows
 from regimix.words import number, percent
 
 __all__ = ["Detectable", "detectable"]
@@ -34,6 +37,9 @@ DISTANCES = (3.2, 1.6, 0.8, 0.4, 0.2, 0.1, 0.05)
 # (Jaccard), and more than it shares with the planted and the largest regime taken together: else
 # the two may have come back as one.
 FOUND = 0.5
+# State evolution is a law of many features that are close to normal: so many at least, with a mean
+# fourth moment between these (a normal law has 3, a uniform one 1.8).
+FEWEST_FEATURES, FOURTH_MOMENTS = 10, (2.0, 4.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +57,10 @@ class Detectable:
         distance was too small already.
     tried : ndarray of shape (7,)
     n_trials : int
+    smallest_share : float
+        The share of the rows below which message passing finds no regime at any distance, by state
+        evolution (``passing_rows``); NaN where that does not apply: fewer than ten features, or
+        features far from normal.
     """
 
     shares: Floats
@@ -58,6 +68,7 @@ class Detectable:
     rates: Floats
     tried: Floats
     n_trials: int
+    smallest_share: float = np.nan
 
     def __str__(self) -> str:
         lines = ["A further regime would have been found from this distance to the largest on:", ""]
@@ -65,7 +76,15 @@ class Detectable:
         for share, distance in zip(self.shares, self.distances, strict=True):
             shown = number(float(distance)) if np.isfinite(distance) else "at none that was tried"
             lines.append(f"{percent(float(share)):>13}   {shown}")
-        return "\n".join([*lines, "", f"({self.n_trials} simulations each)"])
+        lines += ["", f"({self.n_trials} simulations each)"]
+        if np.isfinite(self.smallest_share):
+            share = percent(self.smallest_share)
+            lines += [
+                "",
+                f"Below {share} of the rows, message passing finds no further regime at any",
+            ]
+            lines += ["distance (state evolution, for normal features)."]
+        return "\n".join(lines)
 
 
 def detectable(
@@ -121,7 +140,30 @@ def detectable(
                 progress(i + 1, values.size)
     enough = np.where(rates >= 0.5, DISTANCES, np.inf).min(axis=1)
     distances = np.where(np.isfinite(enough), enough, np.nan)
-    return Detectable(values, distances, rates, np.array(DISTANCES), trials)
+    limit = _smallest_share(known, features, seed)
+    return Detectable(values, distances, rates, np.array(DISTANCES), trials, limit)
+
+
+def _smallest_share(mixture: Mixture, X: Floats, seed: int) -> float:
+    """Compute the smallest share of a regime that message passing finds, if that can be said.
+
+    The regimes that were found are taken out of the way, as in the search: a further one is among
+    the outliers, and as large as the response is.
+    """
+    n, d = X.shape
+    if d < FEWEST_FEATURES:
+        return np.nan
+    values, vectors = np.linalg.eigh(np.cov(X.T))
+    if values[0] <= RANK_TOLERANCE * values[-1]:
+        return np.nan
+    white = (X - X.mean(axis=0)) @ (vectors / np.sqrt(values))
+    if not FOURTH_MOMENTS[0] <= float(np.mean(white**4)) <= FOURTH_MOMENTS[1]:
+        return np.nan
+    _, y, labels = mixture.sample(random_state=np.random.default_rng(seed), X=X)
+    width = d + int(mixture.fit_intercept)
+    outliers = n * max(0.0, 1.0 - float(np.sum(mixture.weights))) / width
+    noise = float(mixture.scale[0]) / spread_of(y, labels)
+    return float(min(1.0, passing_rows(outliers, noise=noise) * width / n))
 
 
 def mixture_of(model: Any) -> Mixture:
