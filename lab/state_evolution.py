@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 def _first(pool: Pool) -> _State:
     """Return the state of the first of the passes that begin without information."""
     n, width = pool.rotated.shape
-    share, noise = SEARCH.zero_share[0], SEARCH.zero_noise[0]
+    share, noise = 0.5, SEARCH.zero_noise[0]
     return _State(
         mean=np.zeros((1, n)),
         variance=np.full((1, n), pool.variance),
