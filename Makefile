@@ -58,12 +58,17 @@ slow: $(VENV)/.dev ## time all tests, and write which are slow to tests/slow.txt
 	@$(ONE_THREAD) $(BIN)/python -m tests.slow -n $(WORKERS)
 
 # A run that fails prints the example and a line that brings it back; the seed brings back the run.
-fuzz: $(VENV)/.dev ## the properties on fresh random examples, ten times as many; SEED=1 chooses them
+fuzz: $(VENV)/.dev ## fresh random examples of the properties, or TABLES=200 random tables; SEED=1 chooses them
+ifdef TABLES
+	$(call stage,fuzz: tests.fuzz)
+	@$(ONE_THREAD) $(BIN)/python -m tests.fuzz --tables $(TABLES) $(if $(SEED),--seed $(SEED)) $(ARGS)
+else
 	$(call stage,fuzz: pytest -m hypothesis)
 	@seed=$(SEED); seed=$${seed:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
 	  echo "These examples again: make fuzz SEED=$$seed"; \
 	  $(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS) -m hypothesis \
 	    --hypothesis-profile=fuzz --hypothesis-seed=$$seed $(ARGS)
+endif
 
 docs: $(VENV)/.docs ## build the site in docs/_build/html; warnings are errors
 	$(call stage,docs: sphinx)

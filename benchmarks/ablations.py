@@ -1,9 +1,9 @@
 """What gets worse without it: ``python -m benchmarks.ablations [--write] [NAME ...]``.
 
-Every chosen number (``model/numbers.py``, ``search/numbers.py``) is changed, one at a time, and
-tables of the suite in which it acts are fitted again: halved, doubled, or switched off. A number
-whose change shows nothing should go. Prints a table; with ``--write`` it is written to
-``results/ablations.md``.
+Every chosen number (``model/numbers.py``, ``search/numbers.py``, and the constants of
+``result/rivals.py`` and ``result/stability.py``) is changed, one at a time, and tables of the suite
+in which it acts are fitted again: halved, doubled, or switched off. A number whose change shows
+nothing should go. Prints a table; with ``--write`` it is written to ``results/ablations.md``.
 """
 
 import argparse
@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +24,10 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from benchmarks.real.tables import load
 from benchmarks.recovery.cells import SUITES as CELLS
 from benchmarks.recovery.run import Task, work
+from benchmarks.rivals import ONE, SEVERAL
 from regimix import MixedLinearRegression, TrimmedRegressor
 from regimix.model.numbers import MODEL
+from regimix.result import rivals, stability
 from regimix.search.numbers import SEARCH
 from regimix.synth import make_mlrc
 
@@ -37,6 +40,7 @@ HARD = (
     (".4/.3/.2/.1, n = 1500, 5% outliers", 4),
     ("1/3 each, n = 1500, 10% outliers", 1),
 )
+RELATIONS = ("trees", "engel", "mcycle", "Prestige")
 # Nats: smaller differences of a score, and of how well labels agree, are none.
 SAME = 0.3
 SAME_LABELS = 0.02
@@ -161,6 +165,50 @@ def _without_outliers(**settings: Any) -> Outcomes:
     return found
 
 
+def _fan_with_zeros(n: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    x = np.append(rng.uniform(0, 3, n - 10), np.zeros(10))
+    return x, 2 * x + 0.4 * x * rng.standard_normal(n)
+
+
+def _fan_of_heavy_features(n: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    x = np.abs(rng.standard_t(2, n))
+    return x, 1 + 2 * x + 0.4 * (0.2 + np.minimum(x, 3)) * rng.standard_normal(n)
+
+
+ORIGIN = "a fan from the origin"
+HOSTILE = {ORIGIN: _fan_with_zeros, "a fan, heavy tails": _fan_of_heavy_features}
+
+
+def _rivals() -> Outcomes:
+    """Compare with single relations: the lead of the likeliest, and 1 where it is named."""
+    cases = {**ONE, **HOSTILE, **dict(list(SEVERAL.items())[::6])}
+    tables = [Labelled(table.name, table.X, table.y, None) for table in load(RELATIONS)[0]]
+    for name, draw in cases.items():
+        x, y = draw(200, np.random.default_rng(1))
+        tables.append(Labelled(name, x[:, None], y, None))
+    found = {}
+    for table in tables:
+        begun = time.process_time()
+        model = MixedLinearRegression(fit_intercept=table.name != ORIGIN, random_state=0)
+        mixture = model.fit(table.X, table.y).mixture_
+        lead = mixture.rivals[0].lead if mixture.rivals else 0.0
+        named = int(mixture.rival is not None)
+        found[table.name] = Outcome(lead, named, 1.0, time.process_time() - begun)
+    return found
+
+
+def _stability() -> Outcomes:
+    """Search resamples: the regimes that are not doubtful, and how often all come back."""
+    found = {}
+    for table in [*real()[:1], *small()[:2]]:
+        begun = time.process_time()
+        mixture = MixedLinearRegression(random_state=0).fit(table.X, table.y).mixture_
+        seen = mixture.stability(table.X, table.y, n_resamples=6, random_state=0)
+        sure, back = int(np.count_nonzero(~seen.doubtful)), float(seen.recurrence.mean())
+        found[table.name] = Outcome(0.0, sure, back, time.process_time() - begun)
+    return found
+
+
 SUITES: dict[str, Callable[[], Outcomes]] = {
     "tables": lambda: _fits(real() + small()),
     "wide": _wide,
@@ -168,6 +216,8 @@ SUITES: dict[str, Callable[[], Outcomes]] = {
     "line": _lines,
     "likelihood": lambda: _without_outliers(outliers=False, noise="normal"),
     "partition": lambda: _without_outliers(search="partition"),
+    "rivals": _rivals,
+    "stability": _stability,
 }
 
 # --- what is changed ------------------------------------------------------------------------------
@@ -183,18 +233,22 @@ class Ablation:
 
     @property
     def numbers(self) -> Any:
-        """Return the dataclass that the number belongs to."""
+        """Return the dataclass or the module that the number belongs to."""
+        if self.field.isupper():
+            return rivals if hasattr(rivals, self.field) else stability
         return MODEL if self.field in {one.name for one in fields(MODEL)} else SEARCH
 
     @contextmanager
     def applied(self) -> Iterator[None]:
         """Change it for a while."""
         before = getattr(self.numbers, self.field)
-        object.__setattr__(self.numbers, self.field, self.value)
+        # The dataclasses are frozen.
+        put = setattr if isinstance(self.numbers, ModuleType) else object.__setattr__
+        put(self.numbers, self.field, self.value)
         try:
             yield
         finally:
-            object.__setattr__(self.numbers, self.field, before)
+            put(self.numbers, self.field, before)
 
 
 ABLATIONS = tuple(
@@ -204,7 +258,6 @@ ABLATIONS = tuple(
             "tables",
             (
                 ("pairs_tried", 0),
-                ("signature_steps", 10**6),
                 ("merges_tried", 1),
                 ("joint_survivors", (1.0, 1.0)),
                 ("split_into", 2),
@@ -240,20 +293,16 @@ ABLATIONS = tuple(
             (
                 ("tail", 0.5),
                 ("few_rows", 0.0),
-                ("found", 1.0),
-                ("passing_settled", 1e-5),
                 ("passing_rounds", 60),
                 ("damping", 1.0),
                 ("clip", 16.0),
                 ("permutations", 1),
-                ("zero_share", (0.5, 0.5, 0.5, 0.5)),
                 ("zero_noise", (0.02, 0.02, 0.02, 0.02)),
             ),
         ),
         (
             "large",
             (
-                ("more_permutations", 2),
                 ("clear", 0.5),
                 ("polish_left", 0.1),
                 ("polish_rounds", 3),
@@ -266,10 +315,8 @@ ABLATIONS = tuple(
         (
             "line",
             (
-                ("reweighting", (1.0,)),
                 ("first_rounds", 1),
                 ("promising", 2),
-                ("finalists", 1),
                 ("nearest_share", 0.5),
                 ("nesting", 10**6),
             ),
@@ -284,6 +331,22 @@ ABLATIONS = tuple(
         (
             "likelihood",
             (("converged", 1e-2),),
+        ),
+        (
+            "rivals",
+            (
+                ("KNOTS", (0.1, 0.5, 0.9)),
+                ("NEXT_TO_ZERO", 0.0),
+                ("FARTHEST", np.inf),
+                ("POWERS", (0.0,)),
+            ),
+        ),
+        (
+            "stability",
+            (
+                ("PERTURBED", 0.0),
+                ("PERTURBED", 0.5),
+            ),
         ),
     )
     for field, value in changes
@@ -337,19 +400,23 @@ def main() -> None:
 HEAD = """# What the chosen numbers are for
 
 Written by `python -m benchmarks.ablations --write`. Each row changes one number of
-`model/numbers.py` or `search/numbers.py` and fits the tables of a suite again, with one seed. *Nats
-lost* and *gained* are sums over the tables of differences beyond 0.3; *time* is processor time over
-that without the change, and a fifth of it may be chance. In the suite *wide* a table counts 1 where
-every component is found. Numbers of the prior change the score itself: of those only the answers
-count. What these suites cannot show: precision of the coefficients (`polish_*`, `clear`), time and
-memory of large tables, guards of arithmetic (`rounding`, `gram_rounding`, `smallest_scale`), and
-Algorithm 2 (`tail_*`, `clear_gap`). Those are kept without an ablation, and so is a number whose
-row shows nothing but which a test or the comment beside it defends.
+`model/numbers.py`, `search/numbers.py`, `result/rivals.py` or `result/stability.py` and fits the
+tables of a suite again, with one seed. In the suite *rivals* nats are the lead of the likeliest
+single relation, and a table counts 1 where it is named; in *stability* regimes count that are not
+doubtful. *Nats lost* and *gained* are sums over the tables of differences beyond 0.3; *time* is
+processor time over that without the change, and a fifth of it may be chance. In the suite *wide* a
+table counts 1 where every component is found. Numbers of the prior change the score itself: of
+those only the answers count. What these suites cannot show: precision of the coefficients
+(`polish_*`, `clear`), time and memory of large tables (`MOST_NUMBERS`, `MOST_CHECKED`), guards of
+arithmetic (`rounding`, `gram_rounding`, `smallest_scale`), and Algorithm 2 (`tail_*`, `clear_gap`).
+Those are kept without an ablation, and so is a number whose row shows nothing but which a test or
+the comment beside it defends.
 """
 GONE = """
 # Gone
 
-Taken away alone, without a change of any answer: deep searches of blurs (3 numbers); message
+Taken away alone, without a change of any answer: the most ingredients of a rival (they end by
+themselves); deep searches of blurs (3 numbers); message
 passing from directions of a subspace (4); a second, smaller number of components where directions
 are many (1); the rows that a split needs (1); eight fixed widths of the background, and the number
 of outliers from which its scale is free (a free scale at a price does the same); groups of small
@@ -367,6 +434,13 @@ whitened direction may lose.
 Taken away without a measurement of their own, the whole checked before and after: caps on moves,
 hops, shaking and the filter, which end by themselves; when two fits on a sample are one; rounds,
 starts, sizes of samples, ridges and tolerances that meant the same.
+
+Taken away together, because their rows above showed nothing (48 real and simulated tables before
+and after: no number of regimes and no score changed by half a nat): steps in which pools count as
+searched before (`signature_steps`), shares that passes assume (`zero_share`), the error from which
+a pass has found something (`found`), a tolerance of passes of their own (`passing_settled`), a
+second strength of reweighting (`reweighting`), a second finalist among single lines (`finalists`);
+and four numbers of Algorithm 2 that meant the same as others.
 """
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -82,3 +84,34 @@ def test_permissions_and_links_survive(tmp_path):
     assert link.is_symlink()
     assert path.read_bytes() == b"new"
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+KILLED = """
+import os, signal, sys
+from regimix.atomic import open_atomically
+with open_atomically(sys.argv[1]) as file:
+    file.write(b"half")
+    file.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_writer_left_goes_with_the_next_write(tmp_path):
+    path = tmp_path / "[a].bin"
+    subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+    (left,) = tmp_path.glob(".*.part")
+    with open_atomically(path) as file:
+        file.write(b"whole")
+        # This one is written at the moment, as that one may be: it was made just now.
+        assert len([*tmp_path.glob(".*.part")]) == 2
+    for part in (left, tmp_path / ".other.bin.0123456789ab.part"):
+        part.write_bytes(b"")
+        os.utime(part, (0, 0))
+    with open_atomically(path) as busy:
+        (own,) = {*tmp_path.glob(".[[]a*.part")} - {left}
+        os.utime(own, (0, 0))
+        write_bytes(path, b"meanwhile")
+        assert own.exists()  # however old, somebody writes it
+        busy.write(b"last")
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".other.bin.0123456789ab.part", "[a].bin"]
+    assert path.read_bytes() == b"last"

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from textwrap import dedent
 from types import ModuleType
@@ -104,6 +105,18 @@ def test_the_reference_lists_every_public_name(module):
     modules = {name for name in regimix.__all__ if isinstance(getattr(regimix, name), ModuleType)}
     modules.add("__version__")
     assert set(import_module(module).__all__) - modules - listed == set()
+
+
+def test_every_name_of_the_api_page_exists():
+    module, missing = "", []
+    for line in page("api.rst").splitlines():
+        if found := re.match(r"\.\. currentmodule:: (\S+)", line):
+            module = found[1]
+        elif found := re.match(r"   ((?:\w+\.)*)(\w+)$", line):
+            home = f"{module}.{found[1]}".rstrip(".")
+            if find_spec(home) is None or not hasattr(import_module(home), found[2]):
+                missing.append(f"{home}.{found[2]}")
+    assert missing == []
 
 
 CODE = re.compile(r"\.\. code-block:: python\n\n((?:   .*\n|\n)+)")

@@ -527,16 +527,16 @@ def test_data_unpack_and_stay():
 # --- refusals ----------------------------------------------------------------------------------
 
 REFUSED = [
-    ({"n_samples": 0}, "n_samples must be a positive integer, got 0"),
-    ({"n_features": 2.5}, "n_features must be a positive integer, got 2.5"),
-    ({"n_components": True}, "n_components must be a positive integer, got True"),
+    ({"n_samples": 0}, "n_samples must be a whole number from 1; got 0"),
+    ({"n_features": 2.5}, "n_features must be a whole number from 1; got 2.5"),
+    ({"n_components": True}, "n_components must be a whole number from 1; got True"),
     ({"weights": [1, 2, 3]}, r"weights has shape \(3,\), but there are 2 components"),
     ({"weights": [1, -1]}, "weights must be finite and at least 0"),
     ({"weights": [1, 0]}, "each needs at least one. Raise n_samples"),
     ({"weights": [0, 0]}, "each needs at least one"),
     ({"weights": [1, 1e-9]}, r"gives the components \[1000, 0\] rows"),
     ({"n_samples": 3, "n_components": 4}, "each needs at least one"),
-    ({"corruption": 1.0}, "corruption must be a share of all rows from 0 to below 1, got 1.0"),
+    ({"corruption": 1.0}, "corruption must be a share of all rows from 0 to below 1; got 1.0"),
     ({"corruption": -0.1}, "corruption must be a share"),
     ({"corruption": "half"}, "corruption must be a share"),
     ({"corruption": np.nan}, "corruption must be a share"),

@@ -1,8 +1,13 @@
 """Threads: never more than BLAS was allowed, and the same answer for any number of them."""
 
+import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
+import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from regimix import threads
@@ -79,20 +84,68 @@ def test_sums_are_the_same_to_the_last_bit_for_any_number_of_threads(monkeypatch
             np.testing.assert_array_equal(mine, theirs)
 
 
-def test_fits_that_overlap_in_time_give_blas_its_threads_back():
-    before = blas_threads()
-    inside, over = threading.Event(), threading.Event()
+OVERLAPPING = """
+import threading
+import numpy
+from threadpoolctl import threadpool_limits
+from tests.test_threads import blas_threads
+from regimix import threads
 
-    def other():
-        with threads.fitting_threads(50):
-            inside.set()
-            over.wait(20)
+before = blas_threads()
+inside, over = threading.Event(), threading.Event()
 
-    worker = threading.Thread(target=other)
+def other():
     with threads.fitting_threads(50):
-        worker.start()
-        assert inside.wait(20)
-    assert blas_threads() == {1}, "someone still needs it"
-    over.set()
-    worker.join()
-    assert blas_threads() == before
+        inside.set()
+        over.wait()
+
+worker = threading.Thread(target=other)
+with threads.fitting_threads(50):
+    worker.start()
+    inside.wait()
+assert blas_threads() == {1}, "someone still needs it"
+over.set()
+worker.join()
+assert blas_threads() == before
+# Whoever limits BLAS next is heard.
+with threadpool_limits(1, "blas"):
+    assert blas_threads() == {1}
+assert blas_threads() == before
+"""
+
+
+def test_fits_that_overlap_in_time_give_blas_its_threads_back():
+    """In a process whose BLAS has two threads: the tests themselves may run with one."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
+    root = Path(__file__).parents[1]
+    subprocess.run([sys.executable, "-c", OVERLAPPING], check=True, cwd=root, env=environment)
+
+
+@pytest.mark.parametrize("at", range(12))
+def test_an_interrupt_anywhere_gives_blas_its_threads_back(at):
+    """The lines of this module are counted; before one of them the user presses Ctrl-C."""
+    lines = 0
+
+    def trace(frame, event, arg):
+        nonlocal lines
+        if frame.f_code.co_filename != threads.__file__:
+            return None
+        if event == "line":
+            lines += 1
+            if lines == at + 1:
+                raise KeyboardInterrupt
+        return trace
+
+    with threadpool_limits(2, "blas"):
+        before = blas_threads()
+        try:
+            sys.settrace(trace)
+            with threads.fitting_threads(50):
+                pass
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        assert lines > at  # the line was reached
+        assert blas_threads() == before
+        assert not threads._blas.users

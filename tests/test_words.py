@@ -101,3 +101,11 @@ def test_names_fit_on_the_page():
 )
 def test_a_value_is_as_exact_as_its_error(value, error, written):
     assert words.measured(value, error) == written
+
+
+@pytest.mark.parametrize("write", [words.short, words.clean])
+def test_names_hold_no_commands_for_a_terminal(write):
+    written = write("a\x1b[31m\x07b\u202e" + 60 * "c")
+    assert written.isprintable()
+    assert written.startswith("a")
+    assert len(written) <= words.LONGEST_NAME

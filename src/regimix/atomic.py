@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,6 +16,9 @@ __all__ = ["open_atomically", "remove_leftovers", "write_bytes"]
 
 # Characters of the target's name in that of its temporary file: names have a largest length.
 NAMED = 100
+# Seconds.
+FRESH = 60
+LEFTOVER = re.compile(r"\.(.*)\.[0-9a-f]{12}\.part", re.DOTALL)
 
 
 @contextmanager
@@ -45,6 +50,7 @@ def open_atomically(
         with target.open(mode, **options) as file:
             yield file
         return
+    _remove_orphans(target)
     # Beside the target: a file can be replaced in one step only within its file system.
     temporary = target.with_name(f".{target.name[:NAMED]}.{secrets.token_hex(6)}.part")
     try:
@@ -54,6 +60,7 @@ def open_atomically(
         raise FileNotFoundError(error.errno, error.strerror, str(target)) from None
     try:
         with new as file:
+            _lock(file)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -63,6 +70,27 @@ def open_atomically(
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _lock(file: IO[Any]) -> bool:
+    """Mark a file as being written; False if somebody else does, or nobody can know."""
+    try:
+        import fcntl
+
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):
+        return False
+    return True
+
+
+def _remove_orphans(target: Path) -> None:
+    """Remove what writers of this target left that were killed: nobody holds its lock any more."""
+    for entry in target.parent.glob(f".{escape(target.name[:NAMED])}.*.part"):
+        if LEFTOVER.fullmatch(entry.name):
+            with suppress(OSError), entry.open("rb") as file:
+                # A file that was made just now may not have its lock yet.
+                if time.time() - entry.stat().st_mtime > FRESH and _lock(file):
+                    entry.unlink(missing_ok=True)
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
@@ -78,6 +106,6 @@ def remove_leftovers(targets: Iterable[Path]) -> None:
         folders.setdefault(target.parent, set()).add(target.name[:NAMED])
     for folder, names in folders.items():
         for entry in folder.glob(".*.part"):
-            found = re.fullmatch(r"\.(.*)\.[0-9a-f]{12}\.part", entry.name, re.DOTALL)
+            found = LEFTOVER.fullmatch(entry.name)
             if found is not None and found[1] in names:
                 entry.unlink(missing_ok=True)

@@ -23,15 +23,18 @@
 
 A message says what is wrong, what was received, what is allowed and what to do. Where it names
 parameters, it is a `Message`, which knows them: the command line calls them by its options.
-`StopReason` lists why a search or a trimmed fit ends, which is no error.
+`StopReason` lists why a search or a trimmed fit ends, which is no error. At the end are the checks
+of parameters: `read_count`, `read_number`, `read_choice`.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from numbers import Integral, Real
 from typing import Any
 
 __all__ = [
@@ -120,8 +123,39 @@ class Message(str):
         return "".join(part for part in said if not isinstance(part, InPython))
 
 
+# Passwords: "scheme://user:password@host" (a password may hold any sign, so up to the last @) and
+# "password=..." in options of an address or in a connection string.
+SECRETS = (
+    (re.compile(r"(:/+[^\s:/@]*):\S*@"), r"\1:***@"),
+    (
+        re.compile(r"(?i)((?:password|passwd|pwd|secret|token)=)('[^']*'|[^\s&;'\"]+)"),
+        r"\1***",
+    ),
+)
+
+
+def without_secrets(text: str) -> str:
+    """Return a text with the passwords of addresses and connection strings hidden."""
+    for pattern, hidden in SECRETS:
+        text = pattern.sub(hidden, text)
+    return text
+
+
 class RegimixError(Exception):
-    """Base of every error that regimix raises on purpose."""
+    """Base of every error that regimix raises on purpose; its message holds no password."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*map(_hidden, args))
+
+
+def _hidden(said: Any) -> Any:
+    """Hide passwords in what an error says; a `Message` stays one."""
+    if not isinstance(said, str) or (safe := without_secrets(said)) == said:
+        return said
+    parts = getattr(said, "parts", ())
+    alone = [without_secrets(p) if type(p) is str else p for p in parts]
+    kept = Message(*alone)
+    return kept if parts and kept == safe else safe
 
 
 class CheckpointError(RegimixError, ValueError):
@@ -215,3 +249,32 @@ def need(package: str, extra: str, what: str) -> None:
     """Refuse to go on without a package of an extra."""
     if importlib.util.find_spec(package) is None:
         raise MissingExtraError.of(package, extra, what)
+
+
+def read_count(
+    name: str, value: Any, lowest: int = 1, highest: int | None = None, otherwise: str = ""
+) -> int:
+    """Read a whole number within bounds; ``otherwise`` is what else is allowed, in words."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < lowest or (highest is not None and value > highest):
+        upto = "" if highest is None else f" to {highest}"
+        wanted = f" must be {otherwise}a whole number from {lowest}{upto}; got {value!r}."
+        raise ParameterError(Message(Setting(name), wanted))
+    return int(value)
+
+
+def read_number(name: str, value: Any, fits: Callable[[float], bool], allowed: str) -> float:
+    """Read a number that fits; ``allowed`` says in words which do."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not fits(float(value)):
+        raise ParameterError(Message(Setting(name), f" must be {allowed}; got {value!r}."))
+    return float(value)
+
+
+def read_choice(name: str, value: Any, allowed: Sequence[str | None]) -> Any:
+    """Read one of several words, or None where that is among them."""
+    # A comparison of types first: an array would compare element by element.
+    if not (value is None or isinstance(value, str)) or value not in allowed:
+        choices = ", ".join(map(repr, allowed))
+        raise ParameterError(Message(Setting(name), f" must be one of {choices}; got {value!r}."))
+    return value

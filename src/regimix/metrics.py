@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from regimix.errors import DataError, ParameterError
+from regimix.errors import DataError, ParameterError, read_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -265,10 +265,7 @@ def _component_matrix(name: str, value: ArrayLike) -> NDArray[np.float64]:
 
 
 def _checked_epsilon(epsilon: float) -> float:
-    """Check a distance."""
-    if not epsilon >= 0:
-        raise ParameterError(f"epsilon must be a distance of 0 or more, got {epsilon!r}.")
-    return float(epsilon)
+    return read_number("epsilon", epsilon, lambda far: far >= 0, "a distance of 0 or more")
 
 
 def _pairs_within(distances: NDArray[np.float64], epsilon: float) -> int:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import difflib
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
-from regimix.errors import DataError, MissingExtraError, reason_of
+from regimix.errors import DataError, MissingExtraError, reason_of, without_secrets
 from regimix.words import choice
 
 __all__ = [
     "DATABASES",
     "FORMATS",
+    "as_os_errors",
     "cannot_reach",
     "canonical",
     "find_paths",
@@ -116,6 +118,20 @@ def is_remote(place: str) -> bool:
     return is_address(place) and place.partition("://")[0].lower() not in DATABASES
 
 
+@contextmanager
+def as_os_errors() -> Iterator[None]:
+    """Let errors of the packages that reach storage elsewhere be errors of the system.
+
+    Those of a web server or a bucket (aiohttp's, botocore's, ...) are not, as a rule.
+    """
+    try:
+        yield
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] in ("builtins", "pyarrow", "regimix"):
+            raise
+        raise OSError(reason_of(error)) from error
+
+
 def reach(address: str) -> tuple[Any, str]:
     """Return the file system of an address or a path, and what the place is called there."""
     try:
@@ -135,7 +151,9 @@ def reach(address: str) -> tuple[Any, str]:
             f"{advice}"
         ) from error
     except (OSError, ValueError) as error:
-        raise cannot_reach(address, error) from error
+        # What the library behind an address says may hold a password.
+        secret = without_secrets(address) != address
+        raise cannot_reach(address, error) from (None if secret else error)
     return system, place
 
 

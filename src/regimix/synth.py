@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
@@ -18,7 +18,14 @@ from scipy.linalg import helmert
 from scipy.optimize import brentq, minimize
 from scipy.spatial.distance import cdist
 
-from regimix.errors import Message, ParameterError, Setting
+from regimix.errors import (
+    Message,
+    ParameterError,
+    Setting,
+    read_choice,
+    read_count,
+    read_number,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -171,11 +178,11 @@ def make_mlrc(
     >>> X.shape, truth.coef.shape, int(truth.corrupted.sum()), truth.corruption_ratio
     ((320, 4), (3, 4), 20, 0.2)
     """
-    n = _count("n_samples", n_samples)
-    d = _count("n_features", n_features)
-    m = _count("n_components", n_components)
-    kind = _choice("corruption_kind", corruption_kind, CORRUPTION_KINDS)
-    how = _choice("corrupted_rows", corrupted_rows, CORRUPTED_ROWS)
+    n = read_count("n_samples", n_samples)
+    d = read_count("n_features", n_features)
+    m = read_count("n_components", n_components)
+    kind = read_choice("corruption_kind", corruption_kind, CORRUPTION_KINDS)
+    how = read_choice("corrupted_rows", corrupted_rows, CORRUPTED_ROWS)
     share, ratio = _corruption_amount(corruption, corruption_ratio)
     if corruption_scale is not None and kind != "gross":
         raise ParameterError(
@@ -183,8 +190,7 @@ def make_mlrc(
             "size follows from the data. Leave it out, or choose corruption_kind='gross'."
         )
     if corruption_scale is not None:
-        tiny = np.finfo(np.float64).tiny
-        _number("corruption_scale", corruption_scale, low=tiny, allowed="positive and finite")
+        read_number("corruption_scale", corruption_scale, lambda v: 0 < v < np.inf, "positive")
     sigma = _per_component("noise", noise, m, low=0.0)
     intercept = _per_component("intercepts", 0.0 if intercepts is None else intercepts, m)
     rng = _generators(random_state)
@@ -282,13 +288,8 @@ def _models(
     drawn = rng.standard_normal((m, d))
     if separation is None:
         return drawn if norms is None else _bend(drawn, drawn, 0.0, norms)
-    wanted = _number(
-        "separation",
-        separation,
-        low=np.finfo(np.float64).tiny,
-        below=np.nextafter(2.0, 3.0),
-        allowed="above 0 and at most 2, the most that the triangle inequality allows",
-    )
+    allowed = "above 0 and at most 2, the most that the triangle inequality allows"
+    wanted = read_number("separation", separation, lambda q: 0 < q <= 2, allowed)
     if m == 1:
         raise ParameterError(
             f"separation={wanted:g} was asked for one component, which has nothing to be "
@@ -475,9 +476,10 @@ def _features(
     bound: float,
 ) -> tuple[Floats, Floats | None]:
     """Draw X, and the covariance of each component where each has its own."""
-    _choice("features", kind, FEATURE_KINDS)
-    bound = _number("covariance_bound", bound, low=1.0, allowed="1 or more, finite")
-    _number("degrees_of_freedom", degrees_of_freedom, low=0.0, allowed="above 2, finite")
+    read_choice("features", kind, FEATURE_KINDS)
+    bound = read_number("covariance_bound", bound, lambda v: 1 <= v < np.inf, "1 or more, finite")
+    degrees = degrees_of_freedom
+    read_number("degrees_of_freedom", degrees, lambda v: 0 <= v < np.inf, "above 2, finite")
     if bound > 1 and kind == "half-binary":
         raise ParameterError(
             f"covariance_bound={bound:g} would rotate the columns that features='half-binary' "
@@ -545,9 +547,8 @@ def _factors(rng: np.random.Generator, m: int, n_features: int, bound: float) ->
 
 def _corruption_amount(share: object, ratio: object) -> tuple[float, float | None]:
     """Check the two parameters that say how many rows are corrupted; at most one may be used."""
-    share = _number(
-        "corruption", share, low=0.0, below=1.0, allowed="a share of all rows from 0 to below 1"
-    )
+    allowed = "a share of all rows from 0 to below 1"
+    share = read_number("corruption", share, lambda part: 0 <= part < 1, allowed)
     if ratio is None:
         return share, None
     if share > 0:
@@ -555,7 +556,9 @@ def _corruption_amount(share: object, ratio: object) -> tuple[float, float | Non
             f"corruption={share:g} and corruption_ratio={ratio} both say how many rows are "
             "corrupted. Give one: a share of all rows, or the paper's γ*."
         )
-    return share, _number("corruption_ratio", ratio, low=0.0, allowed="0 or more, finite")
+    return share, read_number(
+        "corruption_ratio", ratio, lambda part: 0 <= part < np.inf, "0 or more, finite"
+    )
 
 
 def _corruption_order(
@@ -659,32 +662,6 @@ def _wrong_model(rng: np.random.Generator, coef: Floats) -> Floats:
 
 def _refuse(*parts: str | Setting) -> NoReturn:
     raise ParameterError(Message(*parts))
-
-
-def _count(name: str, value: Any) -> int:
-    """Return ``value`` as a positive integer."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if whole and value >= 1:
-        return int(value)
-    wanted = f" must be a positive integer, got {value!r}. Give a whole number from 1 up."
-    _refuse(Setting(name), wanted)
-
-
-def _number(name: str, value: Any, *, low: float, allowed: str, below: float = np.inf) -> float:
-    """Return ``value`` as a float with low <= value < below; ``allowed`` is that range in words."""
-    real = isinstance(value, Real) and not isinstance(value, bool)
-    if real and low <= float(value) < below:
-        return float(value)
-    wanted = f" must be {allowed}, got {value!r}. Give a number in that range."
-    _refuse(Setting(name), wanted)
-
-
-def _choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
-    """Return ``value`` if it is one of ``allowed``."""
-    if isinstance(value, str) and value in allowed:
-        return value
-    words = ", ".join(repr(word) for word in allowed)
-    _refuse(Setting(name), f" must be one of {words}; got {value!r}.")
 
 
 def _per_component(name: str, value: Any, m: int, *, low: float = -np.inf) -> Floats:

@@ -8,6 +8,7 @@ of many rows are worth a thread each.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,8 +31,8 @@ T = TypeVar("T")
 _ALLOWED: ContextVar[int] = ContextVar("allowed_threads", default=1)
 
 
-# Limits of BLAS are those of the whole process: who needs them is counted.
-_blas = SimpleNamespace(lock=threading.Lock(), users=0, threads=1, libraries=None, held=None)
+# Limits of BLAS are those of the whole process: they are held as long as somebody needs them.
+_blas = SimpleNamespace(lock=threading.Lock(), users=set(), threads=1, libraries=None, before=[])
 
 
 @contextmanager
@@ -39,28 +40,73 @@ def fitting_threads(n_columns: int) -> Iterator[None]:
     """Keep BLAS to one thread while a table that is not wide is worked on.
 
     Our own threads may then be as many as BLAS was allowed: a limit by OMP_NUM_THREADS or by
-    threadpoolctl limits them too.
+    threadpoolctl limits them too. Fits in several threads share them.
     """
     if n_columns >= WIDE_TABLE:
         yield
         return
-    with _blas.lock:
-        if _blas.users == 0:
-            # The libraries that are loaded stay the same: they are looked for once.
-            _blas.libraries = _blas.libraries or ThreadpoolController().select(user_api="blas")
-            counts = (library["num_threads"] for library in _blas.libraries.info())
-            _blas.threads = max(counts, default=1)
-            _blas.held = _blas.libraries.limit(limits=1)
-        _blas.users += 1
-    token = _ALLOWED.set(_blas.threads)
+    user = object()
+    # An interrupt may arrive anywhere, also where the limit is given back: it is done twice.
     try:
-        yield
+        try:
+            token = _ALLOWED.set(_hold(user))
+            try:
+                yield
+            finally:
+                _ALLOWED.reset(token)
+        finally:
+            _release(user)
     finally:
-        _ALLOWED.reset(token)
-        with _blas.lock:
-            _blas.users -= 1
-            if _blas.users == 0:
-                _blas.held.restore_original_limits()
+        _release(user)
+
+
+def _hold(user: object) -> int:
+    """Limit BLAS to one thread; return this user's share of those that it had."""
+    with _blas.lock:
+        if not _blas.users:
+            # The libraries that are loaded stay the same: they are looked for once.
+            if _blas.libraries is None:
+                blas = ThreadpoolController().select(user_api="blas")
+                _blas.libraries = blas.lib_controllers
+            _blas.before = [library.get_num_threads() for library in _blas.libraries]
+            _blas.threads = max(_blas.before, default=1)
+        _blas.users.add(user)
+        for library in _blas.libraries:
+            library.set_num_threads(1)
+        return max(1, int(_blas.threads) // len(_blas.users))
+
+
+def _release(user: object) -> None:
+    """Give BLAS its threads back, if nobody else needs the limit."""
+    with _blas.lock:
+        if _blas.users == {user}:
+            _give_back()
+        _blas.users.discard(user)
+
+
+def _give_back() -> None:
+    """Give BLAS its threads back, whichever thread took them.
+
+    threadpoolctl (3.8) ignores all threads but the one that set a limit first, as long as that one
+    lives; it may have ended its own fit long ago, and must not keep the others out.
+    """
+    for library, threads in zip(_blas.libraries, _blas.before, strict=True):
+        let_go = getattr(library, "clear_controlling_thread", lambda **_: None)
+        let_go(force=True)
+        library.set_num_threads(threads)
+        let_go(force=True)
+
+
+def _begin_anew() -> None:
+    """Forget, in a forked process, the fits of threads that only its parent has."""
+    _blas.lock = threading.Lock()
+    if _blas.users:
+        _blas.users.clear()
+        _give_back()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 def in_threads(function: Callable[[S], T], items: Sequence[S]) -> Iterable[T]:

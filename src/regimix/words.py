@@ -184,7 +184,9 @@ def choice(items: Sequence[str]) -> str:
 
 
 def short(name: str, longest: int = LONGEST_NAME) -> str:
-    """Cut a long name in the middle."""
+    """Cut a long name in the middle; a terminal must not take any sign of it for a command."""
+    if not name.isprintable():
+        name = "".join(sign if sign.isprintable() else "\ufffd" for sign in name)
     half = (longest - 1) // 2
     return name if len(name) <= longest else f"{name[:half]}…{name[-half:]}"
 
@@ -198,10 +200,7 @@ def clean(name: object, longest: int = LONGEST_NAME) -> str:
     text = str(name)
     if len(text) > 4 * longest:
         text = text[: 2 * longest] + text[-2 * longest :]
-    text = " ".join(text.split())
-    if not text.isprintable():
-        text = "".join(sign if sign.isprintable() else "\ufffd" for sign in text)
-    return short(text, longest) or "(no name)"
+    return short(" ".join(text.split()), longest) or "(no name)"
 
 
 def named(name: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from regimix import load
 from regimix.cli import fit as fitting
 from regimix.tables import write_table
+from regimix.words import percent
 
 FIT = ("--target", "y", "--drop", "id")
 
@@ -31,6 +32,8 @@ def test_the_summary_is_the_truth_in_json_and_alone_on_standard_output(regimix, 
     assert ran.code == 0
     summary = ran.summary
     assert summary["schema"] == 1
+    doubtful = summary["rows"].pop("in_doubt")
+    assert f" {percent(doubtful / 600)} of them in doubt" in ran.err
     assert summary["rows"] == {"read": 600, "dropped": 0, "used": 600}
     assert summary["features"] == ["x0", "x1", "x2"]
     assert summary["exit_code"] == 0
@@ -138,7 +141,12 @@ def test_the_options_of_the_table_arrive(regimix, tmp_path, table, data):
     options = ("--features", "x0,x1", "--weights", "weight", "--key", "id", "--components", "1")
     ran = regimix("fit", "holes.csv", "--target", "y", *options, "--json")
     assert ran.summary["features"] == ["x0", "x1"]
-    assert ran.summary["rows"] == {"read": 600, "dropped": 5, "used": 595}
+    assert ran.summary["rows"] | {"in_doubt": 0} == {
+        "read": 600,
+        "dropped": 5,
+        "used": 595,
+        "in_doubt": 0,
+    }
     assert any(note.startswith("5 of 600 rows") for note in ran.summary["notes"])
     refused = regimix("fit", "holes.csv", "--target", "y", *options, "--missing", "error")
     assert refused.code == 2

@@ -3,12 +3,15 @@
 import doctest
 import re
 import shlex
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from textwrap import dedent
 
 ROOT = Path(__file__).parents[2]
 CONSOLE = re.compile(r"\.\. code-block:: console\n\n((?:   .*\n|\n)+)")
 PYTHON = re.compile(r"\.\. code-block:: python\n\n((?:   .*\n|\n)+)")
+TEXT = re.compile(r"\.\. code-block:: text\n\n((?:   .*\n|\n)+)")
 README_CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -62,6 +65,24 @@ def test_the_page_on_scale_is_true(regimix, monkeypatch):
         exec(dedent(code), names)
     assert {path.name for path in Path("labels").iterdir()} == set(labels) == {"rows.parquet"}
     assert names["fit"].n_components_ == 3
+
+
+def test_the_page_on_profiles_is_true(regimix, monkeypatch):
+    """Its first block writes the tables; the others go on in Python, and print what it shows."""
+    monkeypatch.setenv("COLUMNS", "80")
+    page = (ROOT / "docs" / "profile.rst").read_text(encoding="utf-8")
+    first, *others = [dedent(code) for code in PYTHON.findall(page)]
+    names: dict[str, object] = {"__name__": "__main__"}
+    exec(first, names)
+    sessions = CONSOLE.findall(page)
+    assert len(sessions) == 5
+    for session in sessions:
+        check(regimix, dedent(session))
+    shown = [dedent(text).rstrip() for text in TEXT.findall(page)]
+    for code, text in zip(others, shown, strict=True):
+        with redirect_stdout(StringIO()) as out:
+            exec(code, names)
+        assert out.getvalue().rstrip() == text.strip("\n")
 
 
 def test_the_readme_is_true(regimix, monkeypatch):

@@ -381,3 +381,10 @@ def test_a_missing_cell_is_named(missing):
     frame.iloc[2, 1] = missing
     with pytest.raises(DataError, match=r"(?s)Input contains NaN.*column 'b' of X .* in row 2 "):
         Table.read(frame).extent()
+
+
+def test_names_are_all_text_or_none():
+    frame = pd.DataFrame(np.zeros((3, 2)), columns=[1, "a"])
+    with pytest.raises(DataKindError, match=r"'a' and 1; make all of them text"):
+        Table.read(frame)
+    assert Table.read(frame.set_axis([3, 4], axis=1)).names == ("3", "4")

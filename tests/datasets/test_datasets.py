@@ -126,3 +126,12 @@ def test_penguins_with_other_features():
     for wrong in ((), ("species",), ("bill_depth_mm",), ("body_mass_g", "body_mass_g")):
         with pytest.raises(ParameterError, match="features must be one or more of"):
             load_penguins(features=wrong)
+
+
+def test_a_data_set_prints_as_a_few_lines():
+    text = repr(load_penguins())
+    assert text.startswith("Dataset of 342 rows and 1 feature\n")
+    assert "target   bill_depth_mm: 13.1 to 21.5" in text
+    assert "beside   species, island, flipper_length_mm, body_mass_g, sex, year" in text
+    assert len(text.splitlines()) < 10
+    assert all(len(line) <= 80 for line in text.splitlines())

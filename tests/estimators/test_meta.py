@@ -12,13 +12,17 @@ from hypothesis import strategies as st
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.cluster import KMeans
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+)
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVR, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -486,3 +490,49 @@ def test_settings_that_make_no_sense_are_refused(inner, settings, message):
     X, _, y = three_classes(23)
     with pytest.raises(ParameterError, match=message):
         TrimmedEstimator(inner, **settings).fit(X, y)
+
+
+BAD_TABLES = {
+    "NaN": lambda X, y: (np.where(np.arange(len(X))[:, None] == 3, np.nan, X), y),
+    "infinity": lambda X, y: (np.where(np.arange(len(X))[:, None] == 3, np.inf, X), y),
+    "a word": lambda X, y: ([*X[:3].tolist(), ["a", 1.0], *X[4:].tolist()], y),
+    "y has NaN": lambda X, y: (X, np.where(np.arange(len(y)) == 3, np.nan, y)),
+    "names of two types": lambda X, y: (pd.DataFrame(X, columns=[1, "a"]), y),
+    "names twice": lambda X, y: (pd.DataFrame(X, columns=["a", "a"]), y),
+    "dates": lambda X, y: (pd.DataFrame({"a": pd.date_range("2020", periods=len(X))}), y),
+    "no column": lambda X, y: (X[:, :0], y),
+    "two responses": lambda X, y: (X, np.column_stack([y, y])),
+    "one row less": lambda X, y: (X, y[1:]),
+    "no response": lambda X, y: (X, None),
+}
+
+
+@pytest.mark.parametrize("inner", [LinearRegression(), LogisticRegression()])
+@pytest.mark.parametrize("kind", BAD_TABLES)
+def test_bad_tables_are_refused_with_our_words(inner, kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = (X[:, 0] > 0).astype(float)
+    with pytest.raises(DataError) as caught:
+        TrimmedEstimator(inner).fit(*BAD_TABLES[kind](X, y))
+    if kind in ("NaN", "infinity", "y has NaN"):
+        assert "in row 3 (counting from 0)" in str(caught.value)
+
+
+def test_what_the_inner_estimator_takes_is_left_to_it():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.choice(["u", "v"], 60), "b": rng.normal(size=60)})
+    y = 2.0 * (frame["a"] == "u") + 0.1 * rng.normal(size=60)
+    encoded = make_pipeline(OneHotEncoder(handle_unknown="ignore"), Ridge())
+    assert TrimmedEstimator(encoded).fit(frame[["a"]], y).score(frame[["a"]], y) > 0.9
+    with_nan = frame[["b"]].where(frame["b"] < 1)
+    TrimmedEstimator(HistGradientBoostingRegressor()).fit(with_nan, y)
+
+
+def test_new_rows_are_refused_with_our_words():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), rng.normal(size=40)
+    model = TrimmedEstimator(LinearRegression()).fit(X, y)
+    X[5, 1] = np.nan
+    with pytest.raises(DataError, match=r"'x1' of X is nan in row 5"):
+        model.predict(X)

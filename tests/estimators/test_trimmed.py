@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
+from scipy.stats import t as student
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
@@ -556,3 +557,34 @@ def test_a_response_of_any_law_that_ignores_the_features_is_no_relation(law, see
     X, y = rng.standard_normal((1500, 3)), RESPONSES[law](rng)
     with pytest.warns(EvidenceWarning, match="a constant explains y"):
         TrimmedRegressor(random_state=0).fit(X, y)
+
+
+def test_a_summary_has_the_errors_of_least_squares_on_the_good_rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 2)) * [1, 300] + [5, 1000]
+    y = 3 + X @ [2.0, 0.01] + 0.2 * rng.standard_normal(120)
+    y[:30] += 50 * rng.standard_t(2, 30)
+    model = TrimmedRegressor(random_state=0).fit(X, y)
+    good = np.abs(y - X @ model.raw_coef_ - model.raw_intercept_) <= 2.5 * model.raw_scale_
+    A = np.column_stack([X[good], np.ones(good.sum())])
+    error = model.scale_ * np.sqrt(np.diag(np.linalg.inv(A.T @ A)))
+    assert model.standard_error_ == pytest.approx(error, rel=1e-6)
+    records = model.summary(0.9).records()
+    assert [record["term"] for record in records] == ["intercept", "x0", "x1"]
+    slope, p = records[1], records[1]["p_value"]
+    reach = student.ppf(0.95, good.sum() - 3) * error[0]
+    assert slope["upper"] - slope["lower"] == pytest.approx(2 * reach, rel=1e-6)
+    assert p == pytest.approx(2 * student.sf(abs(slope["t"]), good.sum() - 3))
+    text = str(model.summary())
+    assert f"{good.sum()} of them fitted" in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert len(model.summary().frame()) == 3
+
+
+def test_a_summary_without_errors_says_so():
+    calls = load_calls()
+    for options, weights in (({"reweight": False}, None), ({}, np.linspace(0.5, 1.7, 24))):
+        model = TrimmedRegressor(random_state=0, **options).fit(calls.X, calls.y, weights)
+        assert model.standard_error_ is None
+        assert "There are no errors" in str(model.summary())
+        assert np.isnan(model.summary().records()[0]["std_err"])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regimix.engines.base import Sample
-from regimix.model.rows import weighted_quantile, whiten
+from regimix.model.rows import weighted_fit, weighted_quantile, whiten
 
 few = settings(max_examples=60, deadline=None)
 
@@ -121,3 +121,30 @@ def test_equal_weights_need_no_sort(numbers, level):
     place = int(np.ceil(level * values.size * (1 - 1e-12))) - 1
     equal = weighted_quantile(values, np.full(values.size, 0.3), level)
     assert equal == np.sort(values)[max(place, 0)]
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_wide_rows_are_whitened_in_their_own_space(intercept):
+    """More columns than rows: the slow twin takes the covariance of the columns apart."""
+    rng = np.random.default_rng(2)
+    Z = rng.normal(size=(12, 20)) * 10.0 ** rng.uniform(-3, 3, 20)
+    if intercept:
+        Z[:, 0] = 1.0
+    weights = rng.uniform(0.5, 2.0, 12)
+    wide = whiten(Sample(Z, np.zeros(12), weights), intercept=intercept)
+    # Repeated, the rows say the same, and are more than the columns.
+    often = whiten(
+        Sample(np.tile(Z, (2, 1)), np.zeros(24), np.tile(weights, 2)), intercept=intercept
+    )
+    assert wide.rank == often.rank
+    first, second = (one.apply(Z) for one in (wide, often))
+    assert np.allclose(first @ first.T, second @ second.T, rtol=1e-6, atol=1e-9)
+
+
+def test_wide_least_squares_is_the_same_by_rows_and_by_columns():
+    rng = np.random.default_rng(3)
+    design, y = rng.normal(size=(8, 15)), rng.normal(size=8)
+    weights = np.append(0.0, rng.uniform(0.5, 2.0, 7))
+    by_rows = weighted_fit(design, y, weights)
+    often = weighted_fit(np.tile(design, (2, 1)), np.tile(y, 2), np.tile(weights / 2, 2))
+    assert np.allclose(by_rows, often, atol=1e-6)

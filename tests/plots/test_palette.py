@@ -44,7 +44,7 @@ def test_the_public_names_are_there():
 
 
 def test_without_matplotlib_the_message_says_what_to_install(tone, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     for display in (RegimesDisplay, SelectionDisplay):
         with pytest.raises(MissingExtraError, match=r"pip install 'regimix\[plot\]'"):
             display.from_estimator(*tone)

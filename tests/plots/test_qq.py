@@ -47,7 +47,7 @@ def test_a_cutoff_beyond_every_sample_leaves_room_for_trimmed_rows():
 
 def test_points_are_residuals_in_units_of_the_noise(three):
     fit, X, y = three
-    display = QQDisplay.from_estimator(fit, X, y, room=np.inf)
+    display = QQDisplay.from_estimator(fit, X, y, stretch=np.inf)
     for j in range(3):
         mine = fit.labels_ == j
         residual = (y - X @ fit.coef_[j] - fit.intercept_[j])[mine] / fit.scale_[j]

@@ -16,7 +16,7 @@ def offsets(artist):
 
 def test_one_feature_is_drawn_as_it_is(tone):
     fit, X, y = tone
-    display = RegimesDisplay.from_estimator(fit, X, y, room=np.inf)
+    display = RegimesDisplay.from_estimator(fit, X, y, stretch=np.inf)
     x = X["stretchratio"].to_numpy()
     for j in range(2):
         mine = fit.labels_ == j
@@ -60,7 +60,7 @@ def test_with_several_features_a_row_is_as_far_from_its_line_as_its_residual(thr
         height = np.interp(X[mine, 2], line.get_xdata(), line.get_ydata())
         residual = y[mine] - X[mine] @ fit.coef_[j] - fit.intercept_[j]
         np.testing.assert_allclose(adjusted[mine] - height, residual, atol=1e-9)
-    assert "moved to their median" in display.ax_.get_ylabel()
+    assert "\n(other features at their medians)" in display.ax_.get_ylabel()
 
 
 def test_y_may_be_left_as_it_is(three):
@@ -68,7 +68,7 @@ def test_y_may_be_left_as_it_is(three):
     display = RegimesDisplay.from_estimator(fit, X, y, feature="x1", adjust=False)
     mine = fit.labels_ == 0
     np.testing.assert_allclose(offsets(display.points_[0])[:, 1], y[mine])
-    assert "lines: other features at their median" in display.ax_.get_ylabel()
+    assert "lines: other features at their medians" in display.ax_.get_ylabel()
 
 
 def test_bands_are_two_noise_levels_wide(tone):
@@ -135,10 +135,10 @@ def test_a_senseless_number_of_points_is_refused(tone, max_points):
         RegimesDisplay.from_estimator(*tone, max_points=max_points)
 
 
-@pytest.mark.parametrize("room", [-1, "wide", np.nan])
-def test_a_senseless_room_is_refused(tone, room):
-    with pytest.raises(ParameterError, match="room must be a number from 0"):
-        RegimesDisplay.from_estimator(*tone, room=room)
+@pytest.mark.parametrize("stretch", [-1, "wide", np.nan])
+def test_a_senseless_stretch_is_refused(tone, stretch):
+    with pytest.raises(ParameterError, match="stretch must be a number from 0"):
+        RegimesDisplay.from_estimator(*tone, stretch=stretch)
 
 
 def test_given_axes_are_drawn_on_and_no_figure_is_made(tone):

@@ -28,7 +28,7 @@ def test_columns_hold_the_residuals_of_their_regime(three):
 
 def test_outliers_are_in_the_column_of_their_nearest_regime(three):
     fit, X, y = three
-    display = ResidualsDisplay.from_estimator(fit, X, y, room=np.inf)
+    display = ResidualsDisplay.from_estimator(fit, X, y, stretch=np.inf)
     drawn = offsets(display.outliers_[0])
     out = fit.labels_ < 0
     assert len(drawn) == out.sum()

@@ -32,7 +32,7 @@ def test_dots_are_the_similarities(two):
     words = [text.get_text() for text in display.ax_.texts]
     assert words == ["back in 100%", "back in 33.3%"]
     assert display.ax_.get_legend_handles_labels()[1] == ["regime 0", "regime 1, doubtful"]
-    assert "1 in 33.3%, 2 in 66.7%" in display.ax_.get_title(loc="right")
+    assert "one in 33.3% and two in 66.7%" in display.ax_.get_title(loc="right")
 
 
 def test_a_fit_of_unknown_stability_is_refused(two):

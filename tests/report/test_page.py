@@ -1,5 +1,6 @@
 """The text of the page: whole, safe, small, and the same for the same input."""
 
+import html
 import json
 import pickle
 import re
@@ -342,3 +343,36 @@ def test_the_page_says_what_else_it_could_be():
     assert "2 resamples of the rows were searched from the beginning" in words
     assert "Is each regime straight, even in spread, and normal?" in words
     assert len(read.named("caption")) == len(read.named("table"))
+
+
+def test_the_page_says_who_is_in_each_regime_and_how_they_differ(tone, tone_rows):
+    rows = len(tone.labels)
+    values = np.where(tone.labels == 1, PAYLOAD, "plain")
+    found = tone.profile({"{{7*7}}" + PAYLOAD: values, "chance": np.arange(rows) % 2})
+    page = report.render(tone, *tone_rows, date=DATE, profile=found)
+    assert PAYLOAD not in page
+    assert "{{7*7}}" in page
+    assert '<h2 id="profile-heading">Who is in each regime</h2>' in page
+    text = " ".join(html.unescape(re.sub("<[^>]+>", " ", page)).split())
+    compared = tone.compare(*tone_rows)
+    assert compared.sentences[0] in text
+    assert compared.joint
+    assert "Regime 1 less regime 0" in text
+    assert "Who is in each regime" not in report.render(tone, *tone_rows, date=DATE)
+
+
+def test_a_notebook_shows_profile_comparison_and_estimator(tone, tone_rows):
+    found = tone.profile({PAYLOAD: np.where(tone.labels == 1, PAYLOAD, "plain")})
+    compared = tone.compare()
+    for page in (found._repr_html_(), compared._repr_html_()):
+        assert page.startswith('<div class="regimix">')
+        assert PAYLOAD not in page
+    assert html.escape(found.sentences[0]) in found._repr_html_()
+    model = MixedLinearRegression(random_state=0)
+    before = model._repr_html_()
+    assert 'class="regimix"' not in before
+    model.fit(*tone_rows)
+    after = model._repr_html_()
+    assert after.startswith(model.mixture_._repr_html_())
+    assert "sk-top-container" in after
+    assert model._repr_mimebundle_()["text/html"].startswith('<div class="regimix">')

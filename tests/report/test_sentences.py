@@ -126,7 +126,7 @@ def test_evidence_is_graded(evidence, grade):
             -2.5,
             "Constants explain y in the 50 rows better than linear relations to x0 do, by 2.5",
         ),
-        ({}, 2.1, "nearly as well as linear relations to x0 do, which gain 2.1 nats where 3 are"),
+        ({}, 2.1, "nearly as well as linear relations to x0 do: they would gain 2.1 nats, and 3"),
         ({"n_components": 1}, -2.5, "by 2.5 nats. What follows is the line all the same, as asked"),
         ({"n_components": 4}, -2.5, "What follows is the best four lines all the same, as asked"),
         (
@@ -151,7 +151,9 @@ def test_evidence_of_a_regime_is_what_would_be_lost_without_it():
     assert sure.startswith(
         "The evidence is overwhelming: 623 nats over constants for the model as a"
     )
-    assert "For regime 1, the least certain, it is strong: without it, and with the" in sure
+    assert (
+        "The evidence is least for regime 1, where it is strong: without it, and with the" in sure
+    )
     assert "unchanged, 20 would be lost." in sure
     more = described(replace(each, component_evidence=np.array([700.0, 680.0])), X, y).sure
     assert "680 would be lost, which is more than the whole, since the others" in more

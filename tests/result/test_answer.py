@@ -13,11 +13,12 @@ from tests.result.test_mixture import mixture_of
 
 
 def test_where_there_are_no_outliers_none_are_shown():
-    none = {"outlier_share": 1e-9, "labels": np.zeros(10, dtype=np.int64)}
+    none = {"outlier_share": 0.0, "labels": np.zeros(10, dtype=np.int64)}
     assert answer(mixture_of([[1.0]], **none)).outliers is None
     assert "outliers" not in str(mixture_of([[1.0]], **none))
     part = none | {"outlier_share": 0.05}  # of ten rows: half a row, to be expected of new ones
-    assert answer(mixture_of([[1.0]], **part)).outliers is None
+    new = answer(mixture_of([[1.0]], **part)).outliers
+    assert (new.share, new.rows) == ("5.0%", "0")
     labels = np.array([0] * 9 + [-1])
     one = answer(mixture_of([[1.0]], outlier_share=1e-9, labels=labels)).outliers
     assert (one.index, one.share, one.rows) == (-1, "<0.1%", "1")
@@ -50,7 +51,7 @@ def test_shares_that_depend_on_the_features_are_called_averages():
 def test_where_nothing_was_found_the_headline_says_so():
     nothing = mixture_of([[1.0]], evidence=-2.5, settings=Settings())
     assert answer(nothing, "a.csv").headline == (
-        "No linear regime in 10 rows of a.csv; the best line through most of them:"
+        "No linear regime in 10 rows of a.csv; the best line all the same:"
     )
     assert answer(mixture_of([[1.0]], n_rows=20_000)).headline == "1 linear regime in 20,000 rows"
 

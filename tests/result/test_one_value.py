@@ -9,20 +9,21 @@ import pytest
 
 from regimix import MixedLinearRegression
 from regimix.datasets import load_tone
-from regimix.plots import RegimesDisplay
+from regimix.plots import RegimesDisplay, SelectionDisplay
 from regimix.report import render
 from regimix.report.charts import _tails
 from regimix.report.notebook import mixture_html
-from regimix.report.page import compared, headline, rivals
+from regimix.report.page import checks, compared, headline, rivals
 from regimix.report.rows import Terms, read_rows
-from regimix.result.answer import GRADES, answer, grade, granted
+from regimix.report.scatter import Cloud
+from regimix.result.answer import GRADES, HELD, answer, grade, granted
 from regimix.result.rivals import Rival
 from regimix.result.rowlaw import SURE, RowLaw
 from regimix.result.summary import Summary
 from regimix.search.numbers import SEARCH
 from regimix.synth import make_mlrc
 from regimix.theory.audit import Finding
-from regimix.words import bare, percent
+from regimix.words import bare, number, percent
 from tests.result.test_inference import known_mixture
 from tests.result.test_mixture import mixture_of
 
@@ -115,7 +116,8 @@ def test_the_expected_response_has_an_r_squared_of_its_own(tone):
     for name, value in (("expected response", expected), ("least squares", line)):
         assert re.search(rf"R², {name}: +{value:.3f}", summary)
     said = answer(tone).r_squared
-    assert said.startswith("R² of a regime is that among the rows sorted to it. Over all rows, ")
+    assert said.startswith("R² of a regime is that among the rows sorted to it, by their ")
+    assert " probabilities. Over all rows, " in said
     assert said in render(tone)
 
 
@@ -246,3 +248,143 @@ def test_where_nothing_was_found_no_regime_is_counted_chosen_or_evident():
     assert "None was chosen: none has evidence of 3 nats." in page
     assert "(chosen)" not in page
     assert "(shown)" in page
+    legend = SelectionDisplay.from_mixture(mixture).ax_.get_legend().get_texts()
+    assert legend[0].get_text() == "shown: 1 (the rows support none)"
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+@pytest.mark.parametrize("seed", range(4))
+def test_where_nothing_was_found_the_best_evidence_is_that_of_the_selection_path(seed):
+    """The search may end with a model that hardly a row follows: not the one that is shown."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((100, 1)), rng.standard_t(2, 100)
+    mixture = MixedLinearRegression(random_state=0).fit(X, y).mixture_
+    assert mixture.found_nothing
+    assert mixture.evidence == pytest.approx(mixture.selection.evidence.max(), abs=1e-9)
+    assert f"Best evidence {number(mixture.evidence)} nats" in str(mixture)
+
+
+def test_lines_that_nothing_speaks_for_are_counted_in_the_headline():
+    two = replace(known_mixture(), evidence=-5.0)
+    assert answer(two).headline.endswith("; the best two lines all the same:")
+
+
+def test_a_relation_that_is_named_is_not_denied():
+    """Where no straight line is supported but a curve is, the data support a relation."""
+    curve = Rival(terms="quadratic", lead=58.0)
+    nothing = replace(known_mixture(), evidence=1.0, rivals=(curve,))
+    assert answer(nothing).rival
+    assert answer(nothing).sure.endswith("but the one relation named above.")
+    assert "do not support any relation" in answer(replace(nothing, rivals=())).sure
+
+
+def test_the_lead_of_a_relation_is_said_once_and_by_its_size():
+    for lead in (1.0, 20.0):
+        rival = Rival(terms="quadratic", lead=lead)
+        sure = answer(replace(known_mixture(), evidence=30.0, rivals=(rival,))).sure
+        assert sure.count("named above") == 1
+        assert f"But the one relation named above has {lead:g} more." in sure
+        assert "likelier still" not in sure
+
+
+def test_a_rival_is_named_in_the_summary_too(tone):
+    rival = Rival(terms="quadratic", lead=20.0)
+    mixture = replace(tone, rivals=(rival,))
+    for place, text in everywhere(mixture).items():
+        plain = " ".join(re.sub("<[^>]*>", "", bare(text)).split())
+        assert "explains these rows better than two straight lines do" in plain, place
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_other_features_are_held_at_the_same_values_in_plots_and_pages(weighted):
+    _, X, y, _ = weighted
+    X = np.column_stack([X[:, 0], np.exp(2 * X[:, 1])])  # mean and median are far apart
+    mixture = MixedLinearRegression(random_state=0, keep_rows=True).fit(X, y).mixture_
+    display = RegimesDisplay.from_mixture(mixture, feature=0)
+    rows = read_rows(mixture, None, None, None)
+    cloud = Cloud.of(rows, Terms.of(mixture, rows.X, 0.95))
+    view = next(view for view in cloud.views if view.name == "x0")
+    for (base, slope), line in zip(view.lines, display.lines, strict=True):
+        np.testing.assert_allclose(base + slope * line[:, 0], line[:, 1])
+    assert HELD in display.ax_.get_ylabel()
+    assert HELD in render(mixture)
+    assert HELD in mixture_html(mixture)
+
+
+def test_legends_count_rows_by_their_weights(weighted):
+    mixture, X, y, _ = weighted
+    shown = [percent(rows / mixture.mass) for rows in mixture.label_counts]
+    assert shown != [percent(float(np.mean(mixture.labels == j))) for j in (0, 1, -1)]
+    for display in (
+        RegimesDisplay.from_mixture(mixture),
+        RegimesDisplay.from_mixture(mixture, X, y),
+    ):
+        legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+        names = ("regime 0", "regime 1", "outliers")
+        for name, share in zip(names, shown, strict=True):
+            assert f"{name} ({share} of rows)" in legend
+    # Other rows have no weights.
+    some = RegimesDisplay.from_mixture(mixture, X[:60], y[:60])
+    share = percent(float(np.mean(mixture.assign(X[:60], y[:60]) == 0)))
+    assert f"regime 0 ({share} of rows)" in some.ax_.get_legend().get_texts()[0].get_text()
+
+
+def test_shares_that_are_shown_add_up():
+    """A share of outliers that is expected of new rows is shown even where no row is one."""
+    mixture = replace(
+        mixture_of([[1.0], [2.0]]),
+        weights=np.array([0.7, 0.298]),
+        outlier_share=0.002,
+        label_counts=(70, 30, 0),
+        n_rows=100,
+        mass=100.0,
+    )
+    found = answer(mixture)
+    assert [line.share for line in found.lines] == ["70.0%", "29.8%", "0.2%"]
+    assert found.lines[-1].sentence == "outliers (no row labelled so)"
+    none = replace(mixture, weights=np.array([0.7, 0.3]), outlier_share=0.0)
+    assert answer(none).outliers is None
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_checks_of_a_regime_count_rows_as_the_rivals_do():
+    """Copies of a row say nothing new; else a check would deny what no rival is named for."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 40)
+    y = x + 0.35 * x**2 + 0.2 * rng.standard_normal(40)
+    weights = 4 * rng.integers(0, 3, 40)
+    model = MixedLinearRegression(1, random_state=0, outliers=False, keep_rows=True)
+    weighted = model.fit(x[:, None], y, sample_weight=weights).mixture_
+    rows = np.repeat(x, weights)[:, None], np.repeat(y, weights)
+    repeated = model.fit(*rows).mixture_
+    said = [
+        checks(mixture, read_rows(mixture, *given, None), answer(mixture))
+        for mixture, given in (
+            (weighted, (x[:, None], y)),
+            (weighted, (None, None)),
+            (repeated, rows),
+        )
+    ]
+    assert said[0] == said[1] == said[2]
+    assert weighted.rivals[0].lead < 3
+    assert not said[0][0][1][0].startswith("no")
+
+
+def test_far_rows_of_students_law_count_less_in_r_squared(tone):
+    assert "far ones" not in answer(tone).r_squared
+    said = answer(replace(tone, noise_degrees=4.0)).r_squared
+    assert "the rows sorted to it, by their probabilities, far ones counting less." in said
+    labelled = replace(tone, settings=replace(tone.settings, search="partition", n_components=2))
+    assert answer(labelled).r_squared.startswith(
+        "R² of a regime is that among the rows sorted to it. Over"
+    )
+
+
+def test_a_line_without_outliers_is_not_called_robust_nor_a_stable_regime_least_certain(tone):
+    """Least squares is shown where nothing speaks for outliers; evidence is not stability."""
+    assert "robust" not in answer(replace(tone, evidence=1.0)).lead
+    assert "certain" not in answer(tone).sure
+    assert (
+        f"The evidence is least for regime {np.argmin(tone.component_evidence)}, where"
+        in answer(tone).sure
+    )

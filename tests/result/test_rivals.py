@@ -161,12 +161,14 @@ def test_each_regime_is_checked_on_its_own_rows():
         [labels == 0, labels == 1, labels == 2, labels == 3],
         [x + 0.3 * e, x**2 + 0.3 * e, x + 0.3 * x * e, x + rng.exponential(size=4 * n)],
     )
-    straight, curved, uneven, skewed = check_regimes(x[:, None], y, labels, 4, fit_intercept=True)
+    straight, curved, uneven, skewed = check_regimes(
+        x[:, None], y, labels, np.ones(y.size), 4, fit_intercept=True
+    )
     assert max(straight.curve, straight.spread, straight.noise) < 0
     assert curved.curve > 20
     assert uneven.spread > 10 > 0 > uneven.curve
     assert skewed.noise > 10 > 0 > skewed.curve
-    few = check_regimes(x[:5, None], y[:5], labels[:5], 1, fit_intercept=True)
+    few = check_regimes(x[:5, None], y[:5], labels[:5], np.ones(5), 1, fit_intercept=True)
     assert np.isnan(few[0].curve)
 
 

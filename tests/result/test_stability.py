@@ -87,7 +87,7 @@ def test_what_is_said_of_resamples():
     assert found.counts == {1: pytest.approx(1 / 3), 2: pytest.approx(2 / 3)}
     assert found.coef_deviation[0, 0] == pytest.approx(1.0)
     assert np.isnan(found.coef_deviation[1, 0])
-    assert repr(found).splitlines()[-1] == "  regime 1: back in 33%, mean Jaccard 0.40, doubtful"
+    assert repr(found).splitlines()[-1] == "  regime 1: back in 33.3%, mean Jaccard 0.40, doubtful"
 
 
 def test_ctrl_c_waits_while_workers_start(request):

@@ -112,8 +112,7 @@ def test_it_prints_as_a_table():
         "=" * 80,
         "Errors, tests and intervals are conditional on the regimes that were found. Rows",
         "of uncertain label count by their probabilities, and widen them.",
-        "R² of a regime is that among the rows sorted to it; predict(X) does not know the",
-        "regime.",
+        "R² of a regime is that among the rows sorted to it, by their probabilities.",
     ]
     assert repr(mixture.summary()) == str(mixture.summary())
 
@@ -251,3 +250,13 @@ def test_notebooks_without_the_extra_show_text(monkeypatch):
     monkeypatch.setitem(sys.modules, "regimix.report.notebook", None)
     assert known_mixture()._repr_html_() is None
     assert builtins.str(known_mixture()).startswith("2 linear regimes")
+
+
+def test_names_and_seeds_of_any_kind_are_printed_in_their_place():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(40, 2)), columns=["a\x1b[31mred", "b\x07\r\n"])
+    y = X.to_numpy() @ [1.0, 2.0]
+    mixture = global_ilts(X, y, random_state=10**400)
+    for text in (str(mixture), repr(mixture), str(mixture.summary())):
+        assert "".join(text.split("\n")).isprintable()
+    assert max(map(len, str(mixture.summary()).split("\n"))) <= WIDTH

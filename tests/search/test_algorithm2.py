@@ -320,3 +320,10 @@ def test_a_net_too_large_to_walk_is_refused():
     engine, _ = mixture(0, 2, 20, 20)
     with pytest.raises(ParameterError, match="granularity of"):
         net_source(engine, 12, granularity=0.05)
+
+
+@pytest.mark.parametrize("chunk_rows", [-1, 0, 1.5, True])
+def test_chunks_have_rows(chunk_rows):
+    X = np.arange(20.0)[:, None]
+    with pytest.raises(ParameterError, match="chunk_rows must be a whole number from 1"):
+        global_ilts(X, X[:, 0], chunk_rows=chunk_rows)

@@ -84,10 +84,10 @@ def test_reweighting_listens_to_the_majority(seed):
     X, y, truth = one_regime(seed, n=600, d=3, corruption=0.2)
     sample = sample_of(X, y)
     everyone = weighted_fit(X, y, sample.weights)
-    found = reweighted(sample, everyone, 8.0)
+    found = reweighted(sample, everyone)
     assert np.abs(found - truth.coef[0]).max() <= 0.1 * (1 + np.abs(truth.coef).max())
     exact_rows = np.zeros(600)  # a fit without residuals has nothing to reweight
-    np.testing.assert_allclose(reweighted(sample_of(X, exact_rows), np.zeros(3), 8.0), 0.0)
+    np.testing.assert_allclose(reweighted(sample_of(X, exact_rows), np.zeros(3)), 0.0)
 
 
 @pytest.mark.parametrize("n_elemental", [0, 5])

@@ -52,12 +52,15 @@ if TYPE_CHECKING:
     from regimix.cli.show import FittedRows
     from regimix.estimators.mixture import MixedLinearRegression
     from regimix.result.mixture import Mixture
+    from regimix.result.profile import Profile
     from regimix.tables import DataSet, ParquetTable
 
 __all__ = ["Interrupts", "demo", "fit"]
 
 # Reasons to stop that leave the search unfinished.
 LIMITS = (StopReason.MAX_STARTS, StopReason.TIME_LIMIT)
+# What --profile says for every column that is not used.
+ALL = ["all"]
 INTERRUPTED = (StopReason.CALLBACK, StopReason.INTERRUPTED)
 
 
@@ -143,6 +146,14 @@ def fit(
             parser=whole(1),
         ),
     ] = None,
+    profile: Annotated[
+        str | None,
+        of_search(
+            "A,B,...",
+            "Say who is in each regime by these columns, which are then no features unless "
+            "--features names them; all: by every column that is not used.",
+        ),
+    ] = None,
     checkpoint: Annotated[
         Path | None,
         of_search(
@@ -188,6 +199,13 @@ def fit(
             f"(--engine {place.engine}); leave it out, or use --engine memory, with --rows N for a "
             "sample."
         )
+    if profile is not None and not place.in_memory:
+        raise CommandError(
+            "--profile compares columns of rows in memory, and this table is read part by part "
+            f"(--engine {place.engine}); leave it out, or use --engine memory, with --rows N for a "
+            "sample."
+        )
+    profiled = names(profile)
     labels = None if labels is None else tidied(labels)
     settings = {
         "n_components": components,
@@ -219,6 +237,7 @@ def fit(
         target=target,
         features=names(features),
         drop=names(drop) or (),
+        profiled=profiled,
         weights=weights,
         key=key,
         power=0.0 if log else 1.0 if power is None else power,
@@ -226,14 +245,27 @@ def fit(
     )
     command = ("regimix", *context.obj) if context.obj else ()
     wanted = Wanted(model, labels, report, stability, command, terms, show_outliers, as_json)
+    wanted = replace(wanted, profiled=profiled)
     voice = Voice(quiet=quiet, machine=as_json)
     raise typer.Exit(_fit_and_print(read, settings, wanted, voice, place))
 
 
-def _read(source: str, place: Place, whole: dict[str, Any], **how: Any) -> DataSet | ParquetTable:
+def _read(
+    source: str,
+    place: Place,
+    whole: dict[str, Any],
+    *,
+    profiled: list[str] | None = None,
+    **how: Any,
+) -> DataSet | ParquetTable:
     # polars is loaded when a table is read, not when help is asked for.
     from regimix import tables
+    from regimix.tables.recipe import check_column
 
+    # What a profile is to compare must not have made the regimes.
+    kept = {how["target"], how["weights"], how["key"]}
+    aside = [] if how["features"] or profiled == ALL else profiled or []
+    how["drop"] = [*how["drop"], *(name for name in aside if name not in kept)]
     try:
         if not place.in_memory:
             return tables.scan_parquet(source, **how, **place.scanning())
@@ -241,12 +273,21 @@ def _read(source: str, place: Place, whole: dict[str, Any], **how: Any) -> DataS
     except UnknownColumnError as error:
         # The lack of a doubled comma may have made a name unknown.
         meant = [name for name in error.close if "," in name]
+        if (
+            error.role == "to drop"
+            and profiled
+            and any(repr(name) in str(error) for name in profiled)
+        ):
+            raise CommandError(str(error).replace("(to drop)", "(--profile)")) from error
         if not meant or error.role not in ("a feature", "to drop"):
             raise
         doubled = meant[0].replace(",", ",,")
         advice = f"Double the comma that is part of a name: {doubled}"
         raise CommandError(f"{in_options(error)} {advice}") from error
     _check_weights(data)
+    if profiled is not None and profiled != ALL and data.original is not None:
+        for name in profiled:
+            check_column(data.original.columns, name, data.source, "--profile")
     return data
 
 
@@ -312,6 +353,7 @@ class Wanted:
     most_outliers: int = 5
     as_json: bool = False
     name_files: bool = True
+    profiled: list[str] | None = None  # columns to be compared between the regimes
 
 
 @dataclass
@@ -326,6 +368,7 @@ class Outcome:
     code: Code = Code.DONE
     files: dict[str, str] = field(default_factory=dict)  # by what they are
     failure: Exception | None = None  # why one was not written
+    profile: Profile | None = None
 
 
 class Interrupts:
@@ -404,6 +447,7 @@ def _fit_and_print(
                 outcome = _fit(table, settings, wanted.resamples, interrupts, bar)
                 if outcome.mixture.stopped in INTERRUPTED and outcome.mixture.found_nothing:
                     raise Aborted("interrupted before a regime was found; nothing was written.")
+                outcome.profile = _profile(wanted.profiled, outcome)
                 bar.stage("writing")
                 _write(wanted, outcome, bar)
         outcome.code = Code.INTERRUPTED if interrupts.count else outcome.code
@@ -411,6 +455,21 @@ def _fit_and_print(
     if outcome.failure is not None:
         raise outcome.failure
     return outcome.code
+
+
+def _profile(columns: list[str] | None, outcome: Outcome) -> Profile | None:
+    """Say who is in each regime, if that was asked for."""
+    from regimix.tables import DataSet
+
+    table = outcome.table
+    if columns is None or not isinstance(table, DataSet) or table.original is None:
+        return None
+    frame, every = table.original, columns == ALL and "all" not in table.original.columns
+    if every:
+        recipe = table.recipe
+        used = {recipe.target, recipe.weights, recipe.key, *(c.name for c in recipe.columns)}
+        columns = [name for name in frame.columns if name not in used]
+    return outcome.mixture.profile(frame, columns, sample_weight=table.weights)
 
 
 def _check_labels(wanted: Wanted, table: DataSet | ParquetTable) -> None:
@@ -559,26 +618,30 @@ def _write_report(path: Path, outcome: Outcome, *, command: tuple[str, ...]) -> 
     table, mixture = outcome.table, outcome.mixture
     again = shlex.join(_without_password(command, table.source)) or None
     if isinstance(table, DataSet):
-        report.write(path, mixture, table.X, table.y, keys=table.keys, command=again)
+        known = {"keys": table.keys, "command": again, "profile": outcome.profile}
+        report.write(path, mixture, table.X, table.y, **known)
     else:
         report.write(path, mixture, keys=range(1, mixture.n_rows + 1), command=again)
 
 
 def _without_password(command: tuple[str, ...], source: str) -> list[str]:
     """Write the address of a server as the table does, without a password."""
+    from regimix.errors import without_secrets
     from regimix.paths import is_address
 
     server = source.removeprefix("the database ")
-    return [server if is_address(word) and is_address(server) else word for word in command]
+    words = [server if is_address(word) and is_address(server) else word for word in command]
+    return [without_secrets(word) for word in words]
 
 
 def _print(outcome: Outcome, wanted: Wanted, voice: Voice) -> None:
     """Print what was found, for programs if they are to read it, and for people."""
-    from regimix.cli.show import print_mixture, summary
+    from regimix.cli.show import print_mixture, print_profile, summary
 
     mixture, table, rows = outcome.mixture, outcome.table, outcome.rows
     if wanted.as_json:
-        said = {"warnings": outcome.warnings, "files": outcome.files}
+        said: dict[str, Any] = {"warnings": outcome.warnings, "files": outcome.files}
+        said["profile"] = outcome.profile
         plain = summary(mixture, table, rows, **said, exit_code=int(outcome.code))
         sys.stdout.write(json.dumps(plain, indent=1, allow_nan=False) + "\n")
         sys.stdout.flush()
@@ -590,6 +653,8 @@ def _print(outcome: Outcome, wanted: Wanted, voice: Voice) -> None:
         voice.note()
     if not voice.quiet:
         print_mixture(mixture, table, rows, wanted.most_terms, wanted.most_outliers, voice)
+        if outcome.profile is not None:
+            print_profile(outcome.profile, voice)
     if wanted.name_files:
         for what, path in outcome.files.items():
             voice.note(f"Wrote the {what}: {path}", whole=True)

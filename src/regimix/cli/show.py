@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
     from regimix.cli.console import Voice
     from regimix.result.mixture import Mixture
+    from regimix.result.profile import Profile
     from regimix.result.stability import Stability
     from regimix.tables import DataSet, ParquetTable
 
     Floats = NDArray[np.float64]
 
-__all__ = ["FittedRows", "print_mixture", "refit", "summary"]
+__all__ = ["FittedRows", "print_mixture", "print_profile", "refit", "summary"]
 
 # The colours of the plots and the report, as the user's terminal has them; one for outliers.
 COLOURS = ("bright_blue", "red", "green", "magenta", "yellow", "cyan")
@@ -90,7 +91,8 @@ def print_mixture(
         voice.answer()
     voice.answer(found.headline, style="bold")
     voice.answer()
-    voice.answer(_regimes(mixture, found, voice))
+    table_of_regimes = _regimes(mixture, found, voice)
+    voice.answer(table_of_regimes)
     if most_terms:
         for drawn in _coefficients(mixture, voice, most_terms):
             voice.answer()
@@ -110,6 +112,8 @@ def print_mixture(
     voice.answer()
     if found.rival and mixture.n_components == 1:
         voice.answer(f"{bare(found.rival)} {refit(mixture, table)}".rstrip())
+    if voice.clean("R²") in [column.header for column in table_of_regimes.columns]:
+        voice.answer(found.r_squared, style="dim")
     voice.answer(found.ended, style="dim")
     voice.answer(found.details, style="dim")
     if found.favours:
@@ -124,6 +128,15 @@ def refit(mixture: Mixture, table: DataSet | ParquetTable) -> str:
         return ""
     power = rival.power * before
     return f"Try: regimix fit ... {'--log' if power == 0.0 else f'--power {power:g}'}"
+
+
+def print_profile(found: Profile, voice: Voice) -> None:
+    """Print who is in each regime: the columns, the most telling first, and the sentences last."""
+    voice.answer()
+    head, *lines = found.describe(voice.out.width).split("\n")
+    voice.answer(head, style="bold")
+    for line in lines:
+        voice.answer(voice.clean(line), whole=True)
 
 
 def _table() -> Table:
@@ -149,10 +162,10 @@ def _regimes(mixture: Mixture, found: Answer, voice: Voice) -> Table:
     # The name of the target is written once.
     target = mixture.equation(0, 1).partition(" = ")[0] + " = "
     needed = max(_shortest(mixture, line.index, target) for line in found.regimes)
-    if _room(columns, voice) < needed and len(columns) == 4:
+    if _width_left(columns, voice) < needed and len(columns) == 4:
         # An equation without a slope says less than one without R².
         columns.popitem()
-    room = max(_room(columns, voice), needed, NARROWEST_EQUATION)
+    space = max(_width_left(columns, voice), needed, NARROWEST_EQUATION)
     table = _table()
     for head in columns:
         table.add_column(head, justify="right", no_wrap=True)
@@ -160,7 +173,7 @@ def _regimes(mixture: Mixture, found: Answer, voice: Voice) -> Table:
     for line, (_, *cells) in zip(lines, zip(*columns.values(), strict=True), strict=True):
         words = line.sentence
         if line.index >= 0:
-            words = mixture.equation(line.index, room + len(target)).removeprefix(target)
+            words = mixture.equation(line.index, space + len(target)).removeprefix(target)
         last = Text(voice.clean(words))
         if line.doubt:
             last.append(f"\n{line.doubt}", style="yellow")
@@ -179,7 +192,7 @@ def _stability(found: Stability) -> list[Table | Text]:
     return [title, Text(), table, Text(), Text(f"Regimes found: {found.numbers} of the resamples.")]
 
 
-def _room(columns: dict[str, list[str]], voice: Voice) -> int:
+def _width_left(columns: dict[str, list[str]], voice: Voice) -> int:
     """Return how wide an equation may be beside the other columns."""
     widths = [max(map(len, (head, *cells))) for head, cells in columns.items()]
     return voice.out.width - sum(widths) - GAP * len(widths)
@@ -274,7 +287,11 @@ def _outliers(outliers: list[dict[str, Any]], key: str, target: str, voice: Voic
 
 
 def summary(
-    mixture: Mixture, table: DataSet | ParquetTable, rows: FittedRows, **more: Any
+    mixture: Mixture,
+    table: DataSet | ParquetTable,
+    rows: FittedRows,
+    profile: Profile | None = None,
+    **more: Any,
 ) -> dict[str, Any]:
     """Put everything that a program may ask of a fit into dictionaries, lists and numbers.
 
@@ -290,7 +307,12 @@ def summary(
             "target": table.recipe.target,
             "power": table.recipe.power,
             "features": list(table.recipe.feature_names),
-            "rows": {"read": table.n_read, "dropped": rows.n_dropped, "used": rows.n_used},
+            "rows": {
+                "read": table.n_read,
+                "dropped": rows.n_dropped,
+                "used": rows.n_used,
+                "in_doubt": mixture.doubtful_rows,
+            },
             "regimes": [_plain_regime(mixture, j) for j in range(mixture.n_components)],
             "outliers": {
                 "share": mixture.outlier_share,
@@ -304,6 +326,7 @@ def summary(
                 for rival in mixture.rivals
             ],
             "stability": _plain_stability(mixture.resampled),
+            "profile": _plain_profile(profile),
             "found": not mixture.found_nothing,
             "evidence": mixture.evidence,
             "stopped": mixture.stopped,
@@ -314,6 +337,18 @@ def summary(
         }
     )
     return plain
+
+
+def _plain_profile(found: Profile | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    sentences, notes = list(found.sentences), list(found.notes)
+    return {
+        "sentences": sentences,
+        "values": found.records(),
+        "left_out": found.left_out,
+        "notes": notes,
+    }
 
 
 def _plain_stability(found: Stability | None) -> dict[str, Any] | None:

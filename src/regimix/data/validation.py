@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import reprlib
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -26,6 +27,8 @@ __all__ = [
     "check_weights",
     "chunk_size",
     "chunks",
+    "is_missing",
+    "read_names",
     "read_target",
     "read_vector",
     "read_weights",
@@ -81,13 +84,7 @@ class Table:
     def read(cls, X: Any, *, fewest_rows: int = 2) -> Table:
         """Accept NumPy arrays, pandas and polars frames, and nested lists."""
         if _is_frame(X):
-            names = tuple(str(name) for name in X.columns)
-            twice = [name for i, name in enumerate(names) if name in names[:i]]
-            if twice:
-                raise DataError(
-                    f"X has more than one column named {twice[0]!r}; rename or drop all but one of "
-                    "them."
-                )
+            names = read_names(X)
             values = _frame_values(X, column_labels(names))
         else:
             values = _plain_array(X, "X")
@@ -121,8 +118,8 @@ class Table:
             for low, high in in_threads(self._extent_of, list(chunks(n_rows, n_columns))):
                 lowest, highest = np.minimum(lowest, low), np.maximum(highest, high)
         if self.values.dtype.kind in "iu":
-            for i in np.flatnonzero(lowest != highest):
-                _check_digits(lowest[i], highest[i], column_labels(self.names)[i])
+            for i, label in enumerate(column_labels(self.names)):
+                _check_digits(lowest[i], highest[i], label)
         return lowest.astype(np.float64), highest.astype(np.float64)
 
     def _extent_of(self, rows: slice) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -233,6 +230,23 @@ def read_vector(data: Any, what: str) -> NDArray[Any]:
     if _is_frame(data):
         return _frame_values(data, [what] * len(data.columns))
     return _numbers(_plain_array(data, what), [what])
+
+
+def read_names(frame: Any) -> tuple[str, ...]:
+    """Return the names of the columns of a frame, each different, all text or none."""
+    kinds = {isinstance(name, str): name for name in frame.columns}
+    if len(kinds) == 2:
+        raise DataKindError(
+            f"X has column names of different types, such as {kinds[True]!r} and {kinds[False]!r}; "
+            "make all of them text: X.columns = X.columns.astype(str)."
+        )
+    names = tuple(map(str, frame.columns))
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise DataError(
+            f"X has more than one column named {twice[0]!r}; rename or drop all but one of them."
+        )
+    return names
 
 
 def column_labels(names: Sequence[str]) -> list[str]:
@@ -370,7 +384,7 @@ def _from_objects(values: NDArray[Any], labels: Sequence[str]) -> Floats:
 def _check_cell(cell: Any, place: tuple[int, ...], what: str) -> None:
     """Refuse an object that is not a number."""
     where = f"in row {place[0]} (counting from 0)" if place else ""
-    if type(cell).__name__ in MISSING:
+    if is_missing(cell):
         raise DataError(
             f"Input contains NaN.\n{what} is {cell} {where}. Drop such rows, or fill the missing "
             "values in before the fit."
@@ -386,6 +400,11 @@ def _check_cell(cell: Any, place: tuple[int, ...], what: str) -> None:
             f"{what} holds {reprlib.repr(cell)} {where}, which is not a number ({error}). "
             "Convert it to a number, or drop that row or column."
         ) from error
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether an object stands for a missing value."""
+    return type(cell).__name__ in MISSING or (isinstance(cell, float) and cell != cell)
 
 
 def _label_at(place: tuple[int, ...], labels: Sequence[str]) -> str:

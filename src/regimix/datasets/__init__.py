@@ -9,12 +9,14 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regimix.errors import MissingExtraError, ParameterError
+from regimix.words import count, number
 
 __all__ = ["Dataset", "load_calls", "load_penguins", "load_tone"]
 
@@ -22,9 +24,10 @@ __all__ = ["Dataset", "load_calls", "load_penguins", "load_tone"]
 MEASURES = ("bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g")
 PENGUIN_TARGET = "bill_depth_mm"
 MISSING = "NA"
+WIDTH = 80  # of what is printed
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """A table with a target column.
 
@@ -54,6 +57,17 @@ class Dataset:
     row_names: tuple[str, ...]
     others: dict[str, NDArray[Any]] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        n, d = self.X.shape
+        columns = [
+            f"{name}: {_range(x)}" for name, x in zip(self.feature_names, self.X.T, strict=True)
+        ]
+        lines = [f"Dataset of {count(n, 'row')} and {count(d, 'feature')}"]
+        lines += [f"  target   {self.target_name}: {_range(self.y)}"]
+        lines += [f"  feature  {column}" for column in columns]
+        lines += [f"  beside   {', '.join(self.others)}"] if self.others else []
+        return "\n".join([*lines, *wrap(self.description, WIDTH)])
+
     @property
     def frame(self) -> Any:
         """All columns as a new pandas data frame, features first, then the target.
@@ -82,6 +96,10 @@ class Dataset:
     def target(self) -> Any:
         """The target as a pandas series."""
         return self.frame[self.target_name]
+
+
+def _range(values: NDArray[np.float64]) -> str:
+    return f"{number(float(values.min()))} to {number(float(values.max()))}"
 
 
 def load_calls() -> Dataset:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from regimix.data.power import no_power, raised
 from regimix.engines.parts import RawRows
 from regimix.errors import DataError, MissingExtraError
+from regimix.paths import as_os_errors
 
 __all__ = ["FileMark", "ParquetReader", "Span", "need_pyarrow", "open_parquet", "what_failed"]
 
@@ -87,6 +88,7 @@ def open_parquet(path: str, *, at_once: bool = False) -> Iterator[tuple[Any, Fil
     options = {"pre_buffer": at_once, "buffer_size": 0 if at_once else REMOTE_BUFFER_BYTES}
     # Columns are read in turns, which a cache that reads ahead does not foresee.
     with (
+        as_os_errors(),
         system.open(place, "rb", cache_type="none") as stream,
         pq.ParquetFile(stream, **options) as file,
     ):

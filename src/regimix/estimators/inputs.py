@@ -140,9 +140,8 @@ def _parts(X: Any, y: Any, sample_weight: Any) -> Iterator[tuple[tuple[str, ...]
     try:
         engine = import_module("regimix.engines.dask")
     except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            "tables on a cluster need Dask, which is not installed: pip install 'regimix[dask]'."
-        ) from error
+        package = error.name or "dask"
+        raise MissingExtraError.of(package, "dask", "tables on a cluster need") from error
     with engine.dask_rows(X, y, sample_weight) as found:
         yield found
 

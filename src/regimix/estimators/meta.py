@@ -7,32 +7,44 @@ repeat: keep the samples that the model fits best currently, fit it to them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
-from numbers import Real
+from functools import wraps
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier, is_regressor
-from sklearn.utils import _safe_indexing, assert_all_finite, get_tags, indexable
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import _safe_indexing, get_tags, indexable
+from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
+    _num_samples,
     check_is_fitted,
     column_or_1d,
     has_fit_parameter,
     validate_data,
 )
 
-from regimix.data.validation import read_weights
+from regimix.data.validation import Table, is_missing, read_names, read_target, read_weights
 from regimix.engines.selection import ROUNDING, smallest
-from regimix.errors import ConvergenceWarning, DataError, EvidenceWarning, ParameterError
+from regimix.errors import (
+    ConvergenceWarning,
+    DataError,
+    EvidenceWarning,
+    ParameterError,
+    RegimixError,
+    read_count,
+    read_number,
+)
 from regimix.estimators.inputs import warn_user
-from regimix.search.settings import read_count, read_seed
+from regimix.search.settings import read_seed
 from regimix.trimmed.ilts import check_limits
 
 __all__ = ["TrimmedEstimator"]
@@ -61,7 +73,33 @@ KIND_TAGS = ("estimator_type", "classifier_tags", "regressor_tags", "transformer
 def _delegated(name: str) -> Callable[[Callable[..., Any]], Any]:
     """Offer a method where the inner estimator has it."""
     check = available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), name))
-    return lambda method: check(method)
+
+    def offered(method: Callable[..., Any]) -> Any:
+        @wraps(method)
+        def call(self: Any, X: Any, *args: Any, **more: Any) -> Any:
+            with _in_our_words(self.estimator, X):
+                return method(self, X, *args, **more)
+
+        return check(call)
+
+    return offered
+
+
+@contextmanager
+def _in_our_words(inner: Any, X: Any) -> Iterator[None]:
+    """Where an estimator refuses X, say which cell it is, if numbers are all that it takes.
+
+    Pipelines may take text, and others missing values: what they say stands.
+    """
+    try:
+        yield
+    except (RegimixError, InvalidParameterError, NotFittedError):
+        raise
+    except (TypeError, ValueError):
+        takes = get_tags(inner).input_tags
+        if not (hasattr(inner, "steps") or hasattr(X, "tocsr") or takes.allow_nan):
+            Table.read(X, fewest_rows=1).extent()
+        raise
 
 
 class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
@@ -178,7 +216,15 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
         self
         """
         _check_parameters(self)
-        validate_data(self, X, y, skip_check_array=True)
+        if hasattr(X, "to_numpy") and hasattr(X, "columns"):
+            read_names(X)
+        with _in_our_words(self.estimator, X):
+            rows, run = self._fit(X, y, sample_weight)
+        self._warn(rows, run)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[_Rows, _Run]:
+        validate_data(self, X, skip_check_array=True)
         rows = self._read(X, y, sample_weight)
         seed = read_seed(self.random_state)
         first = self._blank(seed)
@@ -198,8 +244,7 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
         self.kept_[rows.present], self.losses_[rows.present] = run.kept > 0, run.losses
         self.objective_ = np.array(run.objective)
         self.n_iter_ = len(run.objective) - 1
-        self._warn(rows, run)
-        return self
+        return rows, run
 
     @_delegated("predict")
     def predict(self, X: Any) -> Any:
@@ -276,9 +321,9 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> _Rows:
         """Check labels and weights, and leave out rows of weight zero."""
-        X, y = indexable(X, column_or_1d(y, warn=True))
-        assert_all_finite(y, input_name="y")
-        n_rows = y.size
+        (X,) = indexable(X)
+        n_rows = _num_samples(X)
+        y = _read_labels(y, n_rows) if is_classifier(self.estimator) else read_target(y, n_rows)
         weights, whole = read_weights(sample_weight, n_rows)
         names: list[str] = []
         if weights is not None:
@@ -379,6 +424,35 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
                 "classes fit badly without being wrong: raise class_balance or keep; lower it if "
                 "most labels of the class are wrong.",
             )
+
+
+def _read_labels(y: Any, n_rows: int) -> NDArray[Any]:
+    """Check the labels of a classifier: one for each row, of any type, none missing."""
+    if y is None:
+        raise DataError("requires y to be passed, but the target y is None: pass one label a row.")
+    shape = np.asarray(y).shape
+    if len(shape) != 1 and shape != (n_rows, 1):
+        raise DataError(f"y must be one label a row; got an array of shape {shape}.")
+    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    if labels.size != n_rows:
+        raise DataError(
+            f"X and y have inconsistent numbers of rows: X has {n_rows}, y has {labels.size}. "
+            "Pass one label in y for each row of X."
+        )
+    # What is missing differs from itself, or cannot be compared.
+    lost = [row for row, label in enumerate(labels.tolist()) if is_missing(label)]
+    if lost:
+        raise DataError(
+            f"Input y contains NaN.\ny is {labels[lost[0]]} in row {lost[0]} (counting from 0). "
+            "Drop such rows."
+        )
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
+        row = int(np.argmax(np.isinf(labels)))
+        raise DataError(
+            f"Input y contains infinity.\ny is {labels[row]} in row {row} (counting from 0). "
+            "Drop such rows."
+        )
+    return labels
 
 
 def _weight_names(model: Any) -> list[str]:
@@ -529,7 +603,7 @@ def _check_parameters(trimmed: Any) -> None:
     _check_share("class_balance", trimmed.class_balance, zero=True)
     check_limits(trimmed.max_iter, trimmed.tol)
     if trimmed.n_starts != 0:
-        read_count("n_starts", trimmed.n_starts, "0 or ")
+        read_count("n_starts", trimmed.n_starts, otherwise="0 or ")
     if trimmed.max_iter <= (read_count("growth", trimmed.growth) if growing else 0):
         raise ParameterError(
             f"max_iter={trimmed.max_iter} leaves no refit at the final keep; it must be above 0, "
@@ -538,7 +612,5 @@ def _check_parameters(trimmed: Any) -> None:
 
 
 def _check_share(name: str, value: Any, *, zero: bool = False) -> None:
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not 0 <= value <= 1 or (value == 0 and not zero):
-        allowed = "from 0 to 1" if zero else "above 0 and at most 1"
-        raise ParameterError(f"{name} must be a number {allowed}; got {value!r}.")
+    allowed = "a number from 0 to 1" if zero else "a number above 0 and at most 1"
+    read_number(name, value, lambda share: 0 <= share <= 1 and (share > 0 or zero), allowed)

@@ -46,6 +46,8 @@ from regimix.words import bare
 
 if TYPE_CHECKING:
     from regimix.result.bootstrap import Bootstrap
+    from regimix.result.compare import Comparison
+    from regimix.result.profile import Profile
     from regimix.result.stability import Stability
 
 __all__ = ["MixedLinearRegression"]
@@ -520,11 +522,59 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         self.mixture_ = self.mixture_.with_stability(found)
         return found
 
+    def compare(
+        self, X: Any = None, y: Any = None, *, level: float = 0.95, sample_weight: Any = None
+    ) -> Comparison:
+        """Compare the coefficients of every two regimes: differences, errors, tests.
+
+        Parameters are those of :meth:`regimix.Mixture.compare`.
+        """
+        check_is_fitted(self)
+        values = None if X is None else self._features(X)
+        return self.mixture_.compare(values, y, level=level, sample_weight=sample_weight)
+
+    def profile(
+        self,
+        frame: Any,
+        columns: Any = None,
+        *,
+        labels: Any = None,
+        sample_weight: Any = None,
+        random_state: Any = 0,
+    ) -> Profile:
+        """Compare columns that the fit did not use between the regimes: who is in each.
+
+        Parameters are those of :meth:`regimix.Mixture.profile`: ``frame`` holds the rows of the
+        fit, in their order, with further columns.
+        """
+        check_is_fitted(self)
+        labels = self.labels_ if labels is None and not self.mixture_.labels.size else labels
+        return self.mixture_.profile(
+            frame, columns, labels=labels, sample_weight=sample_weight, random_state=random_state
+        )
+
+    def plot(self, X: Any = None, y: Any = None, ax: Any = None, **options: Any) -> Any:
+        """Draw rows and regimes over the most telling feature and, smaller, over the others.
+
+        The rows may be left out if the model holds some (``keep_rows=True``). See
+        ``regimix.plots.OverviewDisplay``.
+        """
+        check_is_fitted(self)
+        display = import_module("regimix.plots").OverviewDisplay
+        return display.from_estimator(self, X, y, ax=ax, **options)
+
     def plot_selection(self, ax: Any = None, **options: Any) -> Any:
         """Plot evidence, BIC and ICL by the number of regimes; see ``SelectionDisplay``."""
         check_is_fitted(self)
         display = import_module("regimix.plots").SelectionDisplay
         return display.from_estimator(self, ax=ax, **options)
+
+    def _html_repr(self) -> str:
+        """Show in a notebook what was found, beside scikit-learn's box of parameters."""
+        box: str = super()._html_repr()
+        mixture = self.__dict__.get("mixture_")
+        card = None if mixture is None else mixture._repr_html_()
+        return box if card is None else f"{card}{box}"
 
     # --- new rows ---------------------------------------------------------------------------------
 

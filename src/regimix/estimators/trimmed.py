@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from regimix.data.problem import Frame
 from regimix.engines.base import Engine
@@ -17,20 +19,88 @@ from regimix.errors import (
     ParameterError,
     RankWarning,
     StopReason,
+    read_count,
 )
 from regimix.estimators.inputs import new_rows, opened, warn_user
 from regimix.model.em import REGIME_GAIN
+from regimix.result.answer import WIDTH
+from regimix.result.inference import least_squares_errors, read_level
+from regimix.result.rowlaw import MOST_COVARIANCE_FEATURES
+from regimix.result.summary import COLUMNS, INTERCEPT, MOST_TERMS, as_frame, print_cells, print_row
 from regimix.search.settings import given_starts, read_seed
 from regimix.search.single import Single, find_single
 from regimix.trimmed.gradient import solver_maker
 from regimix.trimmed.ilts import MAX_ITER, check_limits, kept_mass
 from regimix.trimmed.reweight import consistent_scale, judged, reweight
+from regimix.words import count, fixed, number, percent
 
-__all__ = ["TrimmedRegressor"]
+__all__ = ["TrimmedRegressor", "TrimmedSummary"]
 
 Floats = NDArray[np.float64]
 
 SOLVERS = ("exact", "gradient", "cg")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TrimmedSummary:
+    """The coefficients of a TrimmedRegressor with errors, tests and intervals.
+
+    Errors are those of least squares on the rows that are not outliers, and take for granted which
+    these are.
+    """
+
+    model: TrimmedRegressor
+    level: float
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a dictionary for each term, the intercept first."""
+        model = self.model
+        names = [str(name) for name in getattr(model, "feature_names_in_", [])]
+        names = names or [f"x{i}" for i in range(model.coef_.size)]
+        values = np.append(model.coef_, model.intercept_) if model.fit_intercept else model.coef_
+        names, first = (
+            ([*names, INTERCEPT], [len(names)]) if model.fit_intercept else (names, list[int]())
+        )
+        known = model.standard_error_
+        error = np.full(values.size, np.nan) if known is None else known
+        free = model._n_inliers - values.size  # noqa: SLF001 - of the same file
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = values / error
+        p = 2 * stdtr(max(free, 1), -np.abs(t))
+        reach = stdtrit(max(free, 1), 0.5 + self.level / 2) * error
+        columns = (values, error, t, p, values - reach, values + reach)
+        order = [*first, *range(model.coef_.size)]
+        return [
+            {"term": names[i]}
+            | {name: float(part[i]) for name, part in zip(COLUMNS, columns, strict=True)}
+            for i in order
+        ]
+
+    def frame(self) -> Any:
+        """Return the records as a pandas data frame (polars if pandas is missing)."""
+        records = self.records()
+        return as_frame({name: [record[name] for record in records] for name in records[0]})
+
+    def __repr__(self) -> str:
+        model = self.model
+        bounds = f"[{0.5 - self.level / 2:.4g}", f"{0.5 + self.level / 2:.4g}]"
+        whole, good = model._n_rows, model._n_inliers  # noqa: SLF001 - of the same file
+        parts = [f"{fixed(whole, 0)} rows", f"noise {number(model.scale_)}"]
+        if np.isfinite(good):
+            parts.insert(1, f"{fixed(good, 0)} of them fitted ({percent(good / whole)})")
+        head = print_row("", ("coef", "std err", "t", "P>|t|", *bounds))
+        lines = ["One linear relation, outliers left out".center(WIDTH).rstrip(), "=" * WIDTH]
+        lines += [", ".join(parts), "-" * WIDTH, head, "-" * WIDTH]
+        records = self.records()
+        for record in records[:MOST_TERMS]:
+            values = np.array([record[name] for name in COLUMNS])
+            lines.append(print_row(record["term"], print_cells(values)))
+        left = len(records) - MOST_TERMS
+        lines += [f"... {count(left, 'more term')}; records() has all"] if left > 0 else []
+        granted = "Errors, tests and intervals take for granted which rows are outliers."
+        if model.standard_error_ is None:
+            granted = "There are no errors: see standard_error_ for the reasons."
+        return "\n".join([*lines, "=" * WIDTH, granted])
 
 
 class TrimmedRegressor(RegressorMixin, BaseEstimator):
@@ -86,6 +156,10 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         Rounds of the last stage.
     start_ : str
         Which kind of start led to the answer.
+    standard_error_ : ndarray of shape (d,) or (d + 1,), or None
+        Of the coefficients and, last, of the intercept: those of least squares on the rows that
+        were not outliers. None without ``reweight``, with weights that are importances, or with
+        more than 256 columns. ``summary()`` prints them.
     evidence_ : float
         With ``keep="auto"``: by how much the score of a line exceeds that of a constant, in nats.
         It takes 3 to call it a relation.
@@ -166,14 +240,17 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         table.extent()
         return np.asarray(table.values @ self.coef_ + self.intercept_)
 
+    def summary(self, level: float = 0.95) -> TrimmedSummary:
+        """Return a table of the coefficients with errors, tests and intervals; ``print`` it."""
+        check_is_fitted(self)
+        return TrimmedSummary(self, read_level(level))
+
     def _check_parameters(self) -> None:
         if isinstance(self.keep, str) and self.keep != "auto":
             raise ParameterError(f'keep must be "auto" or a fraction in (0, 1]; got {self.keep!r}.')
         if self.solver not in SOLVERS:
             raise ParameterError(f"solver must be one of {SOLVERS}; got {self.solver!r}.")
-        n: Any = self.n_starts
-        if isinstance(n, bool) or not isinstance(n, Integral) or int(n) < 0:
-            raise ParameterError(f"n_starts must be a whole number from 0; got {n!r}.")
+        read_count("n_starts", self.n_starts, 0)
         check_limits(self.max_iter, self.tol)
 
     def _store(self, engine: Engine, single: Single) -> None:
@@ -195,6 +272,10 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         self.objective_ = float(self.objective_path_[-1])
         self.n_iter_ = run.n_iter
         self.start_ = single.source
+        self.standard_error_ = None
+        if final.gram is not None and problem.counts and coef.size <= MOST_COVARIANCE_FEATURES:
+            self.standard_error_ = least_squares_errors(problem, final.gram, final.scale)
+        self._n_rows, self._n_inliers = problem.mass, final.mass
         self.__dict__.pop("evidence_", None)
         if single.evidence is not None:
             self.evidence_ = single.evidence

@@ -7,6 +7,8 @@ decision of a search is a difference of scores.
 
 from __future__ import annotations
 
+import time
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -352,7 +354,7 @@ def _choose_law(rows: Rows, outlier: Floats) -> tuple[Background, float, float]:
     held = float(weight.sum())
     plain = (Background.PLAIN, 1.0, float(weight @ rows.log_background))
     some = np.flatnonzero(outlier > MODEL.member)
-    if held < 1.0:
+    if held < 1.0 or not some.size:
         return plain  # of less than one row no law is seen
     near, far = weight[some], rows.far[some]
     narrowest = MODEL.narrowest_background * rows.width_of_y
@@ -406,6 +408,15 @@ def shares_evidence(rows: Rows, size: Floats) -> float:
     return float(total + gammaln(size.size + 1.0) - MODEL.regime_gain * size.size)
 
 
+# By ``time.monotonic()``: whatever goes in rounds makes its last one then.
+DEADLINE: ContextVar[float] = ContextVar("deadline", default=float("inf"))
+
+
+def late() -> bool:
+    """Whether the time of the fit is over."""
+    return time.monotonic() > DEADLINE.get()
+
+
 def evaluate(rows: Rows, model: Parameters) -> Fitted:
     """Make one round from a model: E-step, M-step and score."""
     return maximise(rows, model, expect(rows, model))
@@ -416,7 +427,7 @@ def refit(rows: Rows, model: Parameters, rounds: int, *, settled: float | None =
     enough = MODEL.settled if settled is None else settled
     fitted, gained = evaluate(rows, model), np.inf
     for _ in range(rounds - 1):
-        if fitted.model.m == 0:
+        if fitted.model.m == 0 or late():
             break
         before, earlier = fitted.score, gained
         fitted = evaluate(rows, fitted.model)

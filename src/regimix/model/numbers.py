@@ -40,6 +40,9 @@ class ModelNumbers:
     # A row longer than this many times the median length is shrunk to that length: few far rows
     # must not set the units. Gaussian rows of three or more columns practically never are.
     far: float = 2.0
+    # A whitened value or a response, in units of its spread, is cut here: its square keeps four
+    # digits of those of the bulk.
+    farthest: float = 1e6
     # Rounds of shrinking. More would let a rare 0/1 column shrink for ever.
     whitening_rounds: int = 3
     # --- EM ---

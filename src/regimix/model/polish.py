@@ -17,6 +17,7 @@ from regimix.engines.base import Engine, RowSums
 from regimix.engines.parts import PassStopped
 from regimix.errors import StopReason
 from regimix.model.blocks import Law, MixtureSums, mixture_sums
+from regimix.model.em import late
 from regimix.model.numbers import MODEL
 from regimix.trimmed.ilts import NormalEquations
 
@@ -83,6 +84,8 @@ def polish(
     with_doubt = len(now.law.scale) * p**2 <= MODEL.largest_sums
     polished = Polished(now.law)
     while now.step < MODEL.polish_rounds:
+        if now.step > 0 and late():
+            return replace(polished, settled=False, stopped=StopReason.TIME_LIMIT)
         if note is not None:
             note(now)
         try:

@@ -159,8 +159,15 @@ def _fit(relation: Relation, *, outliers: bool) -> Fit:
     )
     curvature = curvature[np.ix_(inside, inside)]
     score = law.log_prior(found.x) - float(found.fun) - REGIME_GAIN
-    score += 0.5 * float(inside.sum() * np.log(2 * np.pi) - np.linalg.slogdet(curvature)[1])
+    score += 0.5 * float(inside.sum() * np.log(2 * np.pi) - _log_determinant(curvature))
     return Fit(score, law.expected(found.x))
+
+
+def _log_determinant(curvature: Floats) -> float:
+    """Return the log determinant of a positive matrix; what rounding made negative is rounding."""
+    size = np.diag(curvature)
+    values = np.linalg.eigvalsh(curvature / np.sqrt(size * size[:, None]))
+    return float(np.log(size).sum() + np.log(np.maximum(values, MODEL.rounding)).sum())
 
 
 def gain_of_shares(rows: Rows, fitted: Fitted) -> float:
@@ -219,7 +226,7 @@ def _evidence_of_shares(log_density: Floats, rows: Rows, features: Floats) -> tu
     # Standard normal slopes; what is flat is the same with and without them.
     if not rows.outliers:
         posterior = np.vstack([posterior, np.zeros(rows.n)])
-    return -float(found.fun) - 0.5 * float(np.linalg.slogdet(curvature)[1]), posterior
+    return -float(found.fun) - 0.5 * _log_determinant(curvature), posterior
 
 
 @dataclass(frozen=True)

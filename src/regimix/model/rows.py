@@ -125,6 +125,14 @@ def weighted_quantile(values: Floats, weights: Floats, level: float) -> float:
 
 def weighted_fit(design: Floats, y: Floats, weights: Floats) -> Floats:
     """Weighted least squares, steadied by a tiny ridge."""
+    n, width = design.shape
+    if n < width:  # the same solution, by a system of the rows
+        root = np.sqrt(weights)
+        block = design * root[:, None]
+        gram = block @ block.T
+        ridge = MODEL.gram_rounding * (float(np.trace(gram)) / width + 1e-300)
+        gram.flat[:: n + 1] += ridge
+        return np.asarray(block.T @ np.linalg.solve(gram, root * y))
     weighted = design * weights[:, None]
     gram = weighted.T @ design
     width = max(len(gram), 1)
@@ -136,8 +144,11 @@ def _shrinkage(rows: Floats, weights: Floats) -> Floats:
     """Factor on the squared length of each row that brings far rows to the edge of the bulk."""
     squares = np.einsum("ij,ij->i", rows, rows)
     edge = MODEL.far**2 * weighted_quantile(squares, weights, 0.5)
-    if edge <= 0:  # most rows are zero (rare 0/1 columns alone): none is far
-        return np.ones(len(rows))
+    if edge <= 0:  # most rows are zero (rare 0/1 columns alone): the others say what is far
+        some = squares > 0
+        if not some.any():
+            return np.ones(len(rows))
+        edge = MODEL.far**2 * weighted_quantile(squares[some], weights[some], 0.5)
     return np.asarray(edge / np.maximum(squares, edge))
 
 
@@ -152,11 +163,20 @@ def _covariance(centred: Floats, weights: Floats) -> Floats:
 
 def _inverse_root(centred: Floats, sizes: Floats, weights: Floats) -> Floats:
     """Return C of full column rank such that ``centred @ C`` is white; no variance, no column."""
-    covariance = _covariance(centred, weights)
-    variance = np.diag(covariance)
+    wide = len(centred) < centred.shape[1]
+    if wide:
+        variance = weights @ centred**2
+    else:
+        covariance = _covariance(centred, weights)
+        variance = np.diag(covariance)
     varies = variance > (MODEL.rounding * sizes) ** 2
     unit = np.where(varies, 1.0 / np.sqrt(np.where(varies, variance, 1.0)), 0.0)
-    values, vectors = np.linalg.eigh(covariance * unit * unit[:, None])
+    if wide:  # the same directions, from the products of the rows
+        block = centred * unit * np.sqrt(weights)[:, None]
+        values, vectors = np.linalg.eigh(block @ block.T)
+        vectors = block.T @ (vectors / np.sqrt(np.maximum(values, np.finfo(float).tiny)))
+    else:
+        values, vectors = np.linalg.eigh(covariance * unit * unit[:, None])
     seen = values > MODEL.gram_rounding * max(float(values.max(initial=0.0)), 1.0)
     return np.asarray(unit[:, None] * vectors[:, seen] / np.sqrt(values[seen]))
 
@@ -253,17 +273,6 @@ class Rows:
         """Return the rows with what ``coef`` predicts taken off the response."""
         return replace(self, y=self.y - self.design @ coef)
 
-    def within_reach(self) -> Rows:
-        """Return the rows with values that are off by many orders of magnitude cut.
-
-        Sources multiply them; to whom such a row belongs does not depend on how far it is.
-        """
-        farthest = 1 / MODEL.smallest_scale
-        if max(np.abs(self.design).max(initial=0.0), np.abs(self.y).max(initial=0.0)) < farthest:
-            return self
-        design = np.clip(self.design, -farthest, farthest)
-        return replace(self, design=design, y=np.clip(self.y, -farthest, farthest))
-
     def constants(self) -> Rows:
         """Return the rows without their features: what a constant for each component explains.
 
@@ -320,7 +329,9 @@ class Units:
 def whitened_rows(sample: Sample, *, intercept: bool, outliers: bool = True) -> tuple[Rows, Units]:
     """Whiten a sample and bring its response to unit spread."""
     whitening = whiten(sample, intercept=intercept)
-    features = whitening.apply(sample.Z)
+    # To whom a row belongs hardly depends on how far it is, and squares of one much farther away
+    # would leave no digits to the others.
+    features = np.clip(whitening.apply(sample.Z), -MODEL.farthest, MODEL.farthest)
     # Of mean one: evidence counts distinct rows, for copies of a row say nothing new.
     y, weights = sample.y, sample.weights * (sample.weights.size / sample.weights.sum())
     low, middle, high = (
@@ -332,7 +343,7 @@ def whitened_rows(sample: Sample, *, intercept: bool, outliers: bool = True) -> 
     # The mean absolute deviation sees the bulk and is zero only if the response is constant.
     scale = weighted_quantile(gap, weights, 0.5) * MAD_TO_DEVIATION
     scale = scale or float(np.average(gap, weights=weights)) or 1.0
-    scaled = (y - center) / scale
+    scaled = np.clip((y - center) / scale, -MODEL.farthest, MODEL.farthest)
     ones = np.ones((len(y), 1))
     design = np.hstack([ones, features]) if intercept else np.ascontiguousarray(features)
     width = max((high - low) / scale, 1.0)

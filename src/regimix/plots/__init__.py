@@ -10,17 +10,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from regimix.plots.group_displays import ComparisonDisplay, ProfileDisplay
     from regimix.plots.model_displays import (
         CoefficientsDisplay,
         ConvergenceDisplay,
         SelectionDisplay,
         StabilityDisplay,
     )
+    from regimix.plots.overview import OverviewDisplay
     from regimix.plots.row_displays import QQDisplay, RegimesDisplay, ResidualsDisplay
 
 __all__ = [
     "CoefficientsDisplay",
+    "ComparisonDisplay",
     "ConvergenceDisplay",
+    "OverviewDisplay",
+    "ProfileDisplay",
     "QQDisplay",
     "RegimesDisplay",
     "ResidualsDisplay",
@@ -28,14 +33,23 @@ __all__ = [
     "StabilityDisplay",
 ]
 
+# Where displays are that are not of a model.
+_HOME = {
+    "ComparisonDisplay": "group_displays",
+    "OverviewDisplay": "overview",
+    "ProfileDisplay": "group_displays",
+    "QQDisplay": "row_displays",
+    "RegimesDisplay": "row_displays",
+    "ResidualsDisplay": "row_displays",
+}
+
 
 def __getattr__(name: str) -> Any:
     """Import a display when it is first asked for."""
     if name not in __all__:
         message = f"module 'regimix.plots' has no attribute {name!r}"
         raise AttributeError(message)
-    shows_rows = name in ("QQDisplay", "RegimesDisplay", "ResidualsDisplay")
-    home = import_module(f"regimix.plots.{'row' if shows_rows else 'model'}_displays")
+    home = import_module(f"regimix.plots.{_HOME.get(name, 'model_displays')}")
     globals()[name] = getattr(home, name)
     return globals()[name]
 

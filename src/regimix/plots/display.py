@@ -6,19 +6,18 @@ matplotlib is loaded here only.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regimix.data.validation import Table, read_target
-from regimix.errors import DataError, MissingExtraError, ParameterError
+from regimix.errors import DataError, ParameterError, need, read_count, read_number
 from regimix.model.laws import NoiseLaw
 from regimix.plots.palette import EDGE, NEUTRAL, OUTLIERS, PALE, colour, dashes, marker
-from regimix.result.answer import distances
+from regimix.result.answer import distances, label_shares
 from regimix.result.mixture import Mixture
-from regimix.search.settings import read_count
+from regimix.result.rowlaw import are_fitted
 from regimix.trimmed.reweight import CUTOFF
 from regimix.words import fixed, percent
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MOST_POINTS",
-    "ROOM",
+    "STRETCH",
     "Display",
     "Frame",
     "RowDisplay",
@@ -58,7 +57,7 @@ Span = tuple[float, float]
 MOST_POINTS = 5000
 # By default outliers stretch a plot by at most this many times the range of the other rows, on each
 # side: near ones are where they are, far ones do not flatten everything else.
-ROOM = 0.75
+STRETCH = 0.75
 # White space between the data and the frame, as a share of the range.
 MARGIN = 0.05
 # Area of a mark in the legend: points may be too small there to tell them apart.
@@ -106,7 +105,7 @@ class Display:
             Default: a new figure.
         **options
             Those that the class lists, and those of `plot`: ``legend=False`` draws none. Outliers
-            may stretch displays of rows by ``room`` times the range of the other rows, on each
+            may stretch displays of rows by ``stretch`` times the range of the other rows, on each
             side (those further out are arrows at the edge). Of more rows than ``max_points``, so
             many are drawn at random, the same ones every time.
         """
@@ -137,6 +136,8 @@ class Display:
 
     @classmethod
     def _made(cls, shown: Any, ax: Axes | None, options: dict[str, Any]) -> Self:
+        if "room" in options:  # its name before
+            options["stretch"] = options.pop("room")
         how = {name: options.pop(name) for name in cls.making if name in options}
         display: Self = cls._of(shown, **how).plot(ax, **options)
         return display
@@ -160,6 +161,7 @@ class RowDisplay(Display):
     n_rows: int | None
     labels: Labels
     doubtful: tuple[int, ...]
+    shares: tuple[float, ...] | None
     points_: list[Any]
     outliers_: list[Any]
 
@@ -179,7 +181,7 @@ class RowDisplay(Display):
         labels: Labels,
         regimes: int,
         beside: tuple[Floats, Floats],
-        room: Any,
+        stretch: Any,
     ) -> None:
         """Draw the rows of each regime, and the outliers, which may lie beyond the frame.
 
@@ -187,7 +189,7 @@ class RowDisplay(Display):
         """
         inside, out = labels >= 0, labels < 0
         kept = np.append(x[inside], beside[0]), np.append(y[inside], beside[1])
-        frame = Frame(kept, (x[out], y[out]), room)
+        frame = Frame(kept, (x[out], y[out]), stretch)
         self.points_ = [
             _draw_points(ax, j, x[labels == j], y[labels == j], x.size, self._name(j))
             for j in range(regimes)
@@ -200,8 +202,10 @@ class RowDisplay(Display):
     def _name(self, regime: int) -> str:
         """Name a regime, or the outliers, with the share of the rows that are labelled so."""
         name = "outliers" if regime < 0 else regime_name(regime, self.doubtful)
-        # By labels, of the rows that are there: not the share of the model, which is an estimate.
+        # By labels, not the share of the model, which is an estimate. Rows of the fit count by
+        # their weights, others once each.
         share = float(np.mean(self.labels == regime)) if self.labels.size else 0.0
+        share = share if self.shares is None else self.shares[regime]
         return f"{name} ({percent(share)} of rows)"
 
     def _rows_shown(self, shown: int) -> str:
@@ -213,12 +217,9 @@ class RowDisplay(Display):
 def begin(ax: Axes | None, figsize: Span = (7.0, 4.5)) -> Axes:
     """Return the axes to draw on: those given, or new ones in a figure of their own."""
     if ax is None:
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError as error:
-            raise MissingExtraError(
-                "plots need matplotlib, which is not installed: run pip install 'regimix[plot]'."
-            ) from error
+        need("matplotlib", "plot", "plots need")
+        import matplotlib.pyplot as plt
+
         _, ax = plt.subplots(figsize=figsize, layout="constrained")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
@@ -228,12 +229,11 @@ class Frame:
     """What part of the plane is shown: all kept rows, and outliers unless they are far away."""
 
     def __init__(
-        self, kept: tuple[Floats, Floats], others: tuple[Floats, Floats], room: Any = ROOM
+        self, kept: tuple[Floats, Floats], others: tuple[Floats, Floats], stretch: Any = STRETCH
     ) -> None:
-        if isinstance(room, bool) or not isinstance(room, Real) or not float(room) >= 0:
-            raise ParameterError(f"room must be a number from 0; got {room!r}.")
-        self.x = _span(kept[0], others[0], float(room))
-        self.y = _span(kept[1], others[1], float(room))
+        most = read_number("stretch", stretch, lambda times: times >= 0, "a number from 0")
+        self.x = _span(kept[0], others[0], most)
+        self.y = _span(kept[1], others[1], most)
 
     def apply(self, ax: Axes) -> None:
         """Set the limits of the axes."""
@@ -242,7 +242,7 @@ class Frame:
             set_limits(span[0] - space, span[1] + space)
 
 
-def _span(kept: Floats, others: Floats, room: float) -> Span:
+def _span(kept: Floats, others: Floats, stretch: float) -> Span:
     """Range of the kept values, stretched towards the others, but not without end."""
     inner = kept if kept.size else others
     if not inner.size:
@@ -250,8 +250,8 @@ def _span(kept: Floats, others: Floats, room: float) -> Span:
     low, high = float(inner.min()), float(inner.max())
     unit = (high - low) or abs(high) or 1.0
     if others.size:
-        low = min(low, max(float(others.min()), low - room * unit))
-        high = max(high, min(float(others.max()), high + room * unit))
+        low = min(low, max(float(others.min()), low - stretch * unit))
+        high = max(high, min(float(others.max()), high + stretch * unit))
     return (low, high) if high > low else (low - unit, high + unit)
 
 
@@ -326,7 +326,7 @@ def find_doubtful(mixture: Mixture) -> tuple[int, ...]:
 
 
 def _add_legend(ax: Axes) -> None:
-    """Put the legend beside the axes if the figure makes room for it, else where it fits."""
+    """Put the legend beside the axes if the figure leaves space for it, else where it fits."""
     handles, labels = ax.get_legend_handles_labels()
     if not handles:
         return
@@ -361,6 +361,7 @@ class RowView:
     target_name: str
     n_rows: int  # rows of the table that these were drawn from
     doubtful: tuple[int, ...] = ()  # regimes that do not come back from resampled rows
+    shares: tuple[float, ...] | None = None  # of the rows of each label, if they are those of a fit
 
     @property
     def residuals(self) -> Floats:
@@ -421,9 +422,13 @@ def rows_of_mixture(mixture: Mixture, X: Any = None, y: Any = None) -> RowView:
     excerpt = mixture.excerpt
     if X is None and y is None and excerpt is not None:
         n_rows = excerpt.y.size if excerpt.complete else mixture.n_rows
-        return _rows_of_regimes(mixture, excerpt.X, excerpt.y, n_rows, excerpt.labels)
+        known = excerpt.labels, label_shares(mixture)
+        return _rows_of_regimes(mixture, excerpt.X, excerpt.y, n_rows, *known)
     values, target, n_rows = _drawn(X, y)
     mixture.predict_components(X[:1])  # refuses other columns than those of the fit
+    if target.size == n_rows and are_fitted(mixture, values, target):
+        labels = mixture.labels if mixture.labels.size == n_rows else None
+        return _rows_of_regimes(mixture, values, target, n_rows, labels, label_shares(mixture))
     return _rows_of_regimes(mixture, values, target, n_rows)
 
 
@@ -473,7 +478,12 @@ def _fallen_by(law: NoiseLaw, nats: Floats) -> Floats:
 
 
 def _rows_of_regimes(
-    mixture: Mixture, X: NDArray[Any], y: Floats, n_rows: int, labels: Labels | None = None
+    mixture: Mixture,
+    X: NDArray[Any],
+    y: Floats,
+    n_rows: int,
+    labels: Labels | None = None,
+    shares: tuple[float, ...] | None = None,
 ) -> RowView:
     joint = mixture.log_densities(X, y)
     if labels is None:
@@ -505,6 +515,7 @@ def _rows_of_regimes(
         target_name=mixture.target_name,
         n_rows=n_rows,
         doubtful=find_doubtful(mixture),
+        shares=shares,
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.data.validation import Table
-from regimix.errors import ParameterError
+from regimix.errors import ParameterError, read_count
 from regimix.plots.display import (
     Display,
     Frame,
@@ -25,8 +25,7 @@ from regimix.plots.display import (
 )
 from regimix.plots.palette import EDGE, NEUTRAL, OUTLIERS, PALE, colour, marker
 from regimix.result.mixture import Mixture
-from regimix.result.stability import BACK
-from regimix.search.settings import read_count
+from regimix.result.stability import BACK, numbers_found
 from regimix.trimmed.ilts import TrimmedFit
 from regimix.words import clean, percent
 
@@ -51,12 +50,12 @@ MOST_TICKS = 20
 # A trace that spans more than this factor is drawn on a logarithmic scale.
 WIDE = 20.0
 # Moves that were left may stretch the plot by this share of the score, downwards mostly.
-ROOM = 0.25
+DOWN = 0.25
 # Rounds that can each have a dot.
 MOST_DOTS = 60
 # So many accepted moves can carry their names without hiding each other.
 MOST_NAMES = 6
-# Room above the last move for its name, as a share of the axis.
+# Space above the last move for its name, as a share of the axis.
 TOP = 0.06
 SUM_OF_SQUARES = "trimmed sum of squares"
 
@@ -218,6 +217,7 @@ class SelectionDisplay(Display):
     icl: Floats
     chosen: int  #: the number of regimes of the model
     asked: int | None = None  #: the number that was asked for, if one was: it was not chosen then
+    nothing: bool = False  #: whether the rows support no regime: none was chosen then
 
     @classmethod
     def _of(cls, shown: Mixture) -> Self:
@@ -235,6 +235,7 @@ class SelectionDisplay(Display):
             icl=np.asarray(path.icl, dtype=np.float64),
             chosen=int(path.chosen),
             asked=shown.settings.n_components,
+            nothing=shown.found_nothing,
         )
 
     def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Self:
@@ -259,6 +260,8 @@ class SelectionDisplay(Display):
 
     def _origin(self) -> str:
         """Say where the number of regimes comes from."""
+        if self.nothing:
+            return f"shown: {self.chosen} (the rows support none)"
         if self.asked is None:
             return f"chosen: {self.chosen}"
         if self.asked == self.chosen:
@@ -321,8 +324,7 @@ class StabilityDisplay(Display):
         ax.set_xticks(np.arange(m))
         ax.set_xlim(-0.6, m - 0.4)
         ax.set_ylim(-0.03, 1.14)
-        found = ", ".join(f"{k} in {percent(share)}" for k, share in self.counts.items())
-        remark = f"{count} resamples; regimes found: {found}"
+        remark = f"{count} resamples; regimes found: {numbers_found(self.counts)}"
         return self._finish(ax, ("regime", "shared rows (Jaccard index)"), legend, remark)
 
 
@@ -443,7 +445,7 @@ class ConvergenceDisplay(Display):
         style: dict[str, Any] = {"color": colour(0), "linewidth": 1.4, "zorder": 1}
         self.lines_ = ax.step(steps, score, where="post", label="gain so far", **style)
         moves = steps[1:].astype(np.float64)
-        frame = Frame((steps.astype(float), score), (moves[~taken], self.tried[~taken]), ROOM)
+        frame = Frame((steps.astype(float), score), (moves[~taken], self.tried[~taken]), DOWN)
         dots = ax.scatter(
             moves[taken], self.tried[taken], color=colour(0), s=36, label="taken", zorder=2
         )

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from regimix.errors import ParameterError
+from regimix.errors import ParameterError, read_choice, read_count
 from regimix.plots.display import (
     MOST_POINTS,
-    ROOM,
+    STRETCH,
     RowDisplay,
     RowView,
     begin,
@@ -22,7 +22,7 @@ from regimix.plots.display import (
     positive_scale,
 )
 from regimix.plots.palette import NEUTRAL, colour
-from regimix.search.settings import read_count
+from regimix.result.answer import HELD, typical_row
 from regimix.words import clean, listing
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class RegimesDisplay(RowDisplay):
 
     With several features a plain plot of y shows no lines, because the other features move y too.
     So what they move it by, according to the row's own regime (an outlier's nearest one), is taken
-    away first: ``y`` is then as if the other features were at their median, and a row is as far
+    away first: ``y`` is then as if the other features were at their medians, and a row is as far
     from its line as its residual says. The label of the axis says so.
 
     Outliers are grey crosses; those far outside are arrows at the edge. Features of few values, as
@@ -67,7 +67,7 @@ class RegimesDisplay(RowDisplay):
         one whose effect differs most between regimes.
     adjust : bool, default=True
         Likewise: whether the effect of the other features is taken away from y. If not, y is as it
-        is, and the lines, drawn for rows with the other features at their median, may pass their
+        is, and the lines, drawn for rows with the other features at their medians, may pass their
         rows by.
 
     Attributes
@@ -94,21 +94,22 @@ class RegimesDisplay(RowDisplay):
     others: str = ""  #: what was done about the other features, for the label of the axis
     n_rows: int | None = None
     doubtful: tuple[int, ...] = ()  #: regimes that do not come back from resampled rows
+    shares: tuple[float, ...] | None = None  #: of the rows of each label; default: counted
     making: ClassVar[tuple[str, ...]] = ("feature", "adjust")
 
     @classmethod
     def _of(cls, rows: RowView, feature: int | str | None = None, adjust: bool = True) -> Self:
         column = _column(rows, feature)
-        centre = np.median(rows.X, axis=0)
+        centre = typical_row(rows.X)
         rest = np.delete(np.arange(centre.size), column)
         x = rows.X[:, column].astype(np.float64)
         level = rows.intercept + rows.coef[:, rest] @ centre[rest]
         y, others = rows.y, ""
         if rest.size:
-            others = "lines: other features at their median"
+            others = f"lines: {HELD}"
         if rest.size and adjust:
             line = level[rows.nearest] + rows.coef[rows.nearest, column] * x
-            y, others = line + rows.residuals, "other features moved to their median"
+            y, others = line + rows.residuals, HELD
         ends = np.array([_ends(x, rows.labels, j) for j in range(level.size)])
         heights = level[:, None] + rows.coef[:, column, None] * ends
         return cls(
@@ -122,6 +123,7 @@ class RegimesDisplay(RowDisplay):
             others=others,
             n_rows=rows.n_rows,
             doubtful=rows.doubtful,
+            shares=rows.shares,
         )
 
     def plot(
@@ -130,7 +132,7 @@ class RegimesDisplay(RowDisplay):
         *,
         bands: bool = True,
         legend: bool = True,
-        room: float = ROOM,
+        stretch: float = STRETCH,
         max_points: int = MOST_POINTS,
     ) -> Self:
         """Draw the rows and the lines, with bands of two noise levels on each side of a line."""
@@ -141,7 +143,7 @@ class RegimesDisplay(RowDisplay):
         width = BAND * self.scale[:, None] if bands else 0.0
         ends_x, ends_y = self.lines[..., 0], self.lines[..., 1]
         beside = ends_x.ravel(), np.concatenate([ends_y - width, ends_y + width]).ravel()
-        self._draw_rows(ax, x, self.y[rows], self.labels[rows], len(self.lines), beside, room)
+        self._draw_rows(ax, x, self.y[rows], self.labels[rows], len(self.lines), beside, stretch)
         if bands:
             ax.fill_between([], [], [], color=NEUTRAL, alpha=0.2, lw=0, label="±2 noise")
         others = f"\n({self.others})" if self.others else ""
@@ -217,6 +219,7 @@ class ResidualsDisplay(RowDisplay):
     target_name: str = "y"
     n_rows: int | None = None
     doubtful: tuple[int, ...] = ()  #: regimes that do not come back from resampled rows
+    shares: tuple[float, ...] | None = None  #: of the rows of each label; default: counted
 
     @classmethod
     def _of(cls, rows: RowView) -> Self:
@@ -229,6 +232,7 @@ class ResidualsDisplay(RowDisplay):
             target_name=rows.target_name,
             n_rows=rows.n_rows,
             doubtful=rows.doubtful,
+            shares=rows.shares,
         )
 
     def plot(
@@ -238,7 +242,7 @@ class ResidualsDisplay(RowDisplay):
         kind: str = "regime",
         standardise: bool = True,
         legend: bool = True,
-        room: float = ROOM,
+        stretch: float = STRETCH,
         max_points: int = MOST_POINTS,
     ) -> Self:
         """Draw the residuals.
@@ -249,11 +253,10 @@ class ResidualsDisplay(RowDisplay):
             A column for each regime, or residuals over fitted values.
         standardise : bool, default=True
             Whether residuals are in units of the noise of their regime, or in those of y.
-        ax, legend, room, max_points
+        ax, legend, stretch, max_points
             As in `from_estimator`.
         """
-        if kind not in KINDS:
-            raise ParameterError(f"kind must be one of {KINDS}; got {kind!r}.")
+        read_choice("kind", kind, KINDS)
         ax = begin(ax)
         rows = draw(self.residuals.size, max_points)
         labels, nearest = self.labels[rows], self.nearest[rows]
@@ -263,7 +266,7 @@ class ResidualsDisplay(RowDisplay):
         guides = GUIDE * self.scale / unit
         self._draw_guides(ax, kind, guides)
         beside = x[:0], np.append(guides, -guides)
-        self._draw_rows(ax, x, y, labels, self.scale.size, beside, room)
+        self._draw_rows(ax, x, y, labels, self.scale.size, beside, stretch)
         ax.plot([], [], color=NEUTRAL, linewidth=1.2, linestyle="--", label="±2 noise")
         if kind == "regime":
             ax.set_xticks(np.arange(self.scale.size))
@@ -327,6 +330,7 @@ class QQDisplay(RowDisplay):
     n_components: int
     n_rows: int | None = None
     doubtful: tuple[int, ...] = ()  #: regimes that do not come back from resampled rows
+    shares: tuple[float, ...] | None = None  #: of the rows of each label; default: counted
 
     @classmethod
     def _of(cls, rows: RowView) -> Self:
@@ -344,6 +348,7 @@ class QQDisplay(RowDisplay):
             n_components=rows.scale.size,
             n_rows=rows.n_rows,
             doubtful=rows.doubtful,
+            shares=rows.shares,
         )
 
     def plot(
@@ -351,7 +356,7 @@ class QQDisplay(RowDisplay):
         ax: Axes | None = None,
         *,
         legend: bool = True,
-        room: float = ROOM,
+        stretch: float = STRETCH,
         max_points: int = MOST_POINTS,
     ) -> Self:
         """Draw residuals over quantiles: all rows in the tails, fewer where they are dense."""
@@ -360,7 +365,7 @@ class QQDisplay(RowDisplay):
         labels, x, y = self.labels[rows], self.quantiles[rows], self.residuals[rows]
         # The diagonal is in view, however little the residuals vary.
         beside = x[:0], x[labels >= 0]
-        self._draw_rows(ax, x, y, labels, self.n_components, beside, room)
+        self._draw_rows(ax, x, y, labels, self.n_components, beside, stretch)
         self.diagonal_ = ax.axline(
             (0, 0), slope=1, color=NEUTRAL, linewidth=1, zorder=1, label="normal"
         )
@@ -390,7 +395,7 @@ def expected(residuals: Floats, trimmed: NDArray[np.bool_], cut: float) -> Float
     """
     beyond = float(ndtr(-cut))
     if trimmed.any():
-        # A cutoff so far out that no sample reaches it leaves the trimmed rows no room at all.
+        # A cutoff so far out that no sample reaches it leaves the trimmed rows nothing.
         beyond = max(beyond, 0.25 / residuals.size)
     levels = np.empty(residuals.size)
     kept = ~trimmed

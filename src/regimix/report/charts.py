@@ -349,7 +349,7 @@ def _signed_log(value: float) -> float:
 
 
 def _round_gains(low: float, high: float, up: Scale) -> list[float]:
-    """Choose powers of ten on both sides of zero that leave room for their labels."""
+    """Choose powers of ten on both sides of zero that leave space for their labels."""
     chosen = [0.0]
     for sign in (1, -1):
         last = up(0.0)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib.resources import files
 
 from regimix.report.charts import Html, prose, swatch, tag
 from regimix.report.rows import Terms, read_rows
 from regimix.report.scatter import Cloud
-from regimix.result.answer import Answer, answer
+from regimix.result.answer import HELD, Answer, answer
+from regimix.result.compare import Comparison
 from regimix.result.mixture import Mixture
-from regimix.words import clean
+from regimix.result.profile import Profile
+from regimix.words import clean, interval, measured, probability
 
-__all__ = ["equations", "mixture_html"]
+__all__ = ["comparison_html", "equations", "mixture_html", "profile_html"]
 
 # A notebook keeps every output: its pictures are small.
 MOST_POINTS = 600
@@ -24,7 +27,6 @@ def mixture_html(mixture: Mixture) -> str:
     rows = read_rows(mixture, None, None, None)
     found = answer(mixture)
     parts = [
-        tag("style", Html(files("regimix.report").joinpath("notebook.css").read_text("utf-8"))),
         tag("div", found.title, class_="regimix-title"),
         tag("p", prose(found.lead)),
         *(tag("p", notice) for notice in found.notices),
@@ -33,7 +35,66 @@ def mixture_html(mixture: Mixture) -> str:
     if rows is not None:
         cloud = Cloud.of(rows, Terms.of(mixture, rows.X, 0.95), MOST_POINTS)
         parts += [cloud.draw(*SIZE), tag("p", _below(cloud), class_="regimix-soft")]
-    return tag("div", *parts, class_="regimix")
+    return _card(*parts)
+
+
+def profile_html(found: Profile) -> str:
+    """Return a profile as HTML for a notebook: the sentences, then a table."""
+    heads = [
+        "",
+        "all rows",
+        *(tag("span", swatch(g), n) for g, n in zip(found.groups, found.names, strict=True)),
+    ]
+    body = []
+    for column in found.columns:
+        title = tag("b", clean(column.name)), f" {column.said()}"
+        body.append(tag("tr", tag("th", *title, scope="rowgroup", colspan=len(heads))))
+        body += [_line(clean(name), cells) for name, cells in column.lines()]
+    return _card(
+        tag("div", "Who is in each regime", class_="regimix-title"),
+        *(tag("p", said) for said in found.sentences),
+        _grid(heads, body),
+        tag("p", " ".join(found.notes), class_="regimix-soft"),
+    )
+
+
+def comparison_html(found: Comparison) -> str:
+    """Return a comparison as HTML for a notebook: the sentences, then a table."""
+    body = []
+    for i, k in found.order:
+        first, second = found.pairs[i]
+        error = float(found.std_err[i, k])
+        ends = interval(float(found.lower[i, k]), float(found.upper[i, k]), error)
+        p = probability(float(found.p_holm[i, k]))
+        cells = [*measured(float(found.difference[i, k]), error), ends, p]
+        body.append(_line(f"{second} less {first}: {clean(found.terms[k])}", cells))
+    heads = [
+        "",
+        "difference",
+        "std err",
+        f"{100 * found.level:g}% interval, all together",
+        "p (Holm)",
+    ]
+    return _card(
+        tag("div", "How the regimes differ", class_="regimix-title"),
+        *(tag("p", said) for said in found.sentences),
+        _grid(heads, body),
+        tag("p", " ".join(found.notes), class_="regimix-soft"),
+    )
+
+
+def _card(*parts: Html) -> Html:
+    style = Html(files("regimix.report").joinpath("notebook.css").read_text("utf-8"))
+    return tag("div", tag("style", style), *parts, class_="regimix")
+
+
+def _line(name: object, cells: Iterable[object]) -> Html:
+    return tag("tr", tag("th", name, scope="row"), *(tag("td", cell) for cell in cells))
+
+
+def _grid(heads: Iterable[object], body: Iterable[Html]) -> Html:
+    head = tag("tr", *(tag("th", name, scope="col") for name in heads))
+    return tag("table", tag("thead", head), tag("tbody", *body))
 
 
 def equations(mixture: Mixture, width: int) -> list[str]:
@@ -56,6 +117,6 @@ def _table(mixture: Mixture, found: Answer) -> Html:
 
 
 def _below(cloud: Cloud) -> str:
-    others = "Other features are held at their means, by each row's own regime. "
+    others = f"Rows are shown with the {HELD}, by each row's own regime. "
     said = others if cloud.terms.order.size > 1 else ""
     return f"{said}{cloud.sampled} report(path) writes the whole page.".replace("  ", " ").strip()

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from regimix.atomic import write_bytes
-from regimix.errors import MissingExtraError, RegimixError
+from regimix.errors import RegimixError, need
 from regimix.model.em import REGIME_GAIN
 from regimix.report import charts
 from regimix.report.charts import Html
@@ -30,9 +30,10 @@ from regimix.report.rows import (
     read_rows,
 )
 from regimix.report.scatter import MOST_BESIDE, Cloud
-from regimix.result.answer import Answer, answer, closest, granted, ranked, rows_labelled
+from regimix.result.answer import HELD, Answer, answer, closest, granted, ranked, rows_labelled
 from regimix.result.inference import read_level
 from regimix.result.mixture import Mixture
+from regimix.result.profile import Profile
 from regimix.result.rivals import check_regimes
 from regimix.search.settings import Settings
 from regimix.theory.audit import Finding, Verdict, audit
@@ -111,6 +112,7 @@ def render(
     shares: Any = None,
     date: str | None = None,
     command: str | None = None,
+    profile: Profile | None = None,
 ) -> str:
     """Write a report as the text of one HTML page, which loads nothing.
 
@@ -137,6 +139,8 @@ def render(
     command : str, optional
         What to run to get the same again, as a shell takes it. Default: Python, which assumes that
         the columns of the fit are those of a table.
+    profile : Profile, optional
+        Who is in each regime, as ``mixture.profile(frame)`` found it.
 
     Returns
     -------
@@ -149,6 +153,11 @@ def render(
     page: str = environment.get_template("page.html.j2").render(
         _context(mixture, rows, terms, title, clean(written))
         | {"snippet": snippet(mixture) if command is None else _visible(command)}
+        | {
+            "profile": profile,
+            "most_columns": LONG_TABLE,
+            "comparison": comparison(mixture, rows, terms.level),
+        }
     )
     return page
 
@@ -159,12 +168,9 @@ def write(path: str | os.PathLike[str], mixture: Mixture, *args: Any, **options:
 
 
 def _environment() -> Any:
-    try:
-        import jinja2
-    except ImportError as error:
-        raise MissingExtraError(
-            "a report needs jinja2, which is not installed; run: pip install 'regimix[cli]'"
-        ) from error
+    need("jinja2", "cli", "a report needs")
+    import jinja2
+
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("regimix.report", ""),
         autoescape=True,
@@ -235,6 +241,7 @@ def checks(
         np.asarray(rows.X, dtype=np.float64),
         rows.y,
         rows.labels,
+        rows.weights,
         mixture.n_components,
         fit_intercept=mixture.fit_intercept,
     )
@@ -263,7 +270,7 @@ def stability(mixture: Mixture, found: Answer) -> dict[str, Any] | None:
         f"beginning. Regimes found: {seen.numbers} of them. A regime comes back if it shares "
         "more than half of its rows with one that is found again; in less than 60% it is doubtful.",
         "rows": [
-            (line.name, percent(float(back)), number(float(similar), 2))
+            (line.name, percent(float(back)), fixed(float(similar), 2))
             for line, back, similar in rows
         ],
     }
@@ -306,6 +313,7 @@ def _context(
         "most_attempts": MOST_ATTEMPTS,
         "tried": charts.convergence(mixture.attempts),
         "granted": granted(mixture),
+        "held": HELD,
         "findings": assumptions(mixture, rows),
         "signs": SIGNS,
         "python": platform.python_version(),
@@ -360,6 +368,35 @@ def _line(mixture: Mixture, terms: Terms, index: int, place: int) -> dict[str, A
         cells, sure = [*measured(value, error), *known], not low <= 0 <= high
     name = "intercept" if constant else terms.name(place)
     return {"name": name, "constant": constant, "cells": cells, "sure": sure}
+
+
+def comparison(mixture: Mixture, rows: Rows | None, level: float) -> dict[str, Any] | None:
+    """List the differences of coefficients between regimes, those of a pair together."""
+    if mixture.n_components < 2 or mixture.inference is None or mixture.found_nothing:
+        return None
+    # The rows that are shown may be others, or count by weights that are not known here.
+    same = rows is not None and rows.fitted and rows.n == mixture.n_rows == mixture.mass
+    found = (
+        mixture.compare(rows.X, rows.y, level=level)
+        if same and rows
+        else mixture.compare(level=level)
+    )
+    groups = list[dict[str, Any]]()
+    for i, k in found.order:
+        if not groups or groups[-1]["pair"] != found.pairs[i]:
+            groups.append({"pair": found.pairs[i], "lines": []})
+        low, high, error = (float(part[i, k]) for part in (found.lower, found.upper, found.std_err))
+        cells = [*measured(float(found.difference[i, k]), error), interval(low, high, error)]
+        cells += [number(float(found.t[i, k]), 3), probability(float(found.p_holm[i, k]))]
+        sure = not low <= 0 <= high
+        groups[-1]["lines"].append({"name": clean(found.terms[k]), "cells": cells, "sure": sure})
+    left = found.t.size - len(found.order)
+    return {
+        "found": found,
+        "groups": groups,
+        "left": left,
+        "long": len(found.order) > LONG_TABLE // 2,
+    }
 
 
 def outlier_list(rows: Rows, terms: Terms) -> dict[str, Any]:

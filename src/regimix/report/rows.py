@@ -18,7 +18,7 @@ from regimix.engines.parts import PartTable
 from regimix.errors import DataError
 from regimix.result.answer import Distances, distances, rows_labelled
 from regimix.result.mixture import Mixture
-from regimix.result.rowlaw import EXTRA_COLUMNS, MOMENT_ROWS, MOST_NUMBERS, SURE
+from regimix.result.rowlaw import EXTRA_COLUMNS, MOST_NUMBERS, SURE, are_fitted
 from regimix.result.summary import coefficient_table
 from regimix.words import clean, count, fixed, listing, number, percent
 
@@ -35,17 +35,12 @@ __all__ = [
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# A page has room for so many features; the others contribute less.
+# Features that a page shows; the others contribute less.
 MOST_FEATURES = 40
 # Characters of a key.
 LONGEST_KEY = 64
 # Outliers that a sentence names.
 MOST_NAMED = 8
-# Rows of the fit have the mean that it remembers, up to rounding (of single precision, perhaps).
-SAME_MEAN = 1e-5
-# What the labels of the fit may lose over the likeliest ones of its rows, in nats for each row:
-# next to nothing, or a little where rows were trimmed or sorted. In another order they lose more.
-SUITS, SUITS_TRIMMED, MOST_LOST = 0.05, 0.3, 20.0
 # Of a table of any size, the same rows are drawn again.
 SAMPLE_SEED = 20211
 # Labels that a page holds, a character each, and what the names of their rows may weigh.
@@ -71,6 +66,7 @@ class Rows:
     counts: Ints | None
     of: int  # rows of the whole table: more than these if they are an excerpt
     fitted: bool  # whether these are the rows of the fit, or an excerpt of them
+    weights: Floats  # of the rows of the fit, if it kept them; else all are one
 
     @property
     def n(self) -> int:
@@ -205,7 +201,7 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
         target = read_target(y, values.shape[0])
         keys, of = _index(X) if keys is None else keys, target.size
         names = np.arange(of) if keys is None else _keys(keys, of, "rows of X")
-        fitted = _are_fitted(mixture, values, target, shares)
+        fitted = are_fitted(mixture, values, target, shares)
         # Trimming decides by rank among the rows of the fit, so its labels are not quite those
         # that rows would get as new ones.
         known = fitted and mixture.labels.size == of
@@ -223,37 +219,20 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
         counts=counts,
         of=of,
         fitted=fitted,
+        weights=_weights(mixture, target.size) if fitted else np.ones(target.size),
     )
 
 
-def _are_fitted(mixture: Mixture, X: NDArray[Any], y: Floats, shares: Any = None) -> bool:
-    """Whether these are the rows of the fit, as far as the mixture can tell.
-
-    By those that it kept; or else by the spread of the features and by the labels, which must suit
-    the rows one by one.
-    """
-    if y.size != mixture.n_rows:
-        return False
+def _weights(mixture: Mixture, n: int) -> Floats:
+    """Return the weights of so many rows of the fit, as far as the mixture remembers them."""
     excerpt = mixture.excerpt
-    if excerpt is not None:
-        same = np.array_equal(y[excerpt.numbers], excerpt.y)
-        return same and np.array_equal(X[excerpt.numbers], excerpt.X)
-    law = mixture.rows
-    if law is not None and mixture.mass == y.size <= MOMENT_ROWS:
-        # They were described by all rows.
-        off = np.abs(np.mean(X, axis=0, dtype=np.float64) - law.mean)
-        if (off > SAME_MEAN * (law.deviation + np.abs(law.mean))).any():
-            return False
-    return mixture.labels.size != y.size or _suits(mixture, X, y, shares)
-
-
-def _suits(mixture: Mixture, X: NDArray[Any], y: Floats, shares: Any) -> bool:
-    """Whether the labels of the fit are about the likeliest ones of these rows."""
-    joint = mixture.log_densities(X, y, shares)
-    with np.errstate(invalid="ignore"):
-        lost = np.max(joint, axis=1) - joint[np.arange(y.size), mixture.labels]
-    limit = SUITS_TRIMMED if mixture.fitted_by_label else SUITS
-    return float(np.mean(np.minimum(lost, MOST_LOST))) <= limit
+    if excerpt is None or excerpt.weights is None:
+        return np.ones(n)
+    if excerpt.y.size == n or not excerpt.complete:
+        return excerpt.weights if excerpt.y.size == n else np.ones(n)
+    weights = np.zeros(n)  # those of no weight are not kept
+    weights[excerpt.numbers] = excerpt.weights
+    return weights
 
 
 def _index(X: Any) -> list[Any] | None:
@@ -355,7 +334,6 @@ class Terms:
 
     mixture: Mixture
     deviation: Floats  # of the features, (d,)
-    mean: Floats
     level: float  # of the intervals
     ranked: bool  # whether the deviations are known; effects are per unit otherwise
 
@@ -364,13 +342,13 @@ class Terms:
         """Rank the terms by the deviations of the rows of the fit, or else of these rows."""
         d = mixture.coef.shape[1]
         if mixture.rows is not None:
-            deviation, mean = mixture.rows.deviation, mixture.rows.mean
+            deviation = mixture.rows.deviation
         elif X is not None:
-            deviation, mean = X.std(axis=0), X.mean(axis=0)
+            deviation = X.std(axis=0)
         else:
-            deviation, mean = np.ones(d), np.zeros(d)
+            deviation = np.ones(d)
         ranked = mixture.rows is not None or X is not None
-        return cls(mixture, np.asarray(deviation), np.asarray(mean), level, ranked)
+        return cls(mixture, np.asarray(deviation), level, ranked)
 
     @cached_property
     def effects(self) -> Floats:

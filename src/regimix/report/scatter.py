@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from regimix.report.charts import Html, Scale, axes, chart, frame, line, marks, shape, tag
 from regimix.report.rows import Rows, Terms, sample
+from regimix.result.answer import typical_row
 from regimix.words import clean, count, fixed
 
 __all__ = ["MOST_BESIDE", "Cloud", "compact"]
@@ -49,8 +50,8 @@ class View:
 
     name: str
     x: Floats
-    adjusted: Floats  # responses as if the other features were at their means, by each own regime
-    lines: Floats  # (m, 2), intercept and slope, the other features at their means
+    adjusted: Floats  # responses as if the other features were at their medians, by each own regime
+    lines: Floats  # (m, 2), intercept and slope, the other features at their medians
     reach: Floats  # (m, 2), from where to where the line of each regime is drawn
     frame: Span
     adjusted_frame: Span
@@ -137,15 +138,20 @@ class Cloud:
         return any(view.hides_some(self.rows.y[self.points]) for view in self.views)
 
     @cached_property
+    def held(self) -> Floats:
+        """Values at which features are held that are not shown, (d,)."""
+        return typical_row(self.rows.X)
+
+    @cached_property
     def views(self) -> list[View]:
         """A view over each feature, that of the largest effect first."""
         return [self._view(int(feature)) for feature in self.terms.order]
 
     def _view(self, feature: int) -> View:
-        mixture, mean, nearest = self.terms.mixture, self.terms.mean, self.rows.far.nearest
+        mixture, held, nearest = self.terms.mixture, self.held, self.rows.far.nearest
         x = np.asarray(self.rows.X[self.points, feature], dtype=np.float64)
         slope = mixture.coef[:, feature]
-        base = mixture.intercept + mixture.coef @ mean - slope * mean[feature]
+        base = mixture.intercept + mixture.coef @ held - slope * held[feature]
         labels = self.rows.labels[self.points]
         own = [x[labels == j] for j in range(mixture.n_components)]
         # Few rows make no line. Lines that reach beyond rows of their own must be in the frame.
@@ -171,10 +177,10 @@ class Cloud:
         )
 
     def _common_reach(self, x: Floats, feature: int) -> Span:
-        """Find where all rows of the regimes are, or a deviation around the mean."""
+        """Find where all rows of the regimes are, or a deviation around the middle."""
         low, high = _range(x[: self.inside or None])
         if low == high:
-            middle, step = float(self.terms.mean[feature]), float(self.terms.deviation[feature])
+            middle, step = float(self.held[feature]), float(self.terms.deviation[feature])
             low, high = min(low, middle - step), max(high, middle + step)
         return (low, high) if low < high else frame(np.array([low]), np.array([]))
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GRADES",
+    "HELD",
     "WIDTH",
     "Answer",
     "Distances",
@@ -50,8 +51,10 @@ __all__ = [
     "equation",
     "grade",
     "granted",
+    "label_shares",
     "ranked",
     "rows_labelled",
+    "typical_row",
 ]
 
 Floats = NDArray[np.float64]
@@ -73,8 +76,8 @@ BY_RESPONSIBILITY = (
     "Errors, tests and intervals are conditional on the regimes that were found. Rows of uncertain "
     "label count by their probabilities, and widen them."
 )
-# Where rows were not counted, a smaller share of outliers is not shown: it would be "<0.1%".
-SMALLEST_SHARE = 0.0005
+# What is done in a picture of one feature about the others (`typical_row`).
+HELD = "other features at their medians"
 ENDS: dict[str, str] = {
     StopReason.NOTHING_IMPROVES: "no change improved the model",
     StopReason.ALL_FOUND: "every regime was found",
@@ -133,7 +136,10 @@ class Answer:
     def r_squared(self) -> str:
         """Say what R² of a regime is not: how well the response of a new row can be predicted."""
         rows, each = self.mixture.rows, any(regime.r_squared for regime in self.regimes)
-        said = "R² of a regime is that among the rows sorted to it." if each else ""
+        # So it differs a little from that of the same rows, counted fully.
+        how = "" if self.mixture.fitted_by_label else ", by their probabilities"
+        how += ", far ones counting less" if np.isfinite(self.mixture.noise_degrees) else ""
+        said = f"R² of a regime is that among the rows sorted to it{how}." if each else ""
         if rows is None or not np.isfinite(rows.r_squared_expected):
             return said
         which = "all rows" if self.mixture.mass <= MOMENT_ROWS else f"{MOMENT_ROWS} random rows"
@@ -150,11 +156,12 @@ class Answer:
     def sure(self) -> str:
         """How strong the evidence is, and how different the closest regimes are."""
         mixture = self.mixture
+        if mixture.found_nothing and mixture.rival is not None:
+            return "The data support no straight line, but the one relation named above."
         if mixture.found_nothing:
             return "The data do not support any relation; more rows or other columns might."
         said = "" if mixture.settings.search == "net" else _evidence(mixture)
-        other = "But one relation, named above, is likelier still." if _rival(mixture) else ""
-        return " ".join(part for part in (said, other, _distinct(mixture)) if part)
+        return f"{said} {_distinct(mixture)}".strip()
 
 
 def answer(
@@ -240,7 +247,8 @@ def _explained(mixture: Mixture, rows: str, outliers: int | None) -> tuple[str, 
 def _beside(mixture: Mixture) -> str:
     """Say beside the number of regimes how many rows are in doubt, or that nothing was found."""
     if mixture.found_nothing:
-        return "; the best line through most of them:"
+        lines = "line" if mixture.n_components == 1 else f"{spelled(mixture.n_components)} lines"
+        return f"; the best {lines} all the same:"
     if mixture.doubtful_rows is None:
         return ""
     share = mixture.doubtful_rows / mixture.mass
@@ -273,12 +281,22 @@ def _nothing(mixture: Mixture, target: str, by: str, rows: str) -> str:
     else:
         said = (
             f"Constants explain {target} in the {rows} nearly as well as linear relations to {by} "
-            f"do, which gain {number(evidence)} nats where {REGIME_GAIN:g} are needed"
+            f"do: {_likeliest(mixture)} would gain {number(evidence)} nats, and {REGIME_GAIN:g} "
+            "are needed"
         )
     if asked is None or mixture.settings.search == "net":
-        return f"{said}. What follows is a robust line through the rows"
+        # It is robust, or least squares where nothing speaks for outliers.
+        return f"{said}. What follows is the best line through the rows"
     which = "the line" if asked == 1 else f"the best {spelled(asked)} lines"
     return f"{said}. What follows is {which} all the same, as asked for"
+
+
+def _likeliest(mixture: Mixture) -> str:
+    """Name the number of regimes with the highest evidence, which need not be that shown."""
+    path = mixture.selection
+    if path is None or not path.evidence.size:
+        return "they"
+    return several(int(path.n_components[np.argmax(path.evidence)]), "regime")
 
 
 # --- each regime ----------------------------------------------------------------------------------
@@ -314,13 +332,16 @@ def _doubt(mixture: Mixture, j: int) -> str:
 
 def _outliers(mixture: Mixture) -> RegimeLine | None:
     rows, share = rows_labelled(mixture, -1), mixture.outlier_share
-    # No row is labelled as one, and their share is less than a row.
-    if (rows == 0 and share * mixture.mass < 1) or (rows is None and share < SMALLEST_SHARE):
+    # Where no row is one, the share is what to expect of new rows. However small, it is what the
+    # shares of the regimes lack of 100 %.
+    if not share and not rows:
         return None
     words = "outliers"
-    if rows is not None:
+    if rows == 0:
+        words += " (no row labelled so)"
+    elif rows is not None:
         words += f" ({count(rows, 'row')} labelled so, {percent(rows / mixture.mass)})"
-    return RegimeLine(-1, percent(mixture.outlier_share), _rows(mixture, -1), sentence=words)
+    return RegimeLine(-1, percent(share), _rows(mixture, -1), sentence=words)
 
 
 def _rows(mixture: Mixture, label: int) -> str:
@@ -339,6 +360,13 @@ def rows_labelled(mixture: Mixture, label: int) -> int | None:
     if not mixture.labels.size or mixture.mass != mixture.n_rows:
         return None
     return int(np.count_nonzero(mixture.labels == label))
+
+
+def label_shares(mixture: Mixture) -> tuple[float, ...] | None:
+    """Return the share of the rows of each label, outliers last; None if they were not counted."""
+    counts = [rows_labelled(mixture, label) for label in (*range(mixture.n_components), -1)]
+    known = [rows / mixture.mass for rows in counts if rows is not None]
+    return tuple(known) if len(known) == len(counts) else None
 
 
 def _effects(mixture: Mixture, j: int, level: float) -> str:
@@ -393,8 +421,8 @@ def _evidence(mixture: Mixture) -> str:
         f"The evidence is {grade(whole)}: {number(whole)} nats over constants for the "
         "model as a whole (10 nats are already 22,000 to one)."
     )
-    if rival is not None and mixture.n_components > 1:
-        said += f" For one relation, as above, there are {number(rival.lead)} more."
+    if rival is not None:
+        said += f" But the one relation named above has {number(rival.lead)} more."
     if each is None or mixture.n_components == 1:
         return said
     least = float(np.min(each))
@@ -403,8 +431,8 @@ def _evidence(mixture: Mixture) -> str:
     if least > whole:
         lost += ", which is more than the whole, since the others alone are worse than no model"
     return (
-        f"{said} For regime {int(np.argmin(each))}, the least certain, it is {grade(least)}: "
-        f"without it, and with the others unchanged, {lost}."
+        f"{said} The evidence is least for regime {int(np.argmin(each))}, where it is "
+        f"{grade(least)}: without it, and with the others unchanged, {lost}."
     )
 
 
@@ -456,7 +484,9 @@ def _ended(mixture: Mixture) -> str:
 
 
 def _details(mixture: Mixture) -> str:
-    said = [] if mixture.settings.search == "net" else [f"evidence {number(mixture.evidence)} nats"]
+    # Of a table without a regime, that of the best model, which is not the line that is shown.
+    what = "best evidence" if mixture.found_nothing else "evidence"
+    said = [] if mixture.settings.search == "net" else [f"{what} {number(mixture.evidence)} nats"]
     if mixture.timings:
         said.append(f"{sum(mixture.timings.values()):.2g} seconds")
     return f"{', '.join([*said, f'seed {mixture.seed}'])}.".capitalize()
@@ -536,6 +566,15 @@ def distances(mixture: Mixture, X: Any, y: Floats, labels: Labels) -> Distances:
     nearest = np.where(labels < 0, np.argmin(np.abs(counted), axis=1), labels).astype(np.int64)
     each = np.arange(y.size)
     return Distances(nearest, means[each, nearest], residuals[each, nearest], scaled[each, nearest])
+
+
+def typical_row(X: NDArray[Any]) -> Floats:
+    """Return the features of the row for which pictures of one feature draw the lines, (d,).
+
+    Medians: one absurd value of a feature would move its mean, and with it every line, to where no
+    row is; and the median of a 0/1 column is one of its values.
+    """
+    return np.asarray(np.median(X, axis=0), dtype=np.float64)
 
 
 # --- as text --------------------------------------------------------------------------------------

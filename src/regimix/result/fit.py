@@ -12,16 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from regimix.data.problem import Frame
+from regimix.data.problem import Frame, Problem
 from regimix.engines.base import Engine, Sample
+from regimix.engines.memory import MemoryEngine
 from regimix.engines.parts import PassStopped
 from regimix.errors import ParameterError, StopReason
 from regimix.model.blocks import Labelling, Law, MixtureSums, without_outliers
 from regimix.model.em import (
+    DEADLINE,
     REGIME_GAIN,
     Fitted,
     Parameters,
     evaluate,
+    late,
     point_of,
     refit,
     scores_without,
@@ -31,7 +34,7 @@ from regimix.model.laws import ROOT_8, Background
 from regimix.model.numbers import MODEL
 from regimix.model.polish import Begun, Polished, polish
 from regimix.model.relation import gain_of_shares
-from regimix.model.rows import Rows, Units, whitened_rows
+from regimix.model.rows import Rows, Units, weighted_fit, whitened_rows
 from regimix.result.answer import grade
 from regimix.result.inference import infer
 from regimix.result.mixture import Mixture, Regimes
@@ -255,10 +258,15 @@ def fit_mixture(engine: Engine, settings: Settings, init: Floats | None = None) 
             'init is not used by search="net", whose starts are the points of a net; leave one '
             "of the two out."
         )
-    with fitting_threads(engine.problem.n_columns):
-        if settings.search == "net":
-            return _fit_net(engine, settings, _Clock())
-        return _fit_searched(engine, settings, init, _Clock())
+    limit = np.inf if settings.time_limit is None else settings.time_limit
+    token = DEADLINE.set(time.monotonic() + limit)
+    try:
+        with fitting_threads(engine.problem.n_columns):
+            if settings.search == "net":
+                return _fit_net(engine, settings, _Clock())
+            return _fit_searched(engine, settings, init, _Clock())
+    finally:
+        DEADLINE.reset(token)
 
 
 def _fit_searched(
@@ -284,6 +292,9 @@ def _fit_searched(
         if found.outliers is not None:
             # The search has seen all rows to the end.
             polished = Polished(_with_outliers(found.law, *found.outliers), settled=found.settled)
+        elif rows.n < problem.n_columns:
+            # So few rows were all searched, in the space that they span; theirs is the answer.
+            polished = Polished(found.law, settled=found.settled)
         elif not (settings.by_label or found.nothing or found.stopped in USER_WAITS):
             # A search that may go on later may end elsewhere: rounds from here are not its own.
             polished = resumed_polish(engine, found.law, saved if found.stopped in ENDS else None)
@@ -328,7 +339,7 @@ def _fit_net(engine: Engine, settings: Settings, clock: _Clock) -> Mixture:
         with clock.stage("polish"):
             sample = engine.sample(SEARCH_ROWS, settings.seed)
             rows, units = whitened_rows(sample, intercept=engine.problem.fit_intercept)
-            start = _given(rows, units.forth(_robust(engine, settings.seed)), "robust")
+            start = _robust_start(rows, units, engine, settings.seed)
             law = _law(units, point_of(rows, _one_line(rows, Path(), start)))
             labelling, origin = Likeliest(law), ("robust",)
     mixture = to_mixture(
@@ -379,11 +390,7 @@ def _search(
     if count is not None:
         fitted = nearest_regimes(rows, fitted.model, count, settings.seed)
     else:
-        if settings.n_components is None and state.stopped == StopReason.NOTHING_IMPROVES:
-            # A given number was not chosen, and a search that was stopped must not go on here.
-            fitted = complete_in_stages(state.path, rows, fitted)
-        few = first_stage(rows)
-        fitted = choose_noise(rows, few, state.path, fitted, settings.noise, settings.n_components)
+        fitted = _with_noise(rows, state, settings)
     law = None
     plain = settings.outliers == 0 and count is None and np.isinf(fitted.model.noise.degrees)
     if plain and settings.n_components is not None:
@@ -404,17 +411,20 @@ def _search(
     evidence = fitted.score - constants
     nothing = evidence < needed
     if nothing and settings.n_components is None:
-        start = _given(rows, units.forth(_robust(engine, settings.seed)), "robust")
-        fitted = _one_line(rows, path, start)
+        fitted = _one_line(rows, path, _robust_start(rows, units, engine, settings.seed))
     elif law is None and count is None and state.stopped not in USER_WAITS:
         fitted = refit(rows, fitted.model, FINAL_ROUNDS, settled=FINAL_SETTLED)
         fitted = _likeliest(rows, path, fitted, settings.n_components)
         evidence = fitted.score - constants  # as in the selection path
     compared = count is None and state.stopped in ENDS
+    stopped = StopReason.TIME_LIMIT if compared and late() else state.stopped
     rivals = _rivals(rows, units, engine.problem, sample, path, fitted) if compared else ()
     selection = path.select(rows, fitted)
     if nothing and settings.n_components is None:
         selection = replace(selection, chosen=1)
+        # The search's own best may be a model that hardly a row follows, and is not shown.
+        peak = float(selection.evidence.max()) - constants
+        evidence = peak if peak < needed else evidence
     return _Found(
         law or _law(units, point_of(rows, fitted), outliers=rows.outliers),
         fitted.model.origin,
@@ -422,7 +432,7 @@ def _search(
         # Without a component its rows would be outliers.
         fitted.score - scores_without(replace(rows, outliers=settings.outliers != 0), fitted),
         tuple(state.attempts),
-        state.stopped,
+        stopped,
         _ranks(rows, fitted, first_stage(rows)),
         state.proposer.spectrum,
         replace(selection, evidence=selection.evidence - constants),
@@ -432,6 +442,19 @@ def _search(
         evaluate(rows, fitted.model).score - fitted.score < MODEL.polish_left * np.sqrt(rows.mass),
         rivals,
     )
+
+
+def _with_noise(rows: Rows, state: Search, settings: Settings) -> Fitted:
+    """Complete a search: look at the numbers of regimes that it left out, choose the noise law."""
+    fitted, asked = state.current, settings.n_components
+    if late() and state.stopped == StopReason.NOTHING_IMPROVES:
+        state.stopped = StopReason.TIME_LIMIT  # what follows is left out
+    if asked is None and state.stopped == StopReason.NOTHING_IMPROVES:
+        # A given number was not chosen, and a search that was stopped must not go on here.
+        fitted = complete_in_stages(state.path, rows, fitted)
+    if late():
+        return fitted
+    return choose_noise(rows, first_stage(rows), state.path, fitted, settings.noise, asked)
 
 
 def _with_one(rows: Rows, path: Path, noise: str) -> Path:
@@ -469,6 +492,8 @@ def _rivals(
     rows: Rows, units: Units, problem: Frame, sample: Sample, path: Path, fitted: Fitted
 ) -> tuple[Rival, ...]:
     """Compare with single relations; of many rows, the first ones say enough."""
+    if late():
+        return ()
     few = rows.head(max(SEARCH.first_rows, SEARCH.rows_per_coefficient * rows.width))
     score, model = fitted.score, fitted.model
     if few.n < rows.n:
@@ -524,6 +549,16 @@ def _law(units: Units, model: Parameters, *, outliers: bool = True) -> Law:
         degrees,
     )
     return law if outliers else without_outliers(law)
+
+
+def _robust_start(rows: Rows, units: Units, engine: Engine, seed: int) -> Parameters:
+    """Make a model of the robust line; of a wide table in the space that its rows span."""
+    if late():
+        return _given(rows, weighted_fit(rows.design, rows.y, rows.weights)[None], "robust")
+    if rows.n < engine.problem.n_columns:
+        turned = Problem.from_standardised(rows.design, rows.y, rows.weights, counts=False)
+        return _given(rows, _robust(MemoryEngine(turned), seed), "robust")
+    return _given(rows, units.forth(_robust(engine, seed)), "robust")
 
 
 def _robust(engine: Engine, seed: int) -> Floats:

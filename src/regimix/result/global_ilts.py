@@ -10,7 +10,7 @@ from regimix.result.fit import fit_mixture
 from regimix.result.mixture import Mixture
 from regimix.search.net import GRANULARITY
 from regimix.search.settings import Settings, given_starts
-from regimix.trimmed.ilts import MAX_ITER
+from regimix.trimmed.ilts import MAX_ITER, check_limits
 
 __all__ = ["global_ilts"]
 
@@ -97,6 +97,7 @@ def global_ilts(
         tolerance=tolerance,
         shares=shares,
     )
+    check_limits(max_iter, tol, chunk_rows)
     problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=fit_intercept)
     engine = MemoryEngine(problem, chunk_rows)
     starts = None if init is None else given_starts(engine, init, settings.seed)

@@ -8,7 +8,6 @@ that is not certain say less, and how much less is known too (Louis 1982): error
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from scipy.special import stdtr, stdtrit
 
 from regimix.data.problem import Frame
 from regimix.engines.base import Engine, RowSums
-from regimix.errors import ParameterError
+from regimix.errors import ParameterError, read_number
 from regimix.model.blocks import Labelling, Law, MixtureSums, labelled_sums, mixture_sums
 from regimix.model.numbers import MODEL
 from regimix.result.rowlaw import MOST_COVARIANCE_FEATURES
@@ -32,7 +31,9 @@ __all__ = [
     "conf_int",
     "errors",
     "estimates",
+    "holm",
     "infer",
+    "least_squares_errors",
     "p_values",
     "read_level",
     "recorded",
@@ -111,11 +112,12 @@ def infer(
     Returns
     -------
     Inference or None
-        None if the table is so wide that the sums would not fit.
+        None if the table is so wide that the sums would not fit, or that its rows leave most
+        coefficients open.
     """
     problem = engine.problem
     m, p = len(law.scale), problem.n_columns
-    if m * p**2 > MODEL.largest_sums:
+    if m * p**2 > MODEL.largest_sums or p > max(problem.n_present, MOST_COVARIANCE_FEATURES):
         return None
     found = _sums(engine, law, labelling) if known is None else known
     # Relative importances: the variance of a weighted sum has the squares of the weights.
@@ -151,6 +153,12 @@ def infer(
         covariance=covariance,
         notes=tuple(notes),
     )
+
+
+def least_squares_errors(problem: Frame, gram: Floats, scale: float) -> Floats:
+    """Return the standard errors of one fit in user units, (p,), the intercept last."""
+    half = _half(problem, _Roots.of(gram), None) * scale * problem.target_scale
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", half, half)))
 
 
 def _note(size: float, rank: int, p: int, *, doubtful: bool) -> str:
@@ -296,11 +304,8 @@ FLAT = 1e-12
 
 def read_level(level: Any, name: str = "level") -> float:
     """Read a probability above 0 and below 1."""
-    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < float(level) < 1:
-        raise ParameterError(
-            f"{name} must be a number above 0 and below 1, such as 0.95; got {level!r}."
-        )
-    return float(level)
+    allowed = "a number above 0 and below 1, such as 0.95"
+    return read_number(name, level, lambda share: 0 < share < 1, allowed)
 
 
 def recorded(mixture: Mixture) -> Inference:
@@ -351,6 +356,16 @@ def p_values(mixture: Mixture) -> Floats:
 def _degrees(mixture: Mixture) -> Floats:
     degrees = recorded(mixture).degrees[:, None]
     return np.where(degrees > 0, degrees, np.nan)
+
+
+def holm(p_values: Floats) -> Floats:
+    """Correct p-values for their number (Holm 1979); those that are NaN do not count."""
+    known = np.flatnonzero(np.isfinite(p_values))
+    order = known[np.argsort(p_values[known], kind="stable")]
+    corrected = np.full(p_values.shape, np.nan)
+    raised = p_values[order] * np.arange(order.size, 0, -1)
+    corrected[order] = np.minimum(np.maximum.accumulate(raised), 1.0)
+    return corrected
 
 
 def separation(mixture: Mixture) -> Floats:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import entr, logsumexp
 
 from regimix.data.validation import Table, chunks, read_target, read_weights
-from regimix.errors import DataError, MissingExtraError, ParameterError, StopReason
+from regimix.errors import DataError, MissingExtraError, ParameterError, StopReason, read_count
 from regimix.model.em import REGIME_GAIN
 from regimix.model.laws import NoiseLaw, fall_of_background
 from regimix.model.numbers import MODEL
@@ -23,10 +23,12 @@ from regimix.result.predictive import surprise
 from regimix.result.rowlaw import MOST_COVARIANCE_FEATURES, Excerpt, RowLaw
 from regimix.result.summary import Summary, summary_frame
 from regimix.search.selection import Repeats
-from regimix.search.settings import Settings, read_count, read_seed
+from regimix.search.settings import Settings, read_seed
 
 if TYPE_CHECKING:
     from regimix.result.bootstrap import Bootstrap
+    from regimix.result.compare import Comparison
+    from regimix.result.profile import Profile
     from regimix.result.rivals import Rival
     from regimix.result.stability import Stability
     from regimix.search.selection import Attempt, Selection
@@ -603,6 +605,58 @@ class Mixture(Regimes):
         """Return the mixture with what was found about its stability: displays then show it."""
         return replace(self, resampled=found)
 
+    def compare(
+        self, X: Any = None, y: Any = None, *, level: float = 0.95, sample_weight: Any = None
+    ) -> Comparison:
+        """Compare the coefficients of every two regimes: differences, errors, tests.
+
+        p-values and intervals are corrected for the number of comparisons.
+
+        Parameters
+        ----------
+        X, y : array or data frame of shape (n, d), array of shape (n,), optional
+            The rows of the fit. With them (or if the mixture holds rows), errors are those of all
+            regimes together: rows that may belong to two regimes tie their coefficients. Without,
+            regimes are taken to be independent, with the errors that the fit recorded.
+        level : float, default=0.95
+            Probability with which all intervals hold together.
+        sample_weight : array of shape (n,), optional
+            As in the fit.
+        """
+        from regimix.result.compare import compare
+
+        return compare(self, None if X is None else self._read(X), y, sample_weight, level)
+
+    def profile(
+        self,
+        frame: Any,
+        columns: Any = None,
+        *,
+        labels: Any = None,
+        sample_weight: Any = None,
+        random_state: Any = 0,
+    ) -> Profile:
+        """Compare columns that the fit did not use between the regimes: who is in each.
+
+        Parameters
+        ----------
+        frame : data frame or dict of str to array
+            The rows of the fit, in their order, with further columns: text, categories, numbers,
+            dates, true/false.
+        columns : str or sequence of str, optional
+            Which to compare. Default: all that were not used in the fit, by their names.
+        labels : array of shape (n,), optional
+            The regimes of the rows, -1 for outliers. Default: those of the fit; of other rows,
+            ``assign(X, y)``.
+        sample_weight : array of shape (n,), optional
+            As in the fit.
+        random_state : int, RandomState, Generator or None, default=0
+            Of the tables that are drawn where counts are small.
+        """
+        from regimix.result.profile import profile
+
+        return profile(self, frame, columns, labels, sample_weight, random_state)
+
     def _rows_of_fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         if X is not None:
             return self._read(X), y, sample_weight
@@ -635,6 +689,15 @@ class Mixture(Regimes):
         except (MissingExtraError, ModuleNotFoundError):
             return None  # notebooks then show the text
         return str(notebook.mixture_html(self))
+
+    def plot(self, X: Any = None, y: Any = None, ax: Any = None, **options: Any) -> Any:
+        """Draw rows and regimes over the most telling feature and, smaller, over the others.
+
+        The rows may be left out if the model holds some (``keep_rows=True``). See
+        ``regimix.plots.OverviewDisplay``.
+        """
+        display = import_module("regimix.plots").OverviewDisplay
+        return display.from_mixture(self, X, y, ax=ax, **options)
 
     def report(self, path: Any, X: Any = None, y: Any = None, **options: Any) -> None:
         """Write a self-contained HTML page about the fit; see ``regimix.report.write``."""

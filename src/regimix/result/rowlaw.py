@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from regimix.model.rows import weighted_quantile
 
 if TYPE_CHECKING:
     from regimix.engines.memory import MemoryEngine
-    from regimix.result.mixture import Regimes
+    from regimix.result.mixture import Mixture, Regimes
 
 __all__ = [
     "Excerpt",
@@ -24,6 +24,7 @@ __all__ = [
     "MOST_COVARIANCE_FEATURES",
     "RowLaw",
     "SURE",
+    "are_fitted",
     "excerpt_rows",
     "row_counts",
 ]
@@ -172,3 +173,40 @@ def row_counts(block: MemoryEngine, labelling: Labelling, regimes: Regimes) -> L
         # Of importances, a row is a row, unless it is absent.
         doubtful += weights.sum() if problem.counts else np.count_nonzero(weights)
     return np.append(label_counts(block, labelling, regimes.n_components), round(doubtful))
+
+
+# Rows of the fit have the mean that it remembers, up to rounding (of single precision, perhaps).
+SAME_MEAN = 1e-5
+# What the labels of the fit may lose over the likeliest ones of its rows, in nats for each row:
+# next to nothing, or a little where rows were trimmed or sorted. In another order they lose more.
+SUITS, SUITS_TRIMMED, MOST_LOST = 0.05, 0.3, 20.0
+
+
+def are_fitted(mixture: Mixture, X: NDArray[Any], y: Floats, shares: Any = None) -> bool:
+    """Whether these are the rows of the fit, as far as the mixture can tell.
+
+    By those that it kept; or else by the spread of the features and by the labels, which must suit
+    the rows one by one.
+    """
+    if y.size != mixture.n_rows:
+        return False
+    excerpt = mixture.excerpt
+    if excerpt is not None:
+        same = np.array_equal(y[excerpt.numbers], excerpt.y)
+        return same and np.array_equal(X[excerpt.numbers], excerpt.X)
+    law = mixture.rows
+    if law is not None and mixture.mass == y.size <= MOMENT_ROWS:
+        # They were described by all rows.
+        off = np.abs(np.mean(X, axis=0, dtype=np.float64) - law.mean)
+        if (off > SAME_MEAN * (law.deviation + np.abs(law.mean))).any():
+            return False
+    return mixture.labels.size != y.size or _suits(mixture, X, y, shares)
+
+
+def _suits(mixture: Mixture, X: NDArray[Any], y: Floats, shares: Any) -> bool:
+    """Whether the labels of the fit are about the likeliest ones of these rows."""
+    joint = mixture.log_densities(X, y, shares)
+    with np.errstate(invalid="ignore"):
+        lost = np.max(joint, axis=1) - joint[np.arange(y.size), mixture.labels]
+    limit = SUITS_TRIMMED if mixture.fitted_by_label else SUITS
+    return float(np.mean(np.minimum(lost, MOST_LOST))) <= limit

@@ -23,7 +23,7 @@ from regimix.words import listing, percent, spelled
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
 
-__all__ = ["DOUBTFUL", "Stability", "stability"]
+__all__ = ["BACK", "DOUBTFUL", "Stability", "numbers_found", "stability"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -33,7 +33,8 @@ Labels = NDArray[np.int64]
 BACK = 0.5
 # Regimes that come back less often are called doubtful.
 DOUBTFUL = 0.6
-# Responses are moved by this part of the noise of their regime: enough to break ties.
+# Responses are moved by this part of the noise of their regime: evidence counts distinct rows, and
+# the copies in a resample would be one row. It widens the noise by half a percent.
 PERTURBED = 0.1
 
 
@@ -86,7 +87,7 @@ class Stability:
     @property
     def numbers(self) -> str:
         """How often each number of regimes was found, in words."""
-        return listing([f"{spelled(k)} in {percent(share)}" for k, share in self.counts.items()])
+        return numbers_found(self.counts)
 
     @property
     def coef_deviation(self) -> Floats:
@@ -98,12 +99,17 @@ class Stability:
         return out
 
     def __repr__(self) -> str:
-        numbers = ", ".join(f"{k} in {share:.0%}" for k, share in self.counts.items())
-        lines = [f"Stability over {self.n_resamples} resamples; regimes found: {numbers}"]
+        lines = [f"Stability over {self.n_resamples} resamples; regimes found: {self.numbers}"]
         for j, (back, similar) in enumerate(zip(self.recurrence, self.mean_jaccard, strict=True)):
             doubt = ", doubtful" if self.doubtful[j] else ""
-            lines.append(f"  regime {j}: back in {back:.0%}, mean Jaccard {similar:.2f}{doubt}")
+            back = percent(float(back))
+            lines.append(f"  regime {j}: back in {back}, mean Jaccard {similar:.2f}{doubt}")
         return "\n".join(lines)
+
+
+def numbers_found(counts: dict[int, float]) -> str:
+    """Say how often each number of regimes was found, "no" where nothing was."""
+    return listing([f"{spelled(k)} in {percent(share)}" for k, share in counts.items()])
 
 
 def stability(

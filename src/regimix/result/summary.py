@@ -15,6 +15,7 @@ from regimix.result.answer import WIDTH, RegimeLine, answer, granted, rows_label
 from regimix.result.inference import conf_int, errors, estimates, p_values, read_level, t_values
 from regimix.words import (
     UNKNOWN,
+    bare,
     count,
     fixed,
     measured,
@@ -28,7 +29,15 @@ from regimix.words import (
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
 
-__all__ = ["Summary", "coefficient_table", "summary_columns", "summary_frame"]
+__all__ = [
+    "Summary",
+    "as_frame",
+    "coefficient_table",
+    "print_cells",
+    "print_row",
+    "summary_columns",
+    "summary_frame",
+]
 
 Floats = NDArray[np.float64]
 
@@ -39,8 +48,6 @@ LONGEST_TERM, LONGEST_TARGET = 20, 24
 # What a table of coefficients holds, and the width of each column.
 COLUMNS = ("coef", "std_err", "t", "p_value", "lower", "upper")
 NAME_WIDTH = 21
-# What R² means here.
-SORTED = "R² of a regime is that among the rows sorted to it; predict(X) does not know the regime."
 WIDTHS = (11, 10, 9, 7, 11, 11)
 
 
@@ -66,13 +73,15 @@ class Summary:
         return summary_frame(self.mixture, self.level)
 
     def __str__(self) -> str:
-        lines = _header(self.mixture)
-        found = answer(self.mixture).regimes
-        for regime, values in zip(found, coefficient_table(self.mixture, self.level), strict=True):
-            lines += _block(self.mixture, regime, values, self.level)
-        return "\n".join(
-            [*lines, "=" * WIDTH, *wrap(granted(self.mixture), WIDTH), *wrap(SORTED, WIDTH)]
-        )
+        mixture, found = self.mixture, answer(self.mixture)
+        lines = _header(mixture)
+        table = coefficient_table(mixture, self.level)
+        for regime, values in zip(found.regimes, table, strict=True):
+            lines += _block(mixture, regime, values, self.level)
+        lines.append("=" * WIDTH)
+        for words in (bare(found.rival), granted(mixture), found.r_squared):
+            lines += wrap(words, WIDTH)
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return str(self)
@@ -109,16 +118,21 @@ def summary_columns(mixture: Mixture, level: float) -> dict[str, Any]:
 
 
 def summary_frame(mixture: Mixture, level: float) -> Any:
-    """Return the columns as a pandas data frame, or a polars one where pandas is missing."""
-    columns = summary_columns(mixture, level)
+    """Return one row for each component and term; see ``Mixture.summary_frame``."""
+    return as_frame(summary_columns(mixture, level))
+
+
+def as_frame(columns: dict[str, Any]) -> Any:
+    """Return columns as a pandas data frame, or a polars one where pandas is missing."""
     for library in ("pandas", "polars"):
         try:
             return import_module(library).DataFrame(columns)
         except ModuleNotFoundError:
             continue
     raise MissingExtraError(
-        "summary_frame needs pandas or polars, and neither is installed; install one of them "
-        "(pip install pandas), or use summary(), conf_int(), t_values() and p_values()."
+        "a data frame needs pandas or polars, and neither is installed; install one of them "
+        "(pip install pandas), or use what is there as arrays and records: conf_int(), t_values(), "
+        "p_values(), records()."
     )
 
 
@@ -136,7 +150,7 @@ def _header(mixture: Mixture) -> list[str]:
         "Rows": fixed(mixture.mass, 0),
         "Rows in doubt": _part(mixture, mixture.doubtful_rows),
         "Evidence, nats": evidence,
-        "Seed": str(mixture.seed),
+        "Seed": short(str(mixture.seed), LONGEST_TARGET),
     }
     right = {
         "Regimes": f"none, {count(m, 'line')} shown" if mixture.found_nothing else str(m),
@@ -164,9 +178,9 @@ def _block(mixture: Mixture, regime: RegimeLine, values: Floats, level: float) -
     order, names = _terms(mixture)
     shown = _largest(values[order], has_intercept=mixture.fit_intercept)
     bounds = f"[{0.5 - level / 2:.4g}", f"{0.5 + level / 2:.4g}]"
-    head = _row("", ("coef", "std err", "t", "P>|t|", *bounds))
+    head = print_row("", ("coef", "std err", "t", "P>|t|", *bounds))
     lines = ["=" * WIDTH, _title(mixture, regime), "-" * WIDTH, head, "-" * WIDTH]
-    lines += [_row(short(names[i], LONGEST_TERM), _cells(values[order[i]])) for i in shown]
+    lines += [print_row(names[i], print_cells(values[order[i]])) for i in shown]
     if len(shown) < len(order):
         left = np.delete(values[order][:, 2], shown)
         largest = np.max(np.abs(left), initial=0.0, where=np.isfinite(left))
@@ -196,7 +210,8 @@ def _largest(values: Floats, *, has_intercept: bool) -> list[int]:
     return [int(i) for i in np.argsort(-sizes, kind="stable")[:MOST_TERMS]]
 
 
-def _cells(values: Floats) -> tuple[str, ...]:
+def print_cells(values: Floats) -> tuple[str, ...]:
+    """Write coefficient, error, t, p and the ends of the interval, each as its column is wide."""
     coef, error, t, p, lower, upper = (float(value) for value in values)
     cells = measured(coef, error, lower, upper)
     widths = (*WIDTHS[:2], *WIDTHS[-2:])
@@ -209,7 +224,8 @@ def _cells(values: Floats) -> tuple[str, ...]:
     return *cells[:2], t_value, probability(p), *cells[2:]
 
 
-def _row(name: str, cells: tuple[str, ...]) -> str:
-    return f"{name:<{NAME_WIDTH}}" + "".join(
+def print_row(name: str, cells: tuple[str, ...]) -> str:
+    """Write a line of the table."""
+    return f"{short(name, LONGEST_TERM):<{NAME_WIDTH}}" + "".join(
         f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=True)
     )

@@ -23,6 +23,7 @@ from regimix.engines.selection import Near, masked_mass
 from regimix.errors import StopReason
 from regimix.model.blocks import Labelling, Law
 from regimix.model.labelling import Taken, label_squares
+from regimix.model.numbers import MODEL
 from regimix.model.rows import whitened_rows
 from regimix.search.checkpoint import Checkpoint
 from regimix.search.net import SUBSPACE_ROWS, NetSource, net_source
@@ -55,8 +56,6 @@ ROWS_PER_COEFFICIENT = 2.0
 # is accepted run in vain.
 BATCH = 8
 MAX_STARTS = 200
-# A sum of weights carries rounding: a mass is met when it is met up to this share.
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,7 @@ class Peeling:
         needed, left = kept_mass(tau, self.problem), self.engine.problem.mass
         n_tried, nearest, stop = 0, math.inf, None
         reason = f"only {left:g} rows are left"
-        if needed <= left * (1 + ROUNDING):
+        if needed <= left * (1 + MODEL.gram_rounding):
             for batch in self._batches(component, needed):
                 for theta, threshold, source in batch:
                     nearest = min(nearest, threshold)
@@ -241,7 +240,7 @@ class Peeling:
         if not threshold < self.tolerance:
             return False
         mass = self.engine.fold(masked_mass, Near(theta, self.tolerance))
-        return bool(mass >= needed * (1 - ROUNDING))
+        return bool(mass >= needed * (1 - MODEL.gram_rounding))
 
     def _take(self, theta: Floats, tau: float, start: int, source: str) -> None:
         """Accept a component, and remove its rows: lines 10 to 14."""
@@ -278,13 +277,9 @@ class Peeling:
 
 # --- search="net" ---------------------------------------------------------------------------------
 
-# Rows from which the number of directions is read off, per coefficient.
-COUNT_ROWS = 300
 # Without a tolerance, a residual within this many deviations of the sharpest single component is
 # explained.
 TOLERANCE_SCALES = 3.0
-# No tolerance below this, in units of the standardised response.
-SMALLEST_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -352,12 +347,12 @@ def search_net(
 
 def net_rows(frame: Frame) -> int:
     """Return how many rows are drawn at most."""
-    return max(SUBSPACE_ROWS, COUNT_ROWS) * frame.n_columns
+    return SUBSPACE_ROWS * frame.n_columns
 
 
 def _certain_directions(engine: Engine, seed: int) -> int:
     """Count the directions that the response certainly depends on: a net needs to know."""
-    sample = engine.sample(COUNT_ROWS * engine.problem.n_columns, seed)
+    sample = engine.sample(SUBSPACE_ROWS * engine.problem.n_columns, seed)
     rows, _ = whitened_rows(sample, intercept=engine.problem.fit_intercept)
     rng = np.random.default_rng(seed)
     space = find_subspace(rows.features, rows.y, rows.weights, 1, "bounded", rng)
@@ -380,7 +375,7 @@ def _tolerance(engine: Engine, settings: Settings) -> float:
     if scale is None:
         run, total = single.run, engine.problem.mass
         scale = consistent_scale(run.objective[-1], single.mass, total, run.rank)
-    return max(TOLERANCE_SCALES * scale, SMALLEST_TOLERANCE)
+    return max(TOLERANCE_SCALES * scale, MODEL.smallest_scale)
 
 
 def _law(engine: Engine, labelling: Labelling, accepted: Sequence[Accepted], seed: int) -> Law:
@@ -392,8 +387,8 @@ def _law(engine: Engine, labelling: Labelling, accepted: Sequence[Accepted], see
     if accepted:
         mass, square = engine.fold(label_squares, labelling, thetas)
         spare = np.maximum(mass - problem.n_columns, 1.0)
-        scales = np.maximum(np.sqrt(square / spare), SMALLEST_TOLERANCE)
-    sample = engine.sample(COUNT_ROWS * problem.n_columns, seed)
+        scales = np.maximum(np.sqrt(square / spare), MODEL.smallest_scale)
+    sample = engine.sample(SUBSPACE_ROWS * problem.n_columns, seed)
     extent = float(np.ptp(sample.y)) or 1.0
     return Law(thetas, scales, shares, -float(np.log(extent)))
 

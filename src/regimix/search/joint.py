@@ -12,7 +12,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
-from regimix.model.em import LOG_ROOT_2PI, Parameters
+from regimix.model.em import LOG_ROOT_2PI, Parameters, late
 from regimix.model.numbers import MODEL
 from regimix.model.rows import Rows
 from regimix.search.numbers import SEARCH
@@ -62,7 +62,6 @@ def joint_starts(
     Starts run in groups of fixed size, side by side if ``n_jobs`` says so: the answer does not
     depend on it.
     """
-    rows = rows.within_reach()
     d = rows.features.shape[1]
     basis = np.eye(d) if subspace is None else subspace.basis
     # More rows only cost time at this stage.
@@ -78,7 +77,7 @@ def joint_starts(
     jobs = int(effective_n_jobs(n_jobs))
     with fitting_threads(basis.shape[1]), Parallel(n_jobs=jobs, prefer="threads") as pool:
         for stage, rounds in enumerate(SEARCH.joint_rounds):
-            groups = field.groups()
+            groups, rounds = field.groups(), 1 if late() else rounds
             if jobs == 1 or len(groups) == 1:
                 groups = [table.run(group, rounds) for group in groups]
             else:
@@ -95,7 +94,9 @@ class _Projected:
     """Projected rows with their products: a round of all starts is three matrix products."""
 
     def __init__(self, design: Floats, rows: Rows) -> None:
-        y, weights = rows.y, rows.weights
+        # Single precision: rows farther away would leave no digits to the others.
+        design, y = (np.clip(v, -SEARCH.reach, SEARCH.reach) for v in (design, rows.y))
+        weights = rows.weights
         self.design = design.astype(np.float32)
         self.y = y.astype(np.float32)
         self.weights = weights.astype(np.float32)
@@ -109,7 +110,8 @@ class _Projected:
         # Responses far out do not widen the first scale.
         cap = SEARCH.clip * float(np.median(np.abs(y)))
         self.spread = float(np.sqrt(np.average(np.minimum(y * y, cap * cap), weights=weights)))
-        self.spread = self.spread or 1.0
+        if self.spread < MODEL.smallest_noise:
+            self.spread = 1.0  # all the same, up to rounding
 
     def draw(self, components: int, starts: int, rng: np.random.Generator) -> _Field:
         """Draw coefficients in random directions, whose predictions spread like the response."""
@@ -136,8 +138,9 @@ class _Projected:
         odds = np.empty((starts, components, n), np.float32)
         np.matmul(field.coef.reshape(-1, r), self.design.T, out=odds.reshape(-1, n))
         odds -= self.y
-        np.square(odds, out=odds)
-        odds *= (-0.5 / field.scale**2)[:, None, None]
+        with np.errstate(over="ignore"):  # the odds of a row infinitely far away are zero
+            np.square(odds, out=odds)
+            odds *= (-0.5 / field.scale**2)[:, None, None]
         height = np.log(field.share[:, :-1]) - np.log(field.scale)[:, None]
         odds += (height - np.float32(LOG_ROOT_2PI))[:, :, None]
         odds -= self.log_background
@@ -158,7 +161,9 @@ class _Projected:
         gram[..., self.upper[0], self.upper[1]] = moments[..., :k]
         gram[..., self.upper[1], self.upper[0]] = moments[..., :k]
         size = moments[..., -1]
-        gram[..., np.arange(r), np.arange(r)] += MODEL.gram_rounding * (size[..., None] + 1.0)
+        # The ridge is not lost beside the squares of far rows.
+        ridge = np.maximum(size + 1.0, np.trace(gram, axis1=-2, axis2=-1) / (r * SEARCH.reach))
+        gram[..., np.arange(r), np.arange(r)] += MODEL.gram_rounding * ridge[..., None]
         cross = moments[..., k : k + r]
         coef = np.linalg.solve(gram, cross[..., None])[..., 0]
         loss = moments[..., -2] - np.einsum("bjr,bjr->bj", coef, cross)

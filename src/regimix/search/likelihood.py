@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from regimix.engines.base import Engine, RowSums
 from regimix.model.blocks import Labelling, Law, labelled_sums, nearest
-from regimix.model.em import LOG_ROOT_2PI, Fitted, Parameters, evaluate, normalise
+from regimix.model.em import LOG_ROOT_2PI, Fitted, Parameters, evaluate, late, normalise
 from regimix.model.labelling import Nearest
 from regimix.model.numbers import MODEL
 from regimix.model.rows import Rows
@@ -59,7 +59,7 @@ def nearest_regimes(rows: Rows, model: Parameters, count: int, seed: int) -> Fit
         starts = np.concatenate([starts, model.coef[None]])
     coef, total = _best(*_descend(part, starts))
     fruitless = 0 if n_starts else SEARCH.elite
-    while fruitless < SEARCH.elite:
+    while fruitless < SEARCH.elite and not late():
         before = float(total[0])
         shaken = weighted_fits(part, _shaken(part, coef, n_starts, rng), count)
         tried = _descend(part, shaken)
@@ -118,7 +118,7 @@ def _descend(rows: Rows, coef: Floats) -> tuple[Floats, Floats]:
         total[moving] = squares.min(axis=1) @ rows.weights
         moved = (now != labels[moving]).any(axis=1)
         labels[moving], moving = now, moving[moved]
-        if not moving.size:
+        if not moving.size or late():
             break
         coef[moving] = weighted_fits(rows, labels[moving], coef.shape[1])
     return coef, total
@@ -191,7 +191,7 @@ def assign_nearest(engine: Engine, law: Law) -> tuple[Law, Labelling]:
         thetas = [_refit(theta, found.sums[j]) for j, theta in enumerate(alike.thetas)]
         alike = replace(alike, thetas=np.stack(thetas))
         found = labelled_sums(engine, alike, Nearest(alike))
-        if engine.fold(_moved, before, alike) <= SEARCH.converged * frame.n_rows:
+        if late() or engine.fold(_moved, before, alike) <= SEARCH.converged * frame.n_rows:
             break
     spare = np.maximum(found.size - frame.n_columns, 1.0)
     scale = np.maximum(np.sqrt(found.square / spare), MODEL.smallest_scale)
@@ -257,7 +257,7 @@ class _Field:
         for _ in range(rounds):
             before = self.log_likelihood
             self._step()
-            if (self.log_likelihood - before < SEARCH.converged).all():
+            if late() or (self.log_likelihood - before < SEARCH.converged).all():
                 break
 
     def keep(self, count: int) -> None:

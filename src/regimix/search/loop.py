@@ -465,8 +465,7 @@ def _new(state: Search, move: str, source: str, group: Indices) -> bool:
 
 
 def _signature(state: Search, group: Indices) -> tuple[object, ...]:
-    """Describe the pool of a move roughly: it changes with the background and the components."""
-    model, steps = state.current.model, SEARCH.signature_steps
-    background = round(steps * np.log(max(model.background * state.rows.mass, 1.0)))
-    marks = np.round(steps * model.coef.sum(axis=1)).astype(np.int64)
-    return (background, *sorted((marks[group] if group.size else marks).tolist()))
+    """Describe the pool of a move: it changes with the background and the components."""
+    model = state.current.model
+    marks = model.coef.sum(axis=1)
+    return (model.background, *sorted((marks[group] if group.size else marks).tolist()))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.model.em import LOG_ROOT_2PI, Parameters, empty, evaluate, refit
+from regimix.model.em import LOG_ROOT_2PI, Parameters, empty, evaluate, late, refit
 from regimix.model.numbers import MODEL
 from regimix.model.rows import MAD_TO_DEVIATION, Rows, weighted_fit, weighted_quantile
 from regimix.search.numbers import SEARCH
@@ -75,7 +75,6 @@ def prepare(rows: Rows, signal: float | None = None) -> Pool:
     others are what a component of that size does not account for. Gross errors are wider, and rows
     far out are then known not to be the component's before the first round.
     """
-    rows = rows.within_reach()
     center = weighted_quantile(rows.y, rows.weights, 0.5) if rows.intercept else 0.0
     gap = np.abs(rows.y - center)
     if signal is None:
@@ -195,7 +194,10 @@ def passing(
         done = _settled(pool, before, state) & (t > 5)
         converged = state.level < SEARCH.converged
         done |= (
-            converged | (t == SEARCH.passing_rounds - 1) | (first_wins and bool(converged.any()))
+            converged
+            | (t == SEARCH.passing_rounds - 1)
+            | (first_wins and bool(converged.any()))
+            | late()
         )
         if done.any():
             which = active[done]
@@ -210,9 +212,7 @@ def passing(
 def _settled(pool: Pool, before: _State, after: _State) -> NDArray[np.bool_]:
     prior = _prior(pool)
     moved = np.abs(after.coef - before.coef).max(axis=1) / np.sqrt(prior)
-    return np.asarray(
-        np.maximum(moved, np.abs(after.level - before.level)) < SEARCH.passing_settled
-    )
+    return np.asarray(np.maximum(moved, np.abs(after.level - before.level)) < SEARCH.converged)
 
 
 def _prior(pool: Pool) -> float:
@@ -274,7 +274,7 @@ def hunt_one(rows: Rows, signal: float | None = None) -> Parameters | None:
     signal : float, optional
         Variance of a component's predictions, if others have shown what to expect.
     """
-    best = _best(rows, _from_nothing(rows, len(SEARCH.zero_share)))
+    best = _best(rows, _from_nothing(rows, len(SEARCH.zero_noise)))
     if rows.n > SEARCH.few_rows * rows.width:
         return best
     finds = [best]
@@ -288,7 +288,7 @@ def hunt_one(rows: Rows, signal: float | None = None) -> Parameters | None:
 
 def _from_nothing(rows: Rows, count: int, signal: float | None = None) -> Passing:
     """Pass so many times from predictions of zero."""
-    share, noise = np.array(SEARCH.zero_share)[:count], np.array(SEARCH.zero_noise)[:count]
+    share, noise = np.full(count, 0.5), np.array(SEARCH.zero_noise)[:count]
     # Among many rows no pass interpolates: what has converged is a component.
     many = rows.n > SEARCH.few_rows * rows.width
     start, pool = np.zeros((count, rows.n)), prepare(rows, signal)
@@ -302,7 +302,7 @@ def _best(rows: Rows, result: Passing) -> Parameters | None:
     for b in range(len(result.error)):
         member = result.member[b] * rows.weights
         size = float(member.sum())
-        if not result.error[b] < SEARCH.found or size < least:
+        if size < least:
             continue
         residual = rows.y - rows.design @ result.coef[b]
         scale = (

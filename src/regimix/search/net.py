@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from regimix.engines.base import Engine
 from regimix.engines.row_sampling import mix
 from regimix.errors import ParameterError
+from regimix.model.numbers import MODEL
 from regimix.model.rows import Whitening, weighted_quantile, whiten
 from regimix.search.single import Starts
 from regimix.search.subspace import Subspace, SubspaceKind, find_subspace
@@ -31,13 +32,9 @@ Integers = NDArray[np.int64]
 
 # One start of ILTS takes milliseconds at best: ten million of them, most of a day.
 LARGEST_NET = 10_000_000
-# A bound that is whole in exact arithmetic must not lose a layer to rounding; one more cube that
-# just touches does no harm.
-ROUNDING = 1e-9
-# Counts below this are exact in double precision.
-EXACT = 1e15
-# Counts beyond this power of ten are not told apart.
-LARGEST_POWER = 300
+# Counts below this are exact in double precision; beyond that power of ten they are not told apart.
+EXACT = 1 / float(np.finfo(np.float64).eps)
+LARGEST_POWER = int(np.finfo(np.float64).maxexp * math.log10(2)) - 1
 # Rounds of the Feistel network: four make a pseudorandom permutation of its halves.
 FEISTEL_ROUNDS = 4
 # The net's granularity as a share of its radius, unless given.
@@ -186,7 +183,10 @@ def _count_net(dimensions: int, radius: float, granularity: float) -> Net | floa
     budget = 0  # the origin alone covers everything
     if granularity < radius:
         # Costs are whole: a cube touches the ball up to the floor.
-        budget = math.floor(dimensions * (radius / granularity) ** 2 * (1 + ROUNDING))
+        # A bound that is whole in exact arithmetic must not lose a layer to rounding; one more cube
+        # that just touches does no harm.
+        bound = dimensions * (radius / granularity) ** 2
+        budget = math.floor(bound * (1 + MODEL.gram_rounding))
     tables: tuple[Floats, ...] = ()
     with np.errstate(over="ignore", invalid="ignore"):
         for coordinates in range(2, dimensions):

@@ -40,10 +40,8 @@ class SearchNumbers:
     # --- moves ---
     # A component wider than this share of the spread of y may be several.
     blur: float = 0.25
-    # Pairs of components that are searched again, most doubtful first; pools whose log sizes and
-    # sums of coefficients agree to one part in so many were searched before.
+    # Pairs of components that are searched again, most doubtful first.
     pairs_tried: int = 15
-    signature_steps: int = 20
     # Pairs that are refitted as one, cheapest first.
     merges_tried: int = 3
     # Degrees of freedom of heavy tails that are tried.
@@ -55,6 +53,9 @@ class SearchNumbers:
     # Rounds before each cut of the field, and the share of starts that survives it.
     joint_rounds: tuple[int, ...] = (6, 8, 12)
     joint_survivors: tuple[float, ...] = (0.4, 0.3)
+    # Values farther from the middle, in units of the spread, are cut: their squares, added up in
+    # single precision, still leave digits to the bulk.
+    reach: float = 1e3
     # Up to so many features no projection is needed.
     raw_width: int = 12
     # Components that a split looks for; those in excess are pruned.
@@ -81,24 +82,17 @@ class SearchNumbers:
     damping: float = 0.7
     # Part of the other rows whose response is flat rather than normal.
     tail: float = 0.1
-    # Rounds at most; a pass stops when it moves by less than this.
+    # Rounds at most.
     passing_rounds: int = 250
-    passing_settled: float = 1e-3
-    # Shares of rows and noise that passes from no information assume.
-    zero_share: tuple[float, ...] = (0.5, 0.15, 0.15, 0.5)
+    # Noise that passes from no information assume, with half of the rows.
     zero_noise: tuple[float, ...] = (0.005, 0.02, 0.1, 0.4)
-    # A pass has found a component when its error is below this share of the variance.
-    found: float = 0.1
     # Rows per coefficient below which a pass may have interpolated.
     few_rows: float = 6.0
     # --- one line (least trimmed squares) ---
-    # Weights 1 / (1 + eta r^2 / median r^2): a larger eta listens to fewer rows.
-    reweighting: tuple[float, ...] = (1.0, 8.0)
-    # Rounds that tell promising starts from the rest (FAST-LTS's observation); how many are
-    # promising, and how many of them are pursued on more rows.
+    # Rounds that tell promising starts from the rest (FAST-LTS's observation), and how many are
+    # promising.
     first_rounds: int = 2
     promising: int = 8
-    finalists: int = 2
     # Share of the rows nearest to a start that say how wide it is.
     nearest_share: float = 0.25
     # Nested samples: each is so many times the one before, and none is larger than this.

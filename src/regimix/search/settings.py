@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 
 from regimix.engines.base import Engine
 from regimix.engines.row_sampling import Drawn
-from regimix.errors import Message, ParameterError, Setting, StopReason
+from regimix.errors import (
+    Message,
+    ParameterError,
+    Setting,
+    StopReason,
+    read_choice,
+    read_count,
+    read_number,
+)
 from regimix.model.numbers import MODEL
 from regimix.search.net import GRANULARITY
 from regimix.search.numbers import SEARCH
@@ -36,7 +44,6 @@ __all__ = [
     "answer_interrupts",
     "answers_interrupts",
     "given_starts",
-    "read_count",
     "read_seed",
     "watcher",
 ]
@@ -178,9 +185,9 @@ class Settings:
         }
         count = None
         if not _is_auto(n_components):
-            count = read_count("n_components", n_components, '"auto" or ')
+            count = read_count("n_components", n_components, otherwise='"auto" or ')
         check_limits(max_iter, tol)
-        search = _one_of("search", search, get_args(SearchKind))
+        search = read_choice("search", search, get_args(SearchKind))
         kept = None if _is_auto(outliers) else _outliers(outliers)
         _refuse_silent(search, count, kept, noise, paper)
         if callback is not None and not callable(callback):
@@ -190,17 +197,17 @@ class Settings:
         return cls(
             n_components=count,
             outliers=kept,
-            noise=_one_of("noise", noise, get_args(NoiseKind)),
+            noise=read_choice("noise", noise, get_args(NoiseKind)),
             search=search,
-            subspace=_one_of("subspace", subspace, (*get_args(SubspaceKind), None)),
-            solver=_one_of("solver", solver, get_args(SolverKind)),
+            subspace=read_choice("subspace", subspace, (*get_args(SubspaceKind), None)),
+            solver=read_choice("solver", solver, get_args(SolverKind)),
             max_iter=int(max_iter),
             tol=float(tol),
             seed=read_seed(random_state),
             n_jobs=_jobs(n_jobs),
             max_starts=None
             if max_starts is None
-            else read_count("max_starts", max_starts, "None or "),
+            else read_count("max_starts", max_starts, otherwise="None or "),
             time_limit=None if time_limit is None else _positive("time_limit", time_limit),
             callback=callback,
             checkpoint=None if checkpoint is None else _new_file("checkpoint", checkpoint),
@@ -246,22 +253,6 @@ def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
-    # A comparison of types first: an array would compare element by element.
-    if not (value is None or isinstance(value, str)) or value not in allowed:
-        choices = ", ".join(map(repr, allowed))
-        raise ParameterError(Message(Setting(name), f" must be one of {choices}; got {value!r}."))
-    return value
-
-
-def read_count(name: str, value: Any, otherwise: str = "") -> int:
-    """Read a whole number from 1."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
-        wanted = f" must be {otherwise}a whole number from 1; got {value!r}."
-        raise ParameterError(Message(Setting(name), wanted))
-    return int(value)
-
-
 def _jobs(value: Any) -> int | None:
     if value is None:
         return None
@@ -273,25 +264,15 @@ def _jobs(value: Any) -> int | None:
     return int(value)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
 def _positive(name: str, value: Any) -> float:
-    if not _is_number(value) or not 0 < float(value) < math.inf:
-        raise ParameterError(Message(Setting(name), f" must be a positive number; got {value!r}."))
-    return float(value)
+    return read_number(name, value, lambda number: 0 < number < math.inf, "a positive number")
 
 
 def _outliers(value: Any) -> float:
     if value is False:
         return 0.0
-    if not _is_number(value) or not 0 <= float(value) < 1:
-        raise ParameterError(
-            f'outliers must be "auto", False, or a share from 0 to below 1; got {value!r}. '
-            "outliers=0.1 calls the worst tenth of the rows outliers, outliers=False none."
-        )
-    return float(value)
+    allowed = '"auto", False, or a share from 0 to below 1 (0.1: the worst tenth of the rows)'
+    return read_number("outliers", value, lambda share: 0 <= share < 1, allowed)
 
 
 def _same(value: Any, default: Any) -> bool:

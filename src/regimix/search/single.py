@@ -13,7 +13,7 @@ answer. (The score alone would side with bad leverage rows where they outnumber 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,21 +69,20 @@ def single_starts(sample: Sample, n_elemental: int, rng: np.random.Generator) ->
     """Make starts for one component from a sample of rows."""
     all_rows = weighted_fit(sample.Z, sample.y, sample.weights)
     starts = Starts(all_rows[None, :], ("least squares",))
-    robust = [reweighted(sample, all_rows, eta) for eta in SEARCH.reweighting]
-    starts = starts.and_also(np.stack(robust), "reweighted")
+    starts = starts.and_also(reweighted(sample, all_rows)[None], "reweighted")
     if n_elemental:
         starts = starts.and_also(elemental(sample, n_elemental, rng), "elemental")
     return starts
 
 
-def reweighted(sample: Sample, theta: Floats, eta: float) -> Floats:
-    """Reweight least squares again and again, listening to the rows it fits well."""
+def reweighted(sample: Sample, theta: Floats) -> Floats:
+    """Reweight least squares again and again, with Cauchy's weights: rows that fit well count."""
     for _ in range(SEARCH.rounds):
         squares = (sample.y - sample.Z @ theta) ** 2
         typical = float(np.median(squares))
         if typical <= 0:
             break
-        theta = weighted_fit(sample.Z, sample.y, sample.weights / (1 + eta * squares / typical))
+        theta = weighted_fit(sample.Z, sample.y, sample.weights / (1 + squares / typical))
     return theta
 
 
@@ -168,21 +167,24 @@ def find_single(
     if mass is None:
         evidence, minority = _asked(sample, starts, intercept=problem.fit_intercept)
     if minority is not None:
-        share, thetas, sources = minority.share, minority.theta[None], ["model"]
+        share, theta, source = minority.share, minority.theta, "model"
     else:
         share = majority(problem) if mass is None else mass / problem.mass
         whole = len(nested) == 1 and (largest.y.size < asked or asked >= problem.mass)
-        thetas, sources = _promising(stages[0], starts, share, final=whole)
+        theta, source = _promising(stages[0], starts, share, final=whole)
         if whole:
-            thetas[0] = _hop(stages[0], sample, thetas[0], share, rng)
+            theta = _hop(stages[0], sample, theta, share, rng)
     for stage in stages[1:]:
-        order, thetas = _best(stage, thetas, share)
-        sources = [sources[i] for i in order]
+        runs, _ = concentrate(stage, theta[None], _sample_mass(stage, share), tol=SEARCH.converged)
+        theta = runs[0].theta
     if mass is None:
         mass = _sample_mass(engine, share)
-    single = _finish(engine, thetas, sources, mass, max_iter, tol, make_solver)
+    solver = make_solver(problem, 1, mass)
+    runs, follower = concentrate(
+        engine, theta[None], mass, solver=solver, max_iter=max_iter, tol=tol, polish=True
+    )
     scale = None if minority is None else minority.scale
-    return replace(single, share=share, scale=scale, evidence=evidence)
+    return Single(runs[0], follower, mass, source, share, scale, evidence)
 
 
 def majority(problem: Frame) -> float:
@@ -259,10 +261,8 @@ def _sample_mass(engine: Engine, share: float) -> float:
     return max(1.0, float(np.floor(mass + 1e-9))) if engine.problem.counts else mass
 
 
-def _promising(
-    engine: Engine, starts: Starts, share: float, *, final: bool
-) -> tuple[Floats, list[str]]:
-    """Concentrate all starts a little, the promising ones to the end; return the finalists.
+def _promising(engine: Engine, starts: Starts, share: float, *, final: bool) -> tuple[Floats, str]:
+    """Concentrate all starts a little, the promising ones to the end; return the best.
 
     On a sample that is not the whole table (``final``), the end need not be the last row's.
     """
@@ -271,11 +271,8 @@ def _promising(
     order = _ranked(engine, runs, mass)[: SEARCH.promising]
     thetas = np.stack([runs[i].theta for i in order])
     runs, _ = concentrate(engine, thetas, mass, tol=0.0 if final else SEARCH.converged)
-    best_first = _ranked(engine, runs, mass)
-    ends = [runs[i].objective[-1] for i in best_first]
-    new = [k for k, end in enumerate(ends) if k == 0 or end > ends[k - 1] * (1 + SEARCH.converged)]
-    chosen = best_first[new][: SEARCH.finalists]
-    return np.stack([runs[i].theta for i in chosen]), [starts.source[order[i]] for i in chosen]
+    best = int(_ranked(engine, runs, mass)[0])
+    return runs[best].theta, starts.source[order[best]]
 
 
 def _hop(
@@ -298,48 +295,8 @@ def _hop(
         best, kept = runs[winner], follower.kept(winner)[0]
 
 
-def _best(engine: Engine, thetas: Floats, share: float) -> tuple[NDArray[np.intp], Floats]:
-    """Carry fits on to more rows, and put them in order."""
-    mass = _sample_mass(engine, share)
-    runs, _ = concentrate(engine, thetas, mass, tol=SEARCH.converged)
-    order = _ranked(engine, runs, mass)
-    return order, np.stack([runs[i].theta for i in order])
-
-
 def _ranked(engine: Engine, runs: list[Run], mass: float) -> NDArray[np.intp]:
     """Order runs by objective; what is below rounding is zero, and ties keep their order."""
     floors = engine.problem.residual_floor(np.stack([run.theta for run in runs]))
     objectives = np.array([run.objective[-1] for run in runs])
     return np.argsort(np.where(objectives <= mass * floors**2, 0.0, objectives), kind="stable")
-
-
-def _finish(
-    engine: Engine,
-    thetas: Floats,
-    sources: list[str],
-    mass: float,
-    max_iter: int,
-    tol: float,
-    make_solver: SolverMaker,
-) -> Single:
-    """Complete the finalists on all rows, one after the other, and take the best."""
-    best: Single | None = None
-    for theta, source in zip(thetas, sources, strict=False):
-        solver = make_solver(engine.problem, 1, mass)
-        runs, follower = concentrate(
-            engine, theta[None, :], mass, solver=solver, max_iter=max_iter, tol=tol, polish=True
-        )
-        # Two that end at the same fit differ by rounding alone, which is not the same everywhere.
-        less = 1.0 - MODEL.gram_rounding
-        if best is None or runs[0].objective[-1] < less * best.run.objective[-1]:
-            best = Single(
-                run=runs[0],
-                follower=follower,
-                mass=mass,
-                source=source,
-                share=mass / engine.problem.mass,
-                scale=None,
-                evidence=None,
-            )
-    assert best is not None
-    return best

@@ -228,6 +228,7 @@ def to_dataset(loaded: Loaded, recipe: Recipe, terms: Terms, notes: list[str]) -
         recipe=recipe,
         source=source,
         y_read=None if recipe.power == 1.0 else y_read,
+        original=frame[some],
     )
 
 

@@ -29,6 +29,7 @@ from regimix.engines.parquet import (
 from regimix.engines.parts import PartTable
 from regimix.errors import DataError, DataKindError, Message, ParameterError, Setting
 from regimix.paths import (
+    as_os_errors,
     cannot_reach,
     canonical,
     find_paths,
@@ -334,10 +335,11 @@ def _files(source: str) -> list[tuple[str, str]]:
         return [(str(path.resolve()), str(path)) for path in paths]
     system, place = reach(source)
     try:
-        system.invalidate_cache()  # files may have changed since someone looked
-        inside = f"{place.rstrip('/')}/**" if system.isdir(place) else place
-        names = system.glob(inside) if any(sign in inside for sign in "*?[") else [inside]
-        addresses = [system.unstrip_protocol(name) for name in names]
+        with as_os_errors():
+            system.invalidate_cache()  # files may have changed since someone looked
+            inside = f"{place.rstrip('/')}/**" if system.isdir(place) else place
+            names = system.glob(inside) if any(sign in inside for sign in "*?[") else [inside]
+            addresses = [system.unstrip_protocol(name) for name in names]
     except (OSError, ValueError) as error:
         raise cannot_reach(source, error) from error
     if place != inside:

@@ -323,6 +323,8 @@ class DataSet:
         Where the rows came from; holds no password.
     y_read : ndarray of shape (n,) or None
         The target as it was read, where y is a power of it.
+    original : polars.DataFrame or None
+        All columns of the rows, as they were read.
     """
 
     X: Floats
@@ -335,6 +337,7 @@ class DataSet:
     recipe: Recipe
     source: str
     y_read: Floats | None = None
+    original: pl.DataFrame | None = None
 
     @property
     def feature_names(self) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from regimix.engines.parquet import ParquetReader, Span, need_pyarrow, open_parq
 from regimix.engines.parts import PassStopped
 from regimix.errors import DataError, ParameterError, need, reason_of
 from regimix.paths import (
+    as_os_errors,
     cannot_reach,
     canonical,
     format_of_name,
@@ -480,7 +481,8 @@ def _whole_file(path: str) -> Iterator[Any]:
         stream = io.BytesIO()
         yield stream
         system, place = reach(path)
-        system.pipe_file(place, stream.getvalue())
+        with as_os_errors():
+            system.pipe_file(place, stream.getvalue())
     except OSError as error:
         raise DataError(
             f"{path!r} cannot be written: {error.strerror or reason_of(error)}. Make room for it, "
@@ -557,9 +559,10 @@ def _names_in(place: str) -> list[str]:
     """Name the files below a folder, here or at an address."""
     system, folder = reach(place)
     try:
-        system.invalidate_cache()  # others may have written there
-        is_file = system.isfile(folder)
-        found = sorted(system.find(folder))
+        with as_os_errors():
+            system.invalidate_cache()  # others may have written there
+            is_file = system.isfile(folder)
+            found = sorted(system.find(folder))
     except FileNotFoundError:
         return []
     except OSError as error:

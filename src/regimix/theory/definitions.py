@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,8 @@ from numpy.typing import NDArray
 from scipy.linalg import orth
 
 from regimix import synth
-from regimix.errors import DataError, ParameterError
+from regimix.errors import DataError, ParameterError, read_number
+from regimix.errors import read_count as count
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -182,30 +182,12 @@ def _numbers(name: str, value: ArrayLike, wanted: str) -> Floats:
         raise DataError(f"{name} must be {wanted}; got {value!r}.") from None
 
 
-def count(name: str, value: Any, lowest: int, highest: int | None = None) -> int:
-    """Check a whole number within bounds."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or value < lowest or (highest is not None and value > highest):
-        upto = "" if highest is None else f" to {highest}"
-        raise ParameterError(f"{name} must be a whole number from {lowest}{upto}; got {value!r}.")
-    return int(value)
-
-
 def fraction(name: str, value: Any) -> float:
     """Check a number above 0 and at most 1."""
-    number = positive(name, value)
-    if number > 1:
-        raise ParameterError(f"{name} must be above 0 and at most 1; got {value!r}.")
-    return number
+    return read_number(name, value, lambda share: 0 < share <= 1, "above 0 and at most 1")
 
 
 def positive(name: str, value: Any, *, lowest: float = 0.0) -> float:
     """Check a finite number above zero and at least ``lowest``."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = np.nan
-    if not (0 < number < np.inf and number >= lowest):
-        least = f"at least {lowest:g}" if lowest else "positive"
-        raise ParameterError(f"{name} must be a finite number, {least}; got {value!r}.")
-    return number
+    allowed = f"a finite number, {f'at least {lowest:g}' if lowest else 'positive'}"
+    return read_number(name, value, lambda v: 0 < v < np.inf and v >= lowest, allowed)

@@ -17,10 +17,10 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
-from regimix.errors import ParameterError
+from regimix.errors import ParameterError, read_count
 from regimix.result.fit import fit_mixture
 from regimix.result.mixture import Mixture
-from regimix.search.settings import read_count, read_seed
+from regimix.search.settings import read_seed
 from regimix.words import number, percent
 
 __all__ = ["Detectable", "detectable"]

@@ -7,7 +7,7 @@ good; least squares on those wins most of the lost efficiency back (Rousseeuw an
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,8 @@ class Reweighted:
     theta: Floats
     scale: float  # standard deviation of the residuals, consistent at the normal law
     inliers: Any  # (n,), bool; a NumPy or a Dask array
+    gram: Floats | None = None  # of the rows that were fitted, if a step was taken
+    mass: float = math.nan  # their weight
 
 
 def truncation_factor(cutoff: float) -> float:
@@ -72,7 +74,7 @@ def reweight(engine: Engine, theta: Floats, scale: float) -> Reweighted:
     square -= float(step @ (2 * sums.moment - normal.gram @ step))
     scale = math.sqrt(max(square, 0.0) / max(mass - rank, 1.0))
     scale *= truncation_factor(CUTOFF)
-    return judged(engine, solution, scale)
+    return replace(judged(engine, solution, scale), gram=normal.gram, mass=float(mass))
 
 
 def judged(engine: Engine, theta: Floats, scale: float) -> Reweighted:

@@ -1,0 +1,1 @@
+"""Random tables for every estimator and function: ``make fuzz TABLES=200``."""

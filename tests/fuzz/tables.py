@@ -1,0 +1,416 @@
+"""Random tables and calls, what each must keep to, and the smallest case that still fails.
+
+A call either answers, without a NaN, or refuses with an error of regimix. It warns with warnings of
+regimix only, leaves its input as it was, and ends in time. A case is a few choices, so that it can
+be written down, made again, and made simpler one choice at a time.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+from sklearn.exceptions import ConvergenceWarning as InnerConvergenceWarning
+from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from regimix import (
+    MixedLinearRegression,
+    TrimmedEstimator,
+    TrimmedRegressor,
+    gd_ilts,
+    global_ilts,
+    ilts,
+)
+from regimix.errors import RegimixError, RegimixWarning
+
+SECONDS = 30
+ALLOWED_WARNINGS = (
+    RegimixWarning,
+    DataConversionWarning,
+    InnerConvergenceWarning,
+    UndefinedMetricWarning,
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One table and one call; the first value of every list of choices is the simplest."""
+
+    seed: int = 0
+    call: str = "mixture"
+    rows: int = 20
+    columns: int = 2
+    numbers: str = "normal"
+    response: str = "regimes"
+    cell: str = "fine"
+    unit: float = 1.0
+    y_unit: float = 1.0
+    container: str = "array"
+    names: str = "plain"
+    weights: str = "none"
+
+    def snippet(self) -> str:
+        """Return code that makes this case again."""
+        plain = asdict(Case())
+        given = ", ".join(f"{k}={v!r}" for k, v in asdict(self).items() if v != plain[k])
+        return f"from tests.fuzz.tables import Case, failure\nprint(failure(Case({given})))"
+
+
+# --- the call ---
+
+
+def _mixture(**options: Any) -> Callable[..., Any]:
+    def call(X: Any, y: Any, weights: Any) -> Any:
+        model = MixedLinearRegression(random_state=0, **options).fit(X, y, sample_weight=weights)
+        str(model.mixture_), str(model.summary())
+        shares = model.responsibilities(X, y).sum(axis=1)
+        assert np.allclose(shares, 1.0), "responsibilities that do not add up to one"
+        found = (model.coef_, model.intercept_, model.scale_, model.weights_, model.labels_)
+        return *found, model.predict(X), model.predict_components(X), model.score_samples(X, y)
+
+    return call
+
+
+def _trimmed(**options: Any) -> Callable[..., Any]:
+    def call(X: Any, y: Any, weights: Any) -> Any:
+        model = TrimmedRegressor(random_state=0, **options).fit(X, y, sample_weight=weights)
+        return model.coef_, model.intercept_, model.scale_, model.predict(X)
+
+    return call
+
+
+def _meta(inner: Any) -> Callable[..., Any]:
+    def call(X: Any, y: Any, weights: Any) -> Any:
+        if inner is LogisticRegression:
+            y = _signs(y)
+        model = TrimmedEstimator(inner(), random_state=0).fit(X, y, sample_weight=weights)
+        return model.estimator_.coef_, model.predict(X)
+
+    return call
+
+
+def _signs(y: Any) -> Any:
+    try:
+        return (np.asarray(y, dtype=float) > 0).astype(int)
+    except (TypeError, ValueError):
+        return y
+
+
+def _start(run: Callable[..., Any]) -> Callable[..., Any]:
+    def call(X: Any, y: Any, weights: Any) -> Any:
+        start = np.zeros(np.shape(X)[1] if np.ndim(X) == 2 else 1)
+        found = run(X, y, start, keep=0.5, sample_weight=weights)
+        return found.coef, found.intercept
+
+    return call
+
+
+def _net(**options: Any) -> Callable[..., Any]:
+    def call(X: Any, y: Any, weights: Any) -> Any:
+        found = global_ilts(X, y, sample_weight=weights, random_state=0, **options)
+        return found.coef, found.intercept, found.scale, found.labels
+
+    return call
+
+
+CALLS = {
+    "mixture": _mixture(),
+    "mixture of 2": _mixture(n_components=2),
+    "no outliers": _mixture(n_components=2, outliers=False),
+    "a tenth of outliers": _mixture(outliers=0.1),
+    "joint": _mixture(search="joint"),
+    "partition": _mixture(search="partition", n_components=2),
+    "student": _mixture(noise="student"),
+    "no intercept": _mixture(fit_intercept=False),
+    "gating": _mixture(gating="linear", n_components=2),
+    "short": _mixture(time_limit=0.05),
+    "trimmed": _trimmed(),
+    "trimmed to half": _trimmed(keep=0.5),
+    "trimmed by gradients": _trimmed(keep=0.7, solver="gradient"),
+    "trimmed by cg": _trimmed(keep=0.7, solver="cg", fit_intercept=False),
+    "any regressor": _meta(LinearRegression),
+    "any classifier": _meta(LogisticRegression),
+    "ilts": _start(ilts),
+    "gd_ilts": _start(gd_ilts),
+    "global": _net(),
+    "net": _net(search="net"),
+    "net by gradients": _net(search="net", solver="gradient"),
+    "net by cg": _net(search="net", solver="cg", subspace="svd"),
+}
+
+# --- the table ---
+
+UNITS = (1.0, 1e-3, 1e6, 1e-30, 1e30, 1e-120, 1e120)
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "call": tuple(CALLS),
+    "rows": (20, 60, 150, 7, 3, 2, 1, 0),
+    "columns": (2, 1, 4, 12, 30, 0),
+    "numbers": ("normal", "few values", "0/1", "constant", "repeated", "heavy", "collinear"),
+    "response": (
+        "regimes",
+        "line",
+        "exact",
+        "few values",
+        "constant",
+        "noise",
+        "heavy",
+        "two columns",
+    ),
+    "cell": ("fine", "far", "y far", "nan", "inf", "y nan", "text", "none", "date", "too large"),
+    "unit": UNITS,
+    "y_unit": UNITS,
+    "container": (
+        *("array", "fortran", "float32", "int", "bool", "object", "list", "pandas", "polars"),
+        *("nullable", "read-only", "reversed"),
+    ),
+    "names": ("plain", "mixed", "twice", "odd", "numbers"),
+    "weights": (
+        "none",
+        "ones",
+        "fractions",
+        "counts",
+        "zeros",
+        "one",
+        "tiny and huge",
+        "negative",
+        "nan",
+    ),
+}
+# How often a choice is the simplest one: tables with everything wrong are refused at once.
+PLAIN = {"call": 0.0, "rows": 0.3, "columns": 0.3, "numbers": 0.4, "response": 0.4, "cell": 0.75}
+PLAIN |= {"unit": 0.7, "y_unit": 0.7, "container": 0.5, "names": 0.85, "weights": 0.6}
+
+
+def draw(seed: int) -> Case:
+    """Draw a case."""
+    rng = random.Random(seed)
+    picked = {
+        name: some[0] if rng.random() < PLAIN[name] else rng.choice(some)
+        for name, some in CHOICES.items()
+    }
+    return Case(seed, **picked)
+
+
+def _features(case: Case, rng: np.random.Generator) -> np.ndarray:
+    X = rng.normal(size=(case.rows, case.columns))
+    if case.numbers == "few values":
+        X = rng.integers(0, 3, X.shape).astype(float)
+    elif case.numbers == "0/1":
+        X = (X > 1).astype(float)
+    elif case.numbers == "constant":
+        X[:, :1] = 3.0
+    elif case.numbers == "repeated" and case.rows:
+        X = X[rng.integers(0, max(1, case.rows // 5), case.rows)]
+    elif case.numbers == "heavy":
+        X = rng.standard_cauchy(X.shape)
+    elif case.numbers == "collinear" and case.columns > 1:
+        X[:, -1] = X[:, 0] - 1
+    return X
+
+
+def _response(case: Case, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    n, d = X.shape
+    coef = (
+        rng.normal(size=(2, d))[rng.integers(0, 2, n)]
+        if case.response == "regimes"
+        else rng.normal(size=d)
+    )
+    y = (X * coef).sum(axis=1)
+    if case.response in ("few values", "constant"):
+        y = rng.integers(0, 1 + 2 * (case.response == "few values"), n).astype(float)
+    elif case.response == "noise":
+        y = rng.normal(size=n)
+    elif case.response == "heavy":
+        y = rng.standard_cauchy(n)
+    elif case.response != "exact":
+        y = y + 0.1 * rng.normal(size=n)
+    return np.column_stack([y, y]) if case.response == "two columns" else y
+
+
+def _weights(case: Case, rng: np.random.Generator) -> Any:
+    n = case.rows
+    made = {
+        "ones": np.ones(n),
+        "fractions": rng.random(n) * (rng.random(n) < 0.8),
+        "counts": rng.integers(0, 4, n),
+        "zeros": np.zeros(n),
+        "one": np.arange(n) == 0,
+        "tiny and huge": 10.0 ** rng.uniform(-300, 300, n),
+        "negative": -np.ones(n),
+        "nan": np.full(n, np.nan),
+    }
+    return made.get(case.weights)
+
+
+def _with_cell(case: Case, X: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
+    """Put something odd into one cell."""
+    X, y = X * case.unit, y * case.y_unit
+    if not (X.size and y.size) or case.cell == "fine":
+        return X, y
+    if case.cell in ("text", "none", "date"):
+        X = X.astype(object)
+    row, column = case.rows // 2, case.columns // 2
+    odd = {"far": 1e15 * case.unit, "nan": np.nan, "inf": -np.inf, "too large": 1e300}
+    odd |= {"text": "a\x1b[31m", "none": None, "date": np.datetime64("2020-01-01")}
+    if case.cell.startswith("y"):
+        y[row] = np.nan if case.cell == "y nan" else 1e15 * case.y_unit
+    else:
+        X[row, column] = odd[case.cell]
+    return X, y
+
+
+def _contained(case: Case, X: Any, y: Any) -> tuple[Any, Any]:
+    columns = X.shape[1]
+    names: list[Any] = [f"x{i}" for i in range(columns)]
+    if case.names == "mixed" and columns > 1:
+        names[0] = 1
+    elif case.names == "twice" and columns > 1 and case.container != "polars":
+        names[0] = names[1]
+    elif case.names == "odd" and columns:
+        names[0] = "\x1b[31m\n\u202e" * 30
+    elif case.names == "numbers":
+        names = list(range(columns))
+    kind = case.container
+    if X.dtype == object and kind in ("float32", "int", "bool", "nullable"):
+        kind = "object"
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made: dict[str, Callable[[], Any]] = {
+            "array": lambda: (X, y),
+            "fortran": lambda: (np.asfortranarray(X), y),
+            "float32": lambda: (X.astype(np.float32), y.astype(np.float32)),
+            "int": lambda: (np.nan_to_num(X).clip(-1e9, 1e9).astype(int), y),
+            "bool": lambda: (X > 0, y > 0),
+            "object": lambda: (X.astype(object), y.astype(object)),
+            "list": lambda: (X.tolist(), y.tolist()),
+            "pandas": lambda: (
+                pd.DataFrame(X, columns=names),
+                pd.Series(list(y)) if y.ndim == 1 else pd.DataFrame(y),
+            ),
+            "polars": lambda: (_polars(X, names), y),
+            "nullable": lambda: (pd.DataFrame(X, columns=names).convert_dtypes(), y),
+            "read-only": lambda: (_read_only(X), _read_only(y)),
+            "reversed": lambda: (X[::-1, ::-1], y[::-1]),
+        }
+        return made[kind]()
+
+
+def _polars(X: np.ndarray, names: list[Any]) -> Any:
+    named = zip(map(str, names), X.T, strict=True)
+    return pl.DataFrame([pl.Series(name, list(column), strict=False) for name, column in named])
+
+
+def _read_only(values: np.ndarray) -> np.ndarray:
+    values = values.copy()
+    values.flags.writeable = False
+    return values
+
+
+def make(case: Case) -> tuple[Any, Any, Any]:
+    """Make the table: features, response, weights."""
+    rng = np.random.default_rng(case.seed)
+    X = _features(case, rng)
+    y = _response(case, X, rng)
+    return *_contained(case, *_with_cell(case, X, y)), _weights(case, rng)
+
+
+# --- what must hold ---
+
+
+class TooSlow(Exception):  # noqa: N818
+    """A call took longer than it may."""
+
+
+@contextmanager
+def _at_most(seconds: int) -> Iterator[None]:
+    def ring(*_: Any) -> None:
+        raise TooSlow(f"more than {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def failure(case: Case, seconds: int = SECONDS) -> str | None:
+    """Run a case; say in one line what it breaks, None if nothing."""
+    given = make(case)
+    before = deepcopy(given)
+    with warnings.catch_warnings(record=True) as warned, np.errstate(all="warn", under="ignore"):
+        warnings.simplefilter("always")
+        try:
+            with _at_most(seconds):
+                answer = CALLS[case.call](*given)
+        except RegimixError:
+            answer = ()
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            return f"{type(error).__name__}: {str(error)[:100]!r} at {_place(error)}"
+    for warning in warned:
+        if not issubclass(warning.category, ALLOWED_WARNINGS):
+            where = f"{warning.filename.rpartition('/')[2]}:{warning.lineno}"
+            return f"{warning.category.__name__}: {str(warning.message)[:100]!r} at {where}"
+    if not all(map(_same, given, before)):
+        return "the input was changed"
+    numbers = [np.asarray(part) for part in answer]
+    if any(not np.isfinite(part).all() for part in numbers if part.dtype.kind == "f"):
+        return "an answer that is not finite"
+    return None
+
+
+def _same(now: Any, before: Any) -> bool:
+    if hasattr(now, "equals"):
+        return bool(now.equals(before))
+    return repr(now) == repr(before) if isinstance(now, list) else bool(_bits(now) == _bits(before))
+
+
+def _bits(values: Any) -> bytes:
+    values = np.asarray(values)
+    return repr(values.tolist()).encode() if values.dtype == object else values.tobytes()
+
+
+def _place(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "regimix" in frame.filename] or frames
+    return f"{ours[-1].filename.rpartition('/')[2]}:{ours[-1].lineno}"
+
+
+def _kind(found: str | None) -> str:
+    """Return what tells one failure from another: the class and the place."""
+    return "" if found is None else found.partition(":")[0] + found.rpartition(" at ")[2]
+
+
+def simplest(case: Case, found: str, seconds: int = SECONDS) -> Case:
+    """Return a simpler case that fails in the same way: one choice at a time, as long as any is."""
+    for _ in range(3):
+        before = case
+        for name, some in CHOICES.items():
+            if name in ("call", "rows", "columns"):
+                continue
+            trial = replace(case, **{name: some[0]})
+            if trial != case and _kind(failure(trial, seconds)) == _kind(found):
+                case = trial
+        for name, fewer in (("rows", (2, 3, 5, 10)), ("columns", (1, 2))):
+            for size in fewer:
+                trial = replace(case, **{name: size})
+                if size < getattr(case, name) and _kind(failure(trial, seconds)) == _kind(found):
+                    case = trial
+                    break
+        if case == before:
+            break
+    return case

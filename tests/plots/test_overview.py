@@ -1,0 +1,74 @@
+"""OverviewDisplay: a fit in one line, over its features, whatever lies far away."""
+
+import numpy as np
+import pytest
+
+from regimix import MixedLinearRegression
+from regimix.errors import DataError
+from regimix.plots import OverviewDisplay
+
+
+def test_one_feature_is_one_panel_with_the_answer_above(tone):
+    model, X, y = tone
+    display = model.plot(X, y)
+    assert len(display.axes_) == 1
+    assert display.figure_.get_suptitle() == "2 linear regimes in 150 rows"
+    assert display.ax_.get_xlabel() == "stretchratio"
+    assert model.mixture_.plot().panels[0].labels.tolist() == model.labels_.tolist()
+
+
+def test_the_most_telling_feature_comes_first_and_is_large(three):
+    model, X, y = three
+    display = model.plot(X, y)
+    spread = np.ptp(model.coef_, axis=0) * np.std(X, axis=0)
+    order = np.argsort(-spread)
+    assert [ax.get_xlabel() for ax in display.axes_] == [f"x{i}" for i in order]
+    sizes = [ax.get_position().width for ax in display.axes_]
+    assert sizes[0] > 2 * sizes[1]
+    few = model.plot(X, y, max_features=2)
+    assert few.figure_.get_suptitle().endswith("(2 features not shown)")
+
+
+def test_on_given_axes_the_most_telling_feature_is_drawn(three):
+    import matplotlib.pyplot as plt
+
+    _, ax = plt.subplots()
+    display = three[0].plot(*three[1:], ax=ax)
+    assert display.ax_ is ax
+    assert ax.get_title("left").startswith("3 linear regimes in 600 rows")
+
+
+def test_a_row_far_away_does_not_flatten_the_picture(three):
+    """In a regime, where it stretches every axis, or outside."""
+    model, X, y = three
+    X, y = X.copy(), y.copy()
+    X[0] = [1e6, 0, 0, 0]
+    y[0] = X[0] @ model.coef_[0] + model.intercept_[0]
+    y[1] = 1e9
+    display = OverviewDisplay.from_estimator(model, X, y)
+    for ax, panel in zip(display.axes_, display.panels, strict=True):
+        bulk = np.quantile(panel.x, [0.05, 0.95]), np.quantile(panel.y, [0.05, 0.95])
+        for limits, (low, high) in zip((ax.get_xlim(), ax.get_ylim()), bulk, strict=True):
+            assert limits[1] - limits[0] < 8 * (high - low)
+        assert "outside" in ax.get_title("right")
+    inside = [
+        (panel.x >= ax.get_xlim()[0]) & (panel.x <= ax.get_xlim()[1])
+        & (panel.y >= ax.get_ylim()[0]) & (panel.y <= ax.get_ylim()[1])
+        for ax, panel in zip(display.axes_, display.panels, strict=True)
+    ]  # fmt: skip
+    counted = [int(ax.get_title("right").split()[-3]) for ax in display.axes_]
+    assert counted == [int((~mask).sum()) for mask in inside]
+
+
+def test_without_rows_it_says_what_to_pass():
+    X = np.arange(40.0)[:, None]
+    model = MixedLinearRegression(random_state=0).fit(X, X[:, 0] + np.sin(X[:, 0]))
+    with pytest.raises(DataError, match="Pass X and y"):
+        model.plot()
+
+
+def test_a_trimmed_regressor_has_a_picture_too(three):
+    from regimix import TrimmedRegressor
+
+    line = TrimmedRegressor(random_state=0).fit(*three[1:])
+    assert OverviewDisplay.from_estimator(line, *three[1:]).title == "One linear relation"
