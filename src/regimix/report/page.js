@@ -85,7 +85,7 @@
     watchers.push(() => {
       const some = chosen.labels.size > 0;
       for (const node of marked) {
-        const label = Number(node.dataset.regime), on = chosen.labels.has(label);
+        const on = node.dataset.regime.split(" ").some((label) => chosen.labels.has(Number(label)));
         node.classList.toggle("dim", some && !on);
         if (node.matches("details") && on) node.open = true;
       }
