@@ -134,6 +134,23 @@ def test_a_regime_is_followed_through_all_pictures(visit, plain_page, place):
     assert coordinates(page) == before
 
 
+def test_profile_and_comparison_follow_a_regime(visit, tone, tone_rows):
+    second = np.where(tone.labels == 1, "b", "a")
+    profile = tone.profile({"group": second})
+    page = visit(report.render(tone, *tone_rows, date=DATE, profile=profile))
+    cells = "#profile td[data-regime='{}'].dim"
+    page.locator("#legend .pick").nth(1).click()
+    assert page.locator(cells.format(0)).count() > 0
+    assert page.locator(cells.format(1)).count() == 0
+    # Each pair of regimes that the chosen one belongs to is still there.
+    pair = page.locator("tbody[data-regime='0 1']")
+    assert pair.count() == 1
+    assert "dim" not in (pair.get_attribute("class") or "")
+    page.locator("#legend .pick").nth(1).click()
+    page.locator("#legend .pick").nth(2).click()  # of outliers there is no equation
+    assert "dim" in pair.get_attribute("class")
+
+
 def test_two_regimes_are_chosen_together(visit, plain_page):
     page = visit(plain_page)
     for index in (0, 2):  # a regime and the outliers

@@ -234,7 +234,7 @@ def axes(
     rows = ticks(*y, max(3, int(size[1] // UP)))
     left = max(NARROWEST, 18 + DIGIT * max(map(len, tick_labels(rows))))
     right = width - RIGHT
-    columns = ticks(*x, max(3, int((width - left) // ACROSS)))
+    columns = ticks(*x, max(4, int((width - left) // ACROSS)))
     across, up = Scale(*x, left, right), Scale(*y, bottom, TOP)
     drawn = [tag("text", names[1], class_="name", x=2.0, y=14.0)]
     for value, label in zip(rows, tick_labels(rows), strict=True):

@@ -85,7 +85,7 @@
     watchers.push(() => {
       const some = chosen.labels.size > 0;
       for (const node of marked) {
-        const label = Number(node.dataset.regime), on = chosen.labels.has(label);
+        const on = node.dataset.regime.split(" ").some((label) => chosen.labels.has(Number(label)));
         node.classList.toggle("dim", some && !on);
         if (node.matches("details") && on) node.open = true;
       }
@@ -166,7 +166,7 @@
     const rows = ticks(...y, Math.max(3, Math.floor(height / 60)));
     const rowLabels = tickLabels(rows);
     const left = Math.max(EDGE.left, 18 + 7.2 * Math.max(...rowLabels.map((t) => t.length)));
-    const columns = ticks(...x, Math.max(3, Math.floor((width - left) / 80)));
+    const columns = ticks(...x, Math.max(4, Math.floor((width - left) / 80)));
     const across = scale(...x, left, right), up = scale(...y, bottom, EDGE.top);
     const group = element("g", { class: "grid" });
     group.append(element("text", { class: "name", x: 2, y: 14 }, names[1]));
