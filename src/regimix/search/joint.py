@@ -166,6 +166,7 @@ class _Projected:
         gram[..., np.arange(r), np.arange(r)] += MODEL.gram_rounding * ridge[..., None]
         cross = moments[..., k : k + r]
         coef = np.linalg.solve(gram, cross[..., None])[..., 0]
+        coef = np.clip(coef, -MODEL.farthest, MODEL.farthest)  # single precision ends somewhere
         loss = moments[..., -2] - np.einsum("bjr,bjr->bj", coef, cross)
         held = size.sum(axis=1)
         spare = np.maximum(held - r * size.shape[1], 0.2 * held)
