@@ -214,7 +214,8 @@ class Contest:
         if rival.power == 1.0:
             return y, np.zeros(y.size)
         if self.step > 0:
-            low, high = np.maximum(y - 0.5 * self.step, 0.0), y + 0.5 * self.step
+            # Zero has no logarithm; a response is hardly ever nearer to it than one step.
+            low, high = np.maximum(y - 0.5 * self.step, 0.5 * y), y + 0.5 * self.step
             rise = _power(high, rival.power) - _power(low, rival.power)
             return _power(y, rival.power), np.log(rise / (high - low))
         slope = np.log(abs(rival.power) or 1.0) + (rival.power - 1.0) * np.log(y)

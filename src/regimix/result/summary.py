@@ -162,7 +162,7 @@ def _header(mixture: Mixture) -> list[str]:
     }
     half = WIDTH // 2 - 2
     lines = [
-        "    ".join(f"{name + ':':<{half - len(value)}}{value}" for name, value in pair)
+        "    ".join(f"{name}: ".ljust(half - len(value)) + value for name, value in pair)
         for pair in zip(left.items(), right.items(), strict=True)
     ]
     return ["Mixture of linear regimes".center(WIDTH).rstrip(), "=" * WIDTH, *lines]

@@ -166,13 +166,16 @@ class _Projected:
         gram[..., np.arange(r), np.arange(r)] += MODEL.gram_rounding * ridge[..., None]
         cross = moments[..., k : k + r]
         coef = np.linalg.solve(gram, cross[..., None])[..., 0]
+        coef = np.clip(coef, -MODEL.farthest, MODEL.farthest)  # single precision ends somewhere
         loss = moments[..., -2] - np.einsum("bjr,bjr->bj", coef, cross)
         held = size.sum(axis=1)
         spare = np.maximum(held - r * size.shape[1], 0.2 * held)
         scale = np.sqrt(np.maximum(loss.sum(axis=1), 0.0) / np.maximum(spare, 1.0))
-        scale = np.maximum(scale, MODEL.smallest_noise * self.spread)
+        scale = np.clip(scale, MODEL.smallest_noise * self.spread, MODEL.farthest)
         share = np.concatenate([size, self.mass - held[:, None]], axis=1)
-        share = np.maximum(share, 1.0) / self.mass
+        share = np.minimum(
+            np.maximum(share, 1.0) / self.mass, 1.0
+        )  # rows may weigh next to nothing
         return _Field(
             coef.astype(np.float32), scale.astype(np.float32), share.astype(np.float32), gain
         )

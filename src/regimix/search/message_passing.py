@@ -232,6 +232,8 @@ def _round(
     cavity = np.maximum(1.0 - precision[:, None] * spread, 1e-3)
     variance = np.minimum(spread / cavity, 4.0 * pool.variance)
     mean = (coef @ pool.rotated.T - precision[:, None] * spread * site) / cavity
+    # Where one row holds nearly all the weight, a pass may go astray without end.
+    mean = np.clip(mean, -MODEL.farthest, MODEL.farthest)
     if not first:
         new = SEARCH.damping
         mean = (1 - new) * state.mean + new * mean

@@ -226,7 +226,7 @@ def _lines(rows: Rows, units: Units, starts: Starts) -> list[Fitted]:
             Parameters.point(c[None], s[None], np.array([0.5]), ("start",))
             for c, s in zip(coef, scale, strict=True)
         ]
-    if rows.n >= smallest_component(rows.width):
+    if rows.width > 0 and rows.n >= smallest_component(rows.width):
         found = hunt_one(rows)
         models += [] if found is None else [found]
     fits = [refit(rows, model, SEARCH.first_rounds) for model in models]

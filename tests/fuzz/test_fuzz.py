@@ -1,0 +1,72 @@
+"""Cases that broke something once, and the generator itself."""
+
+import numpy as np
+import pytest
+
+from tests.fuzz.tables import CALLS, CHOICES, Case, draw, failure, make, simplest
+
+FOUND = [
+    Case(seed=1110, call="net by gradients", weights="tiny and huge"),
+    Case(seed=20003, call="a tenth of outliers", rows=10, columns=1, weights="tiny and huge"),
+    Case(seed=20155, call="no intercept", columns=1, weights="tiny and huge"),
+    Case(seed=20222, call="no intercept", rows=2),
+    Case(seed=20377, call="net by gradients", rows=3, columns=1, container="int"),
+    Case(seed=20508, call="trimmed to half", rows=2, columns=1, cell="date", container="polars"),
+    Case(seed=0, cell="far", rows=60),
+    Case(seed=0, call="mixture", names="mixed", container="pandas"),
+    Case(seed=0, call="trimmed", names="mixed", container="pandas"),
+    Case(seed=0, call="any regressor", cell="text"),
+    Case(seed=0, call="any classifier", cell="nan", container="list"),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", FOUND, ids=lambda case: f"{case.call}-{case.seed}")
+def test_what_broke_once(case):
+    assert failure(case, seconds=600) is None
+
+
+def test_cases_come_again_and_every_choice_comes():
+    cases = [draw(seed) for seed in range(2000)]
+    assert cases[7] == draw(7)
+    for name, some in CHOICES.items():
+        assert {getattr(case, name) for case in cases} == set(some)
+    first, second = make(Case(seed=3)), make(Case(seed=3))
+    assert np.array_equal(first[0], second[0])
+
+
+def breaks(how):
+    """A call that breaks a rule when the table has a column of ones and zeros."""
+
+    def call(X, y, weights):
+        if np.isin(X, [0, 1]).all():
+            how(X)
+        return ()
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        (lambda X: [][0], "IndexError"),
+        (lambda X: np.log(X - 1), "RuntimeWarning"),
+        (lambda X: X.fill(7.0), "the input was changed"),
+    ],
+)
+def test_what_breaks_is_seen_and_made_simpler(monkeypatch, how, words):
+    monkeypatch.setitem(CALLS, "mixture", breaks(how))
+    case = Case(seed=5, rows=150, columns=12, numbers="0/1", response="heavy", weights="counts")
+    found = failure(case)
+    assert words in found
+    small = simplest(case, found)
+    assert small.numbers == "0/1"
+    assert (small.response, small.weights, small.columns) == ("regimes", "none", 1)
+    namespace = {}
+    exec(small.snippet().replace("print(", "found = ("), namespace)
+    assert words in namespace["found"]
+
+
+def test_an_answer_that_is_not_finite_is_seen(monkeypatch):
+    monkeypatch.setitem(CALLS, "mixture", lambda X, y, weights: (np.array([np.nan]),))
+    assert failure(Case()) == "an answer that is not finite"
