@@ -23,9 +23,12 @@ __all__ = [
     "CHUNK_BYTES",
     "LARGEST_COUNT",
     "Table",
+    "check_names",
     "check_weights",
     "chunk_size",
     "chunks",
+    "holds_numbers",
+    "is_frame",
     "read_target",
     "read_vector",
     "read_weights",
@@ -80,14 +83,10 @@ class Table:
     @classmethod
     def read(cls, X: Any, *, fewest_rows: int = 2) -> Table:
         """Accept NumPy arrays, pandas and polars frames, and nested lists."""
-        if _is_frame(X):
-            names = tuple(str(name) for name in X.columns)
-            twice = [name for i, name in enumerate(names) if name in names[:i]]
-            if twice:
-                raise DataError(
-                    f"X has more than one column named {twice[0]!r}; rename or drop all but one of "
-                    "them."
-                )
+        if isinstance(X, Table):
+            return X
+        if is_frame(X):
+            names = check_names(X)
             values = _frame_values(X, column_labels(names))
         else:
             values = _plain_array(X, "X")
@@ -230,9 +229,20 @@ def check_present(n_present: int) -> None:
 
 def read_vector(data: Any, what: str) -> NDArray[Any]:
     """Convert a column in any container to an array of numbers, of whatever shape."""
-    if _is_frame(data):
+    if is_frame(data):
         return _frame_values(data, [what] * len(data.columns))
     return _numbers(_plain_array(data, what), [what])
+
+
+def check_names(frame: Any) -> tuple[str, ...]:
+    """Return the names of the columns of a frame as text; refuse names that are there twice."""
+    names = tuple(str(name) for name in frame.columns)
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise DataError(
+            f"X has more than one column named {twice!r}; rename or drop all but one of them."
+        )
+    return names
 
 
 def column_labels(names: Sequence[str]) -> list[str]:
@@ -240,7 +250,8 @@ def column_labels(names: Sequence[str]) -> list[str]:
     return [f"column {name!r} of X" for name in names]
 
 
-def _is_frame(data: Any) -> bool:
+def is_frame(data: Any) -> bool:
+    """Whether this is a data frame of pandas, polars or one that is used like them."""
     return hasattr(data, "to_numpy") and hasattr(data, "columns")
 
 
@@ -299,21 +310,26 @@ def _frame_values(frame: Any, labels: Sequence[str]) -> NDArray[Any]:
 
 def _check_kinds(kinds: Sequence[Any], labels: Sequence[str]) -> None:
     """Refuse columns of text, categories, dates and the like, all of them in one message."""
-
-    def is_number(kind: Any) -> bool:
-        if isinstance(kind, np.dtype):
-            return kind.kind in "biufO"
-        name = str(kind).lower()
-        return name.startswith(NUMBER_KINDS) and not name.startswith(("int128", "uint128"))
-
     pairs = zip(kinds, labels, strict=True)
-    unusable = [f"{label} ({kind})" for kind, label in pairs if not is_number(kind)]
+    unusable = [f"{label} ({kind})" for kind, label in pairs if not _is_number(kind)]
     if unusable:
         raise DataKindError(
             f"this cannot be read as numbers: {', '.join(unusable)}. Drop such columns, or encode "
             "them as numbers (text or categories: one 0/1 column for each value; dates: days since "
             "a reference). Sparse data and complex data are not supported."
         )
+
+
+def _is_number(kind: Any) -> bool:
+    if isinstance(kind, np.dtype):
+        return kind.kind in "biufO"
+    name = str(kind).lower()
+    return name.startswith(NUMBER_KINDS) and not name.startswith(("int128", "uint128"))
+
+
+def holds_numbers(frame: Any) -> bool:
+    """Whether all columns of a frame have a type of numbers, or of true and false."""
+    return all(_is_number(kind) and kind != np.dtype(object) for kind in frame.dtypes)
 
 
 # --- single values --------------------------------------------------------------------------------

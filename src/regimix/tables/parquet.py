@@ -18,6 +18,7 @@ from itertools import accumulate, pairwise, permutations
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
+from regimix.data.recipe import Column, Recipe, check_column
 from regimix.engines.parquet import (
     FileMark,
     ParquetReader,
@@ -38,11 +39,8 @@ from regimix.paths import (
     reach,
 )
 from regimix.tables.recipe import (
-    Column,
-    Recipe,
     Roles,
     check_choice,
-    check_column,
     check_number,
     choose_recipe,
 )

@@ -23,6 +23,7 @@ import numpy as np
 
 from regimix.atomic import open_atomically, remove_leftovers, write_bytes
 from regimix.data.power import raised, returned
+from regimix.data.recipe import Recipe
 from regimix.engines.parquet import ParquetReader, Span, need_pyarrow, open_parquet
 from regimix.engines.parts import PassStopped
 from regimix.errors import DataError, ParameterError, need, reason_of
@@ -36,7 +37,7 @@ from regimix.paths import (
     reach,
 )
 from regimix.tables.parquet import READERS, ParquetTable
-from regimix.tables.recipe import DataSet, Recipe
+from regimix.tables.recipe import DataSet
 
 if TYPE_CHECKING:
     import polars as pl
