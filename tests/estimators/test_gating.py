@@ -207,15 +207,26 @@ def test_any_classifier_with_probabilities_can_be_the_gating(classifier):
     np.testing.assert_array_equal(again.predict(data.X), fit.predict(data.X))
 
 
-def test_gating_features_may_be_text_if_the_classifier_reads_it():
+def test_gating_features_may_be_text():
     data = Regimes(5, "w")
     frame = pd.DataFrame({"site": np.where(data.W[:, 1] > 0, "north", "south")})
     gating = make_pipeline(OneHotEncoder(), LogisticRegression())
     fit = fitted(data, gating, frame)
     shares = fit.predict_shares(data.X, gating_features=frame)
     assert len(np.unique(shares[:, 0])) == 2
-    with pytest.raises(DataKindError, match=r"gating_features: .*'site'.* 0/1 column"):
-        fitted(data, "logistic", frame)
+    # The encoder of the library knows text as well, but not any: names tell nothing.
+    for kind in ("logistic", "trees"):
+        own = fitted(data, kind, frame)
+        assert own.gate_.names in (("site=south",), ("site=north",))
+        again = own.predict_shares(data.X, gating_features=frame)[:, second(own)]
+        for north in (True, False):
+            there = (frame["site"] == "north").to_numpy() == north
+            assert np.ptp(again[there]) < 1e-12
+            # 300 rows: five deviations of a share.
+            assert abs(again[there][0] - data.z[there].mean()) < 0.12
+    names = pd.DataFrame({"name": [f"n{i}" for i in range(N)]})
+    with pytest.raises(DataKindError, match=r"gating_features: .*'name'.* 600 different values"):
+        fitted(data, "logistic", names)
 
 
 def test_nested_parameters_can_be_set_and_searched():
@@ -355,8 +366,13 @@ def test_names_of_columns_are_checked():
         fit.predict(data.X, gating_features=frame[["rain", "age"]])
     with pytest.raises(DataError, match=r"gating_features has 1 column\(s\), but 2"):
         fit.predict(data.X, gating_features=frame[["age"]])
+    # Where a column is missing, the shares are those of all rows.
+    np.testing.assert_allclose(
+        fit.predict_shares(data.X, gating_features=frame * np.nan),
+        np.tile(fit.gate_.average, (N, 1)),
+    )
     with pytest.raises(DataError, match=r"gating_features: .*NaN"):
-        fit.predict(data.X, gating_features=frame * np.nan)
+        fit.predict(data.X, gating_features=frame.to_numpy() * np.nan)
 
 
 def test_columns_and_gating_must_go_together():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,9 +41,10 @@ def predict(
     scheduler: options.Scheduler = None,
     workers: options.Workers = None,
     memory: options.Memory = None,
+    with_columns: options.WithColumns = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Predict rows by each regime and, where the response is known, say where they belong."""
+    """Predict rows, with the likely regime and an interval; say where known responses belong."""
     place = Place(engine, scheduler, workers, memory).settled(
         data, ("--out", out), rows=rows, query=query, encoding=encoding
     )
@@ -53,10 +55,12 @@ def predict(
 
     mixture, recipe = _open_model(model)
     how: dict[str, Any] = {"target": "optional", "key": key, "missing": missing}
+    how["gating"] = _gating_columns(mixture)
+    columns = options.carried(with_columns, place)
     if place.in_memory:
         whole: dict[str, Any] = {"rows": rows, "query": query, "encoding": encoding or "utf-8"}
         table = tables.read_like(data, recipe, **how, **whole)
-        files = [tables.write_labels(out, table, mixture)]
+        files = [tables.write_labels(out, table, mixture, columns=columns, forecast=True)]
         notes, has_target, where = table.notes, table.y is not None, ""
     else:
         opened, files = _predict_parts(data, recipe, mixture, out, place, voice, how)
@@ -129,8 +133,9 @@ def report(
 
     mixture, recipe = _open_model(model)
     how: dict[str, Any] = {"key": key, "missing": missing, "rows": rows, "query": query}
+    how["gating"] = _gating_columns(mixture)
     table = read_like(data, recipe, **how, encoding=encoding or "utf-8")
-    shares, again = gate_shares(mixture, table.X), None
+    shares, again = gate_shares(mixture, table.X, table.gating), None
     if recipe.power != 1.0:
         column = f"table[{recipe.target!r}]"
         power = f"np.log({column})" if recipe.power == 0.0 else f"{column} ** {recipe.power!r}"
@@ -149,14 +154,25 @@ def _open_model(model: Path) -> tuple[Mixture, Recipe]:
 
     opened = store.open_model(model)
     mixture, gate = opened.mixture, opened.mixture.gate
-    if gate is not None and not gate.from_features:
-        raise CommandError(
-            f"{model} was fitted in Python with gating_features ({', '.join(gate.names)}): which "
-            "regime is likely depends on these columns, which the command line cannot pass on. "
-            "Use the model in Python, or fit it again with gating by its own features."
-        )
+    if gate is not None and not (gate.from_features or gate.columns):
+        if gate.names[0] == "x0":
+            raise CommandError(
+                f"{model} was fitted in Python with gating_features that have no names: which "
+                "regime is likely depends on these columns, which cannot be found in a table. Use "
+                "the model in Python, or fit it again with a data frame of gating_features."
+            )
+        gate = replace(gate, columns=tuple(map(tables.Column, gate.names)))
+        mixture = replace(mixture, gate=gate)
     if opened.recipe is not None:
         return mixture, tables.Recipe.from_json(opened.recipe)
     # Saved from Python: its features are columns, as they are.
     columns = tuple(tables.Column(name) for name in mixture.feature_names)
     return mixture, tables.Recipe(mixture.target_name, columns)
+
+
+def _gating_columns(mixture: Mixture) -> tuple[str, ...]:
+    """Name the columns that the regime of a row is told from, if those are not the features."""
+    gate = mixture.gate
+    if gate is None or gate.from_features:
+        return ()
+    return tuple(column.name for column in gate.columns)

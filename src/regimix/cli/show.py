@@ -304,6 +304,13 @@ def summary(
                 for rival in mixture.rivals
             ],
             "stability": _plain_stability(mixture.resampled),
+            "gating": None
+            if mixture.gate is None
+            else {
+                "kind": mixture.gate.kind,
+                "columns": list(mixture.gate.names),
+                "hit_rate": mixture.gate.hit_rate,
+            },
             "found": not mixture.found_nothing,
             "evidence": mixture.evidence,
             "stopped": mixture.stopped,

@@ -164,8 +164,9 @@ class Encoder:
     n_rows : int
     source : str
         What messages call the table.
-    unknown : {"note", "error"}
-        Whether a level that was not there before is the commonest one, with a note, or refused.
+    unknown : {"note", "error", "missing"}
+        Whether a level that was not there before is the commonest one, with a note; refused; or
+        missing.
     """
 
     def __init__(
@@ -192,9 +193,10 @@ class Encoder:
     def read(self, column: Column) -> list[Floats]:
         """Turn a column into the features it stands for; note cells that cannot be read."""
         cells = self.cells[column.name]
-        if cells.is_text and column.kind == "levels":
-            self._check_levels(cells, column)
         features = _features(cells, column)
+        if column.kind == "levels" and cells.is_text:
+            self._check_levels(cells, column, features)
+            return features
         bad = np.isnan(features[0]) & cells.present
         if cells.is_text and bad.any():
             self.notes.append(
@@ -204,10 +206,14 @@ class Encoder:
             )
         return features
 
-    def _check_levels(self, cells: Cells, column: Column) -> None:
+    def _check_levels(self, cells: Cells, column: Column, features: list[Floats]) -> None:
         new = np.array([text not in column.levels for text in (*cells.texts, *column.levels[:1])])
         unknown = new[cells.values]  # a missing cell has the last place: not new
         if not unknown.any():
+            return
+        if self.unknown == "missing":
+            for values in features:
+                values[unknown] = np.nan
             return
         what = (
             f"column {column.name!r} holds a value that was not there before in "
@@ -330,7 +336,10 @@ class Encoded:
         Why the others were left out.
     recipe : Recipe
     notes : tuple of str
-        What was encoded; ``left_out`` what was left out, columns and rows.
+        What was encoded.
+    warnings : tuple of str
+        What could not be used: columns and rows that were left out, cells that are no numbers,
+        texts that were not there before.
     """
 
     table: Table
@@ -339,31 +348,22 @@ class Encoded:
     reasons: NDArray[Any]
     recipe: Recipe
     notes: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
-def is_plain(X: Any) -> bool:
-    """Whether a frame holds numbers alone, all of them there."""
+def is_plain(X: Any, y: Any = None) -> bool:
+    """Whether a frame, and its responses, hold numbers alone, all of them there."""
     if not holds_numbers(X):
         return False
     if X.isna().to_numpy().any() if hasattr(X, "iloc") else sum(X.null_count().row(0)):
         return False
     values = Table.read(X, fewest_rows=0).values
-    return all(np.isfinite(values[rows]).all() for rows in chunks(*values.shape))
-
-
-def _is_plain_response(y: Any) -> bool:
-    if y is None or (hasattr(y, "to_numpy") and not hasattr(y, "columns") and not _is_numeric(y)):
-        return y is None
-    try:
-        return bool(np.isfinite(read_vector(y, "y")).all())
-    except DataError:
-        # Of a missing number among objects, or of what is no number.
+    if not all(np.isfinite(values[rows]).all() for rows in chunks(*values.shape)):
         return False
-
-
-def _is_numeric(series: Any) -> bool:
-    return Cells.of({"y": series}, "y").kind in ("number", "flag")
+    try:
+        return y is None or bool(np.isfinite(read_vector(y, "y")).all())
+    except DataError:
+        return False  # text, or a missing number among objects
 
 
 def encode_table(X: Any, y: Any) -> Encoded | None:
@@ -376,7 +376,7 @@ def encode_table(X: Any, y: Any) -> Encoded | None:
         return None
     check_names(X)
     _refuse_response_inside(X, y)
-    if is_plain(X) and _is_plain_response(y):
+    if is_plain(X, y):
         return None
     cells = FrameCells(X)
     columns, notes, left_out = choose_columns(cells)
@@ -386,7 +386,7 @@ def encode_table(X: Any, y: Any) -> Encoded | None:
             f"{'; '.join(sentence[7:-1] for sentence in left_out[:4])}. Numbers, true/false, dates "
             "and text of few values can be used."
         )
-    return encode_rows(X, Recipe(_name_of(y), columns), y, notes=notes, left_out=left_out)
+    return encode_rows(X, Recipe(_name_of(y), columns), y, notes=notes, warnings=left_out)
 
 
 def choose_columns(
@@ -411,41 +411,32 @@ def encode_rows(
     y: Any = None,
     *,
     notes: tuple[str, ...] = (),
-    left_out: tuple[str, ...] = (),
+    warnings: tuple[str, ...] = (),
 ) -> Encoded:
-    """Read a data frame as a recipe says, with its responses if there are any."""
+    """Read a data frame as a recipe says, with its responses if there are any.
+
+    ``notes`` and ``warnings`` are those of the choice of columns.
+    """
     cells = FrameCells(X)
-    said: list[str] = []
     for column in recipe.columns:
         check_column(cells.labels, column.name, "X", "a feature of the fit")
-    encoder = Encoder(cells, len(X), "X", said)
+    encoder = Encoder(cells, len(X), "X", [*warnings])
     values = encoder.features(recipe.columns)
-    target = None if y is None else _read_response(encoder, y)
-    gone: list[str] = []
-    encoder.notes, said = gone, list(encoder.notes)
+    target, said = (None, "") if y is None else _read_response(encoder, y)
     kept = encoder.usable(left="left out")
+    reasons = encoder.reasons(kept)
     if not kept.all():
         values, target = values[kept], None if target is None else target[kept]
     table = Table(values, recipe.feature_names)
-    return Encoded(
-        table,
-        target,
-        kept,
-        encoder.reasons(kept),
-        recipe,
-        (*notes, *said),
-        (*left_out, *gone),
-    )
+    notes += (said,) if said else ()
+    return Encoded(table, target, kept, reasons, recipe, notes, tuple(encoder.notes))
 
 
-def _read_response(encoder: Encoder, y: Any) -> Floats:
-    """Read the responses; NaN where one is missing."""
-    if not hasattr(y, "to_numpy") or hasattr(y, "columns"):
-        values = read_vector(y, "y")
-        target = values if values.ndim == 1 else read_target(y, encoder.n_rows)
-        target = np.asarray(target, dtype=np.float64)
-    else:
-        cells = replace(Cells.of({"y": y}, "y"), name=_name_of(y))
+def _read_response(encoder: Encoder, y: Any) -> tuple[Floats, str]:
+    """Read the responses, NaN where one is missing; say how, if they were text."""
+    label, said = _name_of(y), ""
+    if hasattr(y, "to_numpy") and not hasattr(y, "columns"):
+        cells = replace(Cells.of({label: y}, label), name=label)
         column, reason = classify(cells, asked=True)
         if column is None or column.kind not in ("number", "flag"):
             held = reason or f"holds {cells.held} (such as {cells.example(cells.present)})"
@@ -453,15 +444,16 @@ def _read_response(encoder: Encoder, y: Any) -> Floats:
                 f"y cannot be explained: it {held}, and regimix explains numbers. Pass a column of "
                 "numbers."
             )
-        encoder.notes += [remark(cells, column)] if cells.is_text else []
-        encoder.notes[:] = filter(None, encoder.notes)
-        inner = Encoder({cells.name: cells}, len(cells.values), "y", encoder.notes)
-        (target,) = inner.read(replace(column, name=cells.name))
+        said = remark(cells, column) if cells.is_text else ""
+        (target,) = Encoder({label: cells}, len(cells.values), "y", encoder.notes).read(column)
+    else:
+        values = read_vector(y, "y")
+        target = values if values.ndim == 1 else read_target(y, encoder.n_rows)
+        target = np.asarray(target, dtype=np.float64)
     if target.size != encoder.n_rows:
-        read_target(np.zeros(target.size), encoder.n_rows)  # says which number of rows is wrong
-    label = _name_of(y)
+        read_target(np.zeros(target.size), encoder.n_rows)  # refuses it: which number is wrong
     encoder.needed[label if label not in encoder.needed else f"y ({label})"] = target
-    return target
+    return target, said
 
 
 def _name_of(y: Any) -> str:

@@ -78,8 +78,6 @@ class Recipe:
         Columns of row weights and of row keys.
     power : float
         The response is this power of the target; zero is the logarithm, one the target itself.
-    gating : tuple of Column
-        Columns beside the features from which the regime of a row was learnt.
     """
 
     target: str
@@ -87,7 +85,10 @@ class Recipe:
     weights: str | None = None
     key: str | None = None
     power: float = 1.0
-    gating: tuple[Column, ...] = ()
+
+    def __str__(self) -> str:
+        notes = [column.note or f"Column {column.name!r} is a number." for column in self.columns]
+        return "\n".join(notes)
 
     @property
     def response(self) -> str:
@@ -110,11 +111,6 @@ class Recipe:
         """Names of all features."""
         return tuple(name for column in self.columns for name in column.feature_names)
 
-    @property
-    def gating_names(self) -> tuple[str, ...]:
-        """Names of what the columns for the gating become."""
-        return tuple(name for column in self.gating for name in column.feature_names)
-
     def with_key(self, key: str | None, names: Collection[str], source: str) -> Recipe:
         """Take another key column if one is given, and none that the table does not have."""
         if key is not None:
@@ -126,8 +122,7 @@ class Recipe:
     def to_json(self) -> dict[str, Any]:
         """Return it as dictionaries, lists and strings."""
         plain = asdict(self)
-        for part in ("columns", "gating"):
-            plain[part] = [{**c, "levels": list(c["levels"])} for c in plain[part]]
+        plain["columns"] = [{**c, "levels": list(c["levels"])} for c in plain["columns"]]
         return plain
 
     @classmethod
@@ -135,10 +130,8 @@ class Recipe:
         """Read what ``to_json`` returned; refuse anything else."""
         try:
             columns = tuple(_read_column(column) for column in plain["columns"])
-            # Older recipes have neither of these.
-            gating = tuple(_read_column(column) for column in plain.get("gating", ()))
-            power = read_power(plain.get("power", 1.0))
-            recipe = cls(plain["target"], columns, plain["weights"], plain["key"], power, gating)
+            power = read_power(plain.get("power", 1.0))  # older recipes have none
+            recipe = cls(plain["target"], columns, plain["weights"], plain["key"], power)
         except (KeyError, TypeError, AttributeError, ParameterError) as error:
             raise DataError(
                 f"this is not a recipe for the columns of a table ({error!r}); pass what "

@@ -71,7 +71,13 @@ class Summary:
         for regime, values in zip(found, coefficient_table(self.mixture, self.level), strict=True):
             lines += _block(self.mixture, regime, values, self.level)
         return "\n".join(
-            [*lines, "=" * WIDTH, *wrap(granted(self.mixture), WIDTH), *wrap(SORTED, WIDTH)]
+            [
+                *lines,
+                "=" * WIDTH,
+                *(line for note in self.mixture.notes for line in wrap(note, WIDTH)),
+                *wrap(granted(self.mixture), WIDTH),
+                *wrap(SORTED, WIDTH),
+            ]
         )
 
     def __repr__(self) -> str:

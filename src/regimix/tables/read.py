@@ -17,7 +17,7 @@ from regimix.data.power import no_power, raised
 from regimix.data.recipe import Column, Recipe, check_column
 from regimix.errors import DataError, Message, ParameterError, Setting, need
 from regimix.paths import is_address
-from regimix.tables.recipe import DataSet, Roles, check_choice, choose_recipe
+from regimix.tables.recipe import DataSet, Dropped, Roles, check_choice, choose_recipe
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,6 +39,7 @@ def read(
     weights: str | None = None,
     key: str | None = None,
     power: float = 1.0,
+    gating: Sequence[str] = (),
     missing: Literal["drop", "error"] = "drop",
     rows: int | None = None,
     seed: int = 0,
@@ -66,6 +67,9 @@ def read(
     power : float
         ``y`` is this power of the target; 0 is the logarithm. A value that has no such power is an
         error.
+    gating : sequence of str
+        Columns from which the regime of a row is to be learnt: ``DataSet.gating``, as they were
+        read. They are features only if ``features`` names them too.
     missing : {"drop", "error"}
         Whether rows in which a needed value is missing are dropped and counted, or refused.
     rows : int, optional
@@ -86,11 +90,12 @@ def read(
     MissingExtraError
         polars or psycopg is not installed.
     """
-    roles = Roles(target, features, drop, weights, key, power)
+    roles = Roles(target, features, drop, weights, key, power, gating)
     loaded = _load(source, query, password_variable, file_format, encoding)
     cells = FrameCells(loaded.frame)
     recipe, notes = choose(loaded, cells, roles)
-    return to_dataset(loaded, cells, recipe, Terms(missing, rows=rows, seed=seed), notes)
+    terms = Terms(missing, rows=rows, seed=seed)
+    return to_dataset(loaded, cells, recipe, terms, notes, gating)
 
 
 def read_like(
@@ -99,6 +104,7 @@ def read_like(
     *,
     target: Literal["required", "optional"] = "required",
     key: str | None = None,
+    gating: Sequence[str] = (),
     unknown: Literal["note", "error"] = "note",
     missing: Literal["drop", "error"] = "drop",
     rows: int | None = None,
@@ -121,13 +127,17 @@ def read_like(
         NaN in rows where its value is.
     key : str, optional
         Another key column than that of the recipe.
+    gating : sequence of str
+        As of ``read``; those of a model with a gate are the names of ``mixture.gate.columns``.
     unknown : {"note", "error"}
         Whether a level that the recipe does not know is all zeros, with a note, or refused.
     """
     loaded = _load(source, query, password_variable, file_format, encoding)
     terms = Terms(missing=missing, unknown=unknown, target=target, rows=rows, seed=seed)
     recipe = recipe.with_key(key, loaded.frame.columns, loaded.source)
-    return to_dataset(loaded, FrameCells(loaded.frame), recipe, terms, [])
+    for name in gating:
+        check_column(loaded.frame.columns, name, loaded.source, "a column for the gating")
+    return to_dataset(loaded, FrameCells(loaded.frame), recipe, terms, [], gating)
 
 
 def from_frame(frame: pl.DataFrame | Any, **options: Any) -> DataSet:
@@ -217,7 +227,12 @@ def choose(loaded: Loaded, cells: FrameCells, roles: Roles) -> tuple[Recipe, lis
 
 
 def to_dataset(
-    loaded: Loaded, cells: FrameCells, recipe: Recipe, terms: Terms, notes: list[str]
+    loaded: Loaded,
+    cells: FrameCells,
+    recipe: Recipe,
+    terms: Terms,
+    notes: list[str],
+    gating: Sequence[str] = (),
 ) -> DataSet:
     """Apply a recipe to a frame."""
     frame, source = loaded.frame, loaded.source
@@ -230,7 +245,8 @@ def to_dataset(
     X = encoder.features(recipe.columns)
     y = _target(encoder, recipe.target, names, optional=terms.target == "optional")
     weights = _weights(encoder, recipe.weights, names)
-    usable = np.flatnonzero(encoder.usable(terms.missing))
+    there = encoder.usable(terms.missing)
+    usable = np.flatnonzero(there)
     absent = 0 if y is None else int(np.count_nonzero(~np.isfinite(y[usable])))
     if absent:
         notes.append(
@@ -244,6 +260,10 @@ def to_dataset(
         kept = np.sort(drawn)
     some = slice(None) if kept.size == frame.height else kept
     keys = _keys(frame, recipe.key, kept, notes)
+    left_out = None
+    if kept is usable and kept.size < frame.height:
+        every = _keys(frame, recipe.key, np.arange(frame.height), [])
+        left_out = Dropped(there, every, encoder.reasons(there), frame)
     y_read = None if y is None else y[some]
     return DataSet(
         X=X[some],
@@ -256,6 +276,9 @@ def to_dataset(
         recipe=recipe,
         source=source,
         y_read=None if recipe.power == 1.0 else y_read,
+        gating=frame.select(gating)[some] if gating else None,
+        original=frame[some],
+        left_out=left_out,
     )
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DataSet",
+    "Dropped",
     "Roles",
     "check_choice",
     "check_number",
@@ -43,10 +44,12 @@ class Roles:
     weights: str | None = None
     key: str | None = None
     power: float = 1.0
+    gating: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         read_power(self.power)
-        for name, value in (("features", self.features), ("drop", self.drop)):
+        lists = (("features", self.features), ("drop", self.drop), ("gating", self.gating))
+        for name, value in lists:
             if isinstance(value, str):
                 raise ParameterError(f"{name} must be a list of column names; got {value!r}.")
 
@@ -55,6 +58,7 @@ class Roles:
         named = [(self.target, "the target")]
         named += [(name, "a feature") for name in self.features or ()]
         named += [(name, "to drop") for name in self.drop]
+        named += [(name, "a column for the gating") for name in self.gating]
         named += [(self.weights, "the weights")] if self.weights is not None else []
         named += [(self.key, "the key")] if self.key is not None else []
         for name, role in named:
@@ -67,6 +71,11 @@ class Roles:
             if name in self.drop:
                 words = f"column {name!r} is in "
                 raise DataError(Message(words, features, " and in ", drop, "; leave it in one."))
+        if self.target in self.gating:
+            raise DataError(
+                f"column {self.target!r} is the target, which new rows lack: it cannot tell their "
+                "regime. Name other columns for the gating."
+            )
         if self.target in (self.weights, self.key, *self.drop):
             raise DataError(
                 f"column {self.target!r} is the target; it cannot be the weights, the key or "
@@ -77,7 +86,8 @@ class Roles:
         """Return the columns that may become features, in order."""
         if self.features is not None:
             return list(dict.fromkeys(self.features))
-        taken = {self.target, self.weights, self.key, *self.drop}
+        # What tells the regime of a row is a feature as well only if it is named as one.
+        taken = {self.target, self.weights, self.key, *self.drop, *self.gating}
         return [name for name in names if name not in taken]
 
 
@@ -136,6 +146,16 @@ def choose_recipe(
 
 
 @dataclass(frozen=True, eq=False)
+class Dropped:
+    """Rows that were left out because a value is missing, among all that were read."""
+
+    kept: NDArray[np.bool_]  # of all rows, which were used
+    keys: NDArray[Any]  # of all rows
+    reasons: NDArray[Any]  # of all rows: why one was left out, or ""
+    original: pl.DataFrame
+
+
+@dataclass(frozen=True, eq=False)
 class DataSet:
     """Numbers of a table, and how they came about.
 
@@ -161,6 +181,12 @@ class DataSet:
         Where the rows came from; holds no password.
     y_read : ndarray of shape (n,) or None
         The target as it was read, where y is a power of it.
+    gating : polars.DataFrame or None
+        The columns from which the regime of a row is learnt, as they were read.
+    original : polars.DataFrame or None
+        All columns of the rows, as they were read.
+    left_out : Dropped or None
+        The rows that were dropped; None if none was, or if a sample was drawn.
     """
 
     X: Floats
@@ -173,6 +199,9 @@ class DataSet:
     recipe: Recipe
     source: str
     y_read: Floats | None = None
+    gating: pl.DataFrame | None = None
+    original: pl.DataFrame | None = None
+    left_out: Dropped | None = None
 
     @property
     def feature_names(self) -> tuple[str, ...]:
