@@ -184,8 +184,8 @@ def write_labels(
         labels = {name: _spread(values, kept) for name, values in labels.items()}
         labels = _joined(labels | {key: dropped.keys}, {"left_out": dropped.reasons})
     if len(columns):
-        key = {data.key_name: labels.pop(data.key_name)}
-        labels = _joined(_joined(key, _carried(original, columns, data)), labels)
+        first = {data.key_name: labels.pop(data.key_name)}
+        labels = _joined(_joined(first, _carried(original, columns, data)), labels)
     write_table(path, labels)
     n_rows = data.n_rows if dropped is None else dropped.kept.size
     return WrittenFile(str(path), n_rows, n_rows - data.n_rows, outliers, unknown)
