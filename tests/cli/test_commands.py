@@ -191,6 +191,15 @@ def test_labels_carry_columns_and_rows_that_were_left_out(regimix):
     assert (ran.code, "Did you mean 'age'" in ran.err) == (2, True)
 
 
+@pytest.mark.parametrize("command", [("predict", "p.csv"), ("report", "r.html")])
+def test_the_model_comes_before_the_table(regimix, table, model, command):
+    ran = regimix(command[0], table, model, "-o", command[1])
+    assert ran.code == 2
+    assert "the model comes first" in ran.err
+    ran = regimix(command[0], table, table, "-o", command[1])
+    assert "cannot be read as a model" in ran.err
+
+
 def test_options_of_a_gating_must_go_together(regimix, table):
     for options, words in (
         (("--gating-columns", "x0"), "add --gating logistic"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +11,7 @@ from regimix.cli import options
 from regimix.cli.console import Aborted, CommandError, Voice, progress_bar
 from regimix.cli.options import of_command
 from regimix.cli.place import FOLDER, REPORT, TABLE, Place, check_outputs, tidied
+from regimix.errors import ModelFileError
 from regimix.words import count, fixed
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def predict(
     check_outputs([("--out", out, kinds)], sources=[str(model), data])
     from regimix import tables
 
-    mixture, recipe = _open_model(model)
+    mixture, recipe = _open_model(model, data)
     how: dict[str, Any] = {"target": "optional", "key": key, "missing": missing}
     how["gating"] = _gating_columns(mixture)
     columns = options.carried(with_columns, place)
@@ -131,7 +133,7 @@ def report(
     from regimix.tables import read_like
     from regimix.tables.write import gate_shares
 
-    mixture, recipe = _open_model(model)
+    mixture, recipe = _open_model(model, data)
     how: dict[str, Any] = {"key": key, "missing": missing, "rows": rows, "query": query}
     how["gating"] = _gating_columns(mixture)
     table = read_like(data, recipe, **how, encoding=encoding or "utf-8")
@@ -148,11 +150,19 @@ def report(
     voice.answer(f"{out}: a report on {count(table.n_rows, 'row')}.", whole=True)
 
 
-def _open_model(model: Path) -> tuple[Mixture, Recipe]:
+def _open_model(model: Path, data: str) -> tuple[Mixture, Recipe]:
     """Open a model file; return also how columns become its features."""
     from regimix import store, tables
 
-    opened = store.open_model(model)
+    try:
+        opened = store.open_model(model)
+    except ModelFileError:
+        with suppress(ModelFileError):
+            store.open_model(data)
+            raise CommandError(
+                f"{data} is the model and {model} the table: the model comes first."
+            ) from None
+        raise
     mixture, gate = opened.mixture, opened.mixture.gate
     if gate is not None and not (gate.from_features or gate.columns):
         if gate.names[0] == "x0":

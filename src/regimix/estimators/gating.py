@@ -67,6 +67,7 @@ class ClassifierGate:
     present: NDArray[np.int64]  # the components that it knows: those with rows
     n_components: int
     from_features: bool = True  # whether it was learnt from X; otherwise from ``gating_features``
+    of_numbers: bool = False  # whether it was learnt from X as an array, whatever is passed later
 
     def shares(self, Z: Any) -> Floats:
         """Return the shares of the components among the rows like each row, (n, m)."""
@@ -118,7 +119,8 @@ def learn_gate(
     check_rows(Z, problem.n_rows)
     if not isinstance(gating, str):
         known = mixture.labels if labels is None else labels
-        return _learn_classifier(gating, mixture, problem, Z, known, own=own)
+        gate = _learn_classifier(gating, mixture, problem, Z, known, own=own)
+        return replace(gate, of_numbers=labels is not None)
     learn = _learn_logistic if gating == "logistic" else _learn_trees
     return learn(mixture, problem, _read_columns(Z, own=own))
 
@@ -135,7 +137,9 @@ def gate_shares(
             _refuse_columns(gate, gating_features, _num_samples(X))
         if gate is None:
             return None
-        return gate.shares(rows.table if isinstance(gate, ColumnGate) else rows.of(X))
+        if isinstance(gate, ColumnGate):
+            return gate.shares(rows.table)
+        return gate.shares(rows.X if gate.of_numbers else rows.of(X))
     if gating_features is None:
         named = [repr(column.name) for column in getattr(gate, "columns", ())]
         raise ParameterError(

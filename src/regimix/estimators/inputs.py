@@ -131,10 +131,11 @@ def new_rows(estimator: Any, X: Any, y: Any = None) -> NewRows:
     """Check rows that a fitted estimator is asked about; data frames as in the fit."""
     check_is_fitted(estimator)
     _refuse_remote(X)
+    _check_arguments(X, y)
     known = getattr(estimator, "encoding_", None)
     if not is_frame(X) or read_encode(estimator) is None:
         table = Table.read(X, fewest_rows=1)
-        validate_data(estimator, X, reset=False, skip_check_array=True)
+        _check_names_of_fit(estimator, X)
         if known is not None and known.feature_names != tuple(c.name for c in known.columns):
             made = [column.name for column in known.columns if column.kind == "levels"]
             raise DataError(
@@ -143,7 +144,7 @@ def new_rows(estimator: Any, X: Any, y: Any = None) -> NewRows:
             )
         return NewRows(table, y)
     names = check_names(X)
-    validate_data(estimator, X, reset=False, skip_check_array=True)
+    _check_names_of_fit(estimator, X)
     recipe = known or Recipe("y", tuple(map(Column, names)))
     if known is None and is_plain(X, y):
         return NewRows(Table.read(X, fewest_rows=1), y, frame=X)
@@ -182,6 +183,46 @@ def read_encode(estimator: Any) -> str | None:
     )
 
 
+def _check_arguments(X: Any, y: Any) -> None:
+    """Say which argument is meant for what, where it is likely that they were mixed up."""
+    if isinstance(X, str | Path):
+        raise DataKindError(
+            f"X is the text {str(X)!r}, and fit takes the rows themselves. Read a file first: data "
+            "= regimix.tables.read(path, target=...), then fit(data.frame(), data.target())."
+        )
+    if isinstance(y, str):
+        advice = ""
+        if is_frame(X) and y in list(X.columns):
+            advice = f" Pass the column, and X without it: fit(X.drop(columns={y!r}), X[{y!r}])."
+        raise DataKindError(f"y is the text {y!r}, and fit takes the responses.{advice}")
+    if is_frame(X) or np.ndim(X) != 1:
+        return
+    if np.ndim(y) == 2 and np.shape(y)[1] > 1:
+        raise DataError(
+            "X has one dimension and y has two: they are in the wrong order. Expected 2D array, "
+            f"got 1D array of shape {np.shape(X)} instead. Call fit(X, y), the table first."
+        )
+    if hasattr(X, "to_frame"):
+        raise DataError(
+            f"X is a single column (a Series); expected 2D array, got 1D array of shape "
+            f"{np.shape(X)} instead. Pass a data frame of one column, X.to_frame(); for one row, a "
+            "frame of one row, such as frame.iloc[[0]]."
+        )
+
+
+def _check_names_of_fit(estimator: Any, X: Any) -> None:
+    """Check the number and the names of columns, as scikit-learn does, and say what to do."""
+    try:
+        validate_data(estimator, X, reset=False, skip_check_array=True)
+    except ValueError as error:
+        known = list(getattr(estimator, "feature_names_in_", ()))
+        if not known or not is_frame(X) or set(known) - set(X.columns):
+            raise
+        raise DataError(
+            f"{error}\nAll columns of the fit are there: pass X[list(model.feature_names_in_)]."
+        ) from None
+
+
 def _refuse_remote(X: Any) -> None:
     if isinstance(X, PartTable):
         raise DataKindError(
@@ -218,6 +259,7 @@ def opened(
     label = None if name is None else str(name)
     intercept = estimator.fit_intercept
     if not is_remote(X):
+        _check_arguments(X, y)
         encoded = None if read_encode(estimator) is None else encode_table(X, y)
         rows: tuple[Any, Any, Any] = (X, y, sample_weight)
         if encoded is not None:

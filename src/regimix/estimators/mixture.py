@@ -325,7 +325,8 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         else:
             drawn = rows.engine.draw(GATE_ROWS, mixture.seed).distinct(GATE_ROWS)
         problem = Problem.framed(problem, drawn.X, drawn.y, drawn.weights)
-        table = Table(drawn.X, problem.feature_names)
+        named = isinstance(self.gating, str)  # other classifiers get an array
+        table = Table(drawn.X, problem.feature_names) if named else drawn.X
         labels = mixture.assign(drawn.X, drawn.y)
         return learn_gate(self.gating, mixture, problem, table, columns, labels)
 
@@ -431,12 +432,14 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         are far apart it reaches over the gap between them; ``predict_component_intervals`` has the
         pieces.
         """
+        _check_level(level)
         rows, shares = self._rows(X, gating_features)
         ends = self.mixture_.predict_interval(rows.X, level, shares)
         return rows.framed(ends, ["lower", "upper"])
 
     def predict_component_intervals(self, X: Any, level: float = 0.95) -> Floats:
         """Predict an interval for the response of each row under each regime, (n, m, 2)."""
+        _check_level(level)
         rows = new_rows(self, X)
         ends = self.mixture_.predict_component_intervals(rows.X, level)
         return np.asarray(rows.put_back(ends))
@@ -629,6 +632,14 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
     def _named(self, what: str) -> list[str]:
         """Name a column for each regime, as files of labelled rows do."""
         return [f"{what}_{j}" for j in range(self.mixture_.n_components)]
+
+
+def _check_level(level: Any) -> None:
+    if np.ndim(level) > 0:
+        raise ParameterError(
+            "the second argument is the level of the interval, a number such as 0.95, and an array "
+            f"of shape {np.shape(level)} was passed; an interval is predicted without y."
+        )
 
 
 def _nothing(mixture: Mixture) -> Message:
