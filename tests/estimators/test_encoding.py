@@ -10,6 +10,7 @@ import pytest
 
 from regimix import MixedLinearRegression, TrimmedRegressor, load, save, tables
 from regimix.errors import DataError, DataKindError, LeftOutWarning, ParameterError
+from regimix.plots import RegimesDisplay
 
 N = 400
 HOLES = {3: "'x'", 5: "'kind'", 8: "'price'"}
@@ -230,3 +231,15 @@ def test_resamples_take_the_frames_of_the_fit(fitted):
     X, y, fit = fitted
     quietly(fit.bootstrap, X, y, n_resamples=3, random_state=0)
     assert quietly(fit.stability, X, y, n_resamples=1, random_state=0).n_resamples == 1
+
+
+def test_plots_and_reports_show_the_rows_that_are_used(fitted, tmp_path):
+    X, y, fit = fitted
+    display = RegimesDisplay.from_estimator(fit, X, y, legend=False)
+    assert display.n_rows == N - len(HOLES)
+    fit.mixture_.report(tmp_path / "r.html", X, y)
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "kind=b" in page
+    line = quietly(TrimmedRegressor(random_state=0).fit, X, y)
+    shown = quietly(RegimesDisplay.from_estimator, line, X, y, legend=False)
+    assert shown.n_rows == N - len(HOLES)

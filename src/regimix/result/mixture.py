@@ -510,6 +510,20 @@ class Mixture(Regimes):
             )
         return encoded.table
 
+    def usable_rows(self, X: Any, y: Any) -> tuple[Any, Any, NDArray[np.bool_] | None]:
+        """Read a data frame as in the fit, without rows in which a value is missing.
+
+        Returns
+        -------
+        X, y, kept
+            ``kept`` says which rows those are; None: all of them. What needs no encoding is
+            returned as it is.
+        """
+        if self.encoding is None or not is_frame(X) or self.feature_names == check_names(X):
+            return X, y, None
+        encoded = encode_rows(X, self.encoding, y)
+        return encoded.table.values, encoded.y, None if encoded.kept.all() else encoded.kept
+
     def _predictive(self, X: Any) -> tuple[Floats, Floats, Floats]:
         """Return what each regime predicts, its deviation there, and degrees of freedom."""
         if self.inference is None:
