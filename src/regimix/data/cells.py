@@ -24,11 +24,14 @@ __all__ = ["Cells", "FrameCells", "spelled"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+MARKS: tuple[Mark, Mark] = (".", ",")
 CellKind = Literal["number", "flag", "date", "text", "category", "other"]
 
 # How polars counts: days, microseconds, nanoseconds.
 UNITS_A_DAY = {"Date": 1.0, "Datetime": 86_400e6, "Duration": 86_400e6, "Time": 86_400e9}
 MICROSECONDS_A_DAY = 86_400e6
+# Cells that show whether a column of text may hold numbers.
+LOOKED_AT = 1000
 SIGNS = "$€£¥₹"
 # Numbers as people write them, by their decimal mark: -$1,234.5, 1.234,5 €, 70.5 %, 1 234,5.
 SPELLED = {
@@ -96,6 +99,13 @@ class Cells:
         cells = {mark: self.counts[~np.isnan(read[mark])].sum() for mark in read}
         mark: Mark = "," if cells[","] > cells["."] else "."
         return mark, read[mark]
+
+    def may_be_numbers(self) -> bool:
+        """Look at a few cells: where less than half are numbers, nine in ten of all are not."""
+        places = self.values[self.present]
+        few = places[np.linspace(0, places.size - 1, min(places.size, LOOKED_AT)).astype(np.intp)]
+        texts = [self.texts[place] for place in few]
+        return any(2 * np.isfinite(spelled(texts, mark)).sum() >= few.size for mark in MARKS)
 
     def example(self, bad: Bools) -> str:
         """Show the first cell of those marked, and where it is."""

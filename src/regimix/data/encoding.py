@@ -88,7 +88,7 @@ def classify(cells: Cells, *, asked: bool) -> tuple[Column | None, str]:
 
 def _classify_text(cells: Cells, *, asked: bool) -> tuple[Column | None, str]:
     total = int(cells.counts.sum())
-    if cells.kind == "text":
+    if cells.kind == "text" and cells.may_be_numbers():
         mark, numbers = cells.spelled
         if cells.counts[~np.isnan(numbers)].sum() >= MOSTLY_NUMBERS * total:
             return Column(cells.name, mark=mark), ""

@@ -51,10 +51,12 @@ SETTLED = 1e-3  # largest change of a share in the last round
 # Newton steps settle whatever the columns; beyond this many numbers to learn, gradients cost less.
 NEWTON_SIZE = 400
 MAX_ITER = 1000
-# A forest: trees, their leaves, the fewest rows of a leaf, and the most rows that a tree is grown
-# from. Shares need no more: an average over many small trees changes gently, and a tree of 32
-# leaves takes a few kilobytes of a model file.
-TREES, LEAVES, LEAF_ROWS, TREE_ROWS = 100, 32, 5, 20_000
+# A forest: trees, their leaves and depth, the fewest rows of a leaf, and the most rows that a tree
+# is grown from. Shares need no more: an average over many small trees changes gently, and a tree
+# of 32 leaves takes a few kilobytes of a model file.
+TREES, LEAVES, DEPTH, LEAF_ROWS, TREE_ROWS = 50, 32, 8, 5, 20_000
+# Rows that a gate is learnt from: of more, a random sample of so many.
+GATE_ROWS = 50_000
 # Rows that are written out for a classifier that takes no weights, repetitions included.
 MOST_REPEATED = 10_000_000
 
@@ -122,7 +124,7 @@ def learn_gate(
         gate = _learn_classifier(gating, mixture, problem, Z, known, own=own)
         return replace(gate, of_numbers=labels is not None)
     learn = _learn_logistic if gating == "logistic" else _learn_trees
-    return learn(mixture, problem, _read_columns(Z, own=own))
+    return learn(mixture, *_read_columns(Z, own=own).sampled(problem, mixture.seed))
 
 
 def gate_shares(
@@ -256,21 +258,26 @@ class _Columns:
     columns: tuple[Column, ...] = ()
     from_features: bool = True
 
-    def complete(self, problem: Problem) -> tuple[NDArray[Any], Problem]:
-        """Return the rows in which no column is missing."""
+    def sampled(self, problem: Problem, seed: int) -> tuple[Problem, _Columns]:
+        """Take rows that count and lack no column, at most ``GATE_ROWS`` of them."""
         there = np.isfinite(self.values).all(axis=1)
-        if there.all():
-            return self.values, problem
-        warnings.warn(
-            f"{np.count_nonzero(~there)} of {there.size} rows have a missing value in the columns "
-            "for the gating: the average shares of the regimes are used for them.",
-            LeftOutWarning,
-            stacklevel=6,
-        )
-        weights = None if problem.weights is None else problem.weights[there]
-        return self.values[there], Problem.framed(
-            problem, problem.X[there], problem.y[there], weights
-        )
+        if not there.all():
+            warnings.warn(
+                f"{np.count_nonzero(~there)} of {there.size} rows have a missing value in the "
+                "columns for the gating: the average shares of the regimes are used for them.",
+                LeftOutWarning,
+                stacklevel=5,
+            )
+        there &= _weights(problem) > 0
+        if there.all() and there.size <= GATE_ROWS:
+            return problem, self
+        rows = np.flatnonzero(there)
+        if rows.size > GATE_ROWS:
+            rng = np.random.default_rng(seed)
+            rows = np.sort(rng.choice(rows, GATE_ROWS, replace=False))
+        weights = None if problem.weights is None else problem.weights[rows]
+        some = Problem.framed(problem, problem.X[rows], problem.y[rows], weights)
+        return some, replace(self, values=self.values[rows])
 
 
 def _read_columns(Z: Any, *, own: bool) -> _Columns:
@@ -304,7 +311,7 @@ def _learn_logistic(mixture: Mixture, problem: Problem, known: _Columns) -> Gate
     # Imported where it is used: it is a large part of scikit-learn.
     from sklearn.linear_model import LogisticRegression
 
-    values, problem = known.complete(problem)
+    values = known.values
     weights = _weights(problem)
     center, scale = _location_and_spread(values, weights)
     scaled = scale_columns(values, center, scale)
@@ -319,7 +326,9 @@ def _learn_logistic(mixture: Mixture, problem: Problem, known: _Columns) -> Gate
             break
     assert shares is not None
     average = np.average(shares, axis=0, weights=weights)
-    hit_rate = _hit_rate(shares, posterior * weights[:, None])
+    # By the chances without a gate, which would confirm itself.
+    alone = mixture.responsibilities(problem.X, problem.y)[:, :-1]
+    hit_rate = _hit_rate(shares, alone * weights[:, None])
     how: Any = known.names, known.from_features, known.columns, average, hit_rate
     return Gate(coef, intercept, center, scale, *how)
 
@@ -370,7 +379,7 @@ def _learn_trees(mixture: Mixture, problem: Problem, known: _Columns) -> TreeGat
     """Learn a forest from the columns to the regime, and keep its nodes as plain arrays."""
     from sklearn.ensemble import RandomForestClassifier
 
-    values, problem = known.complete(problem)
+    values = known.values
     center, scale = _location_and_spread(values, _weights(problem))
     scaled = scale_columns(values, center, scale, FARTHEST_IN_TREES)
     posterior = mixture.responsibilities(problem.X, problem.y)[:, :-1]
@@ -386,6 +395,7 @@ def _learn_trees(mixture: Mixture, problem: Problem, known: _Columns) -> TreeGat
     forest = RandomForestClassifier(
         TREES,
         max_leaf_nodes=LEAVES,
+        max_depth=DEPTH,
         min_samples_leaf=LEAF_ROWS,
         max_samples=min(rows.size, TREE_ROWS),
         random_state=mixture.seed % 2**32,

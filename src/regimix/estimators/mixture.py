@@ -30,6 +30,7 @@ from regimix.errors import (
     UnrepeatedWarning,
 )
 from regimix.estimators.gating import (
+    GATE_ROWS,
     LearnedGate,
     check_gating,
     check_rows,
@@ -72,8 +73,6 @@ EARLY = (
     StopReason.INTERRUPTED,
 )
 
-# Rows from which the gating of a table that is not in memory is learnt.
-GATE_ROWS = 50_000
 # Parameters that the search does not know.
 NOT_SEARCHED = {"fit_intercept", "gating", "init", "encode"}
 # Attributes of the mixture that are attributes of the estimator, too.

@@ -30,6 +30,8 @@ Whole = NDArray[np.int64]
 FARTHEST = 10.0
 # Trees compare single precision, which is to hold every value.
 FARTHEST_IN_TREES = 1e30
+# Rows that go through a tree side by side: a few arrays of them fit the cache.
+TREE_CHUNK = 8192
 # Columns that a sentence names.
 MOST_NAMED = 6
 # Nodes between the root of a tree and a leaf; trees that are learnt here have fewer.
@@ -225,7 +227,6 @@ class TreeGate(ColumnGate):
         """Whether every way through the trees ends in a leaf, and in few steps."""
         nodes, places = self.feature.size, np.arange(self.feature.size)
         inner = self.feature >= 0
-        depth = np.zeros(nodes, dtype=np.int64)
         for below in (self.left, self.right):
             # Each node comes after the one above it: no way leads back.
             if (inner != (below >= 0)).any() or (below[inner] <= places[inner]).any():
@@ -236,25 +237,34 @@ class TreeGate(ColumnGate):
             return False
         if self.roots.min() < 0 or self.roots.max() >= nodes:
             return False
-        for node in np.flatnonzero(inner):
-            for below in (self.left[node], self.right[node]):
-                depth[below] = max(depth[below], depth[node] + 1)
-        return bool(depth.max(initial=0) <= DEEPEST)
+        return int(self._heights().max()) <= DEEPEST
+
+    def _heights(self) -> Whole:
+        """Return the most steps from each node to a leaf; nodes come after those above them."""
+        heights = np.zeros(self.feature.size, dtype=np.int64)
+        for node in np.flatnonzero(self.feature >= 0)[::-1]:
+            heights[node] = 1 + max(heights[self.left[node]], heights[self.right[node]])
+        return heights
 
     def _shares(self, values: NDArray[Any]) -> Floats:
         scaled = scale_columns(values, self.center, self.scale, FARTHEST_IN_TREES)
         # As scikit-learn compares them, so that the answers are the same.
-        columns = scaled.astype(np.float32)
+        columns, width = scaled.astype(np.float32), len(self.names)
+        places = np.arange(self.feature.size)
+        leaf = self.feature < 0
+        # A row that is in a leaf stays there: all rows make the same number of steps.
+        feature, threshold = np.where(leaf, 0, self.feature), np.where(leaf, np.inf, self.threshold)
+        below = np.stack([np.where(leaf, places, side) for side in (self.right, self.left)], 1)
+        below, heights = below.ravel(), self._heights()
         shares = np.zeros((len(columns), self.n_components))
-        for root in self.roots:
-            node = np.full(len(columns), root)
-            moving = np.flatnonzero(self.feature[node] >= 0)
-            while moving.size:
-                here = node[moving]
-                goes_left = columns[moving, self.feature[here]] <= self.threshold[here]
-                node[moving] = np.where(goes_left, self.left[here], self.right[here])
-                moving = moving[self.feature[node[moving]] >= 0]
-            shares += self.value[node]
+        for rows in chunks(len(columns), 1, TREE_CHUNK):
+            flat, first = columns[rows].ravel(), np.arange(columns[rows].shape[0]) * width
+            for root in self.roots:
+                node = np.full(first.size, root)
+                for _ in range(heights[root]):
+                    goes_left = flat.take(first + feature.take(node)) <= threshold.take(node)
+                    node = below.take(2 * node + goes_left)
+                shares[rows] += self.value.take(node, axis=0)
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
