@@ -195,17 +195,18 @@ def _check_arguments(X: Any, y: Any) -> None:
         if is_frame(X) and y in list(X.columns):
             advice = f" Pass the column, and X without it: fit(X.drop(columns={y!r}), X[{y!r}])."
         raise DataKindError(f"y is the text {y!r}, and fit takes the responses.{advice}")
-    if is_frame(X) or np.ndim(X) != 1:
+    # Attributes alone: what is only like an array need not bear NumPy's functions.
+    if is_frame(X) or len(getattr(X, "shape", (0, 0))) != 1:
         return
-    if np.ndim(y) == 2 and np.shape(y)[1] > 1:
+    if len(getattr(y, "shape", ())) == 2 and y.shape[1] > 1:
         raise DataError(
             "X has one dimension and y has two: they are in the wrong order. Expected 2D array, "
-            f"got 1D array of shape {np.shape(X)} instead. Call fit(X, y), the table first."
+            f"got 1D array of shape {X.shape} instead. Call fit(X, y), the table first."
         )
     if hasattr(X, "to_frame"):
         raise DataError(
             f"X is a single column (a Series); expected 2D array, got 1D array of shape "
-            f"{np.shape(X)} instead. Pass a data frame of one column, X.to_frame(); for one row, a "
+            f"{X.shape} instead. Pass a data frame of one column, X.to_frame(); for one row, a "
             "frame of one row, such as frame.iloc[[0]]."
         )
 
