@@ -16,6 +16,7 @@
 
     RegimixWarning           the answer is the best there is, but read this
     ├── ConvergenceWarning   a limit ended the work before it settled
+    ├── LeftOutWarning       columns or rows of a data frame were left out
     ├── RankWarning          the kept rows do not determine every coefficient
     ├── EvidenceWarning      the data do not support what was asked for
     ├── RivalWarning         one relation explains the rows as well as the regimes do
@@ -45,6 +46,7 @@ __all__ = [
     "DataKindError",
     "EvidenceWarning",
     "InPython",
+    "LeftOutWarning",
     "Message",
     "MissingExtraError",
     "ModelFileError",
@@ -222,6 +224,10 @@ class RegimixWarning(UserWarning):
 
 class ConvergenceWarning(RegimixWarning):
     """A limit ended the work before it settled; the best so far is returned."""
+
+
+class LeftOutWarning(RegimixWarning):
+    """Columns, rows or cells of a data frame could not be used; the others were."""
 
 
 class RankWarning(RegimixWarning):

@@ -33,8 +33,9 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from regimix.atomic import write_bytes
-from regimix.errors import ModelFileError
-from regimix.result.gate import Gate
+from regimix.data.recipe import Recipe
+from regimix.errors import DataError, ModelFileError
+from regimix.result.gate import Gate, TreeGate
 from regimix.result.inference import Inference
 from regimix.result.mixture import Mixture
 from regimix.result.rivals import Rival
@@ -74,7 +75,7 @@ MOST_DIGITS = 39
 # Halves of characters, which no terminal or file can show.
 SURROGATE = re.compile(r"[\ud800-\udfff]")
 # Fields that do not belong into a file: rows of the user's table, and what belongs to the run.
-LEFT_OUT = {Mixture: ("excerpt",), Settings: ("callback", "checkpoint", "keep_rows")}
+LEFT_OUT = {Mixture: ("excerpt", "encoding"), Settings: ("callback", "checkpoint", "keep_rows")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,10 +198,12 @@ def encode(mixture: Mixture, *, labels: bool, recipe: Mapping[str, Any] | None) 
     """Turn a mixture into the bytes of a model file; the same one always gives the same bytes."""
     if not labels:
         mixture = replace(mixture, labels=np.empty(0, dtype=np.int64))
-    if not isinstance(mixture.gate, Gate | None):
+    if recipe is None and mixture.encoding is not None:
+        recipe = mixture.encoding.to_json()
+    if not isinstance(mixture.gate, Gate | TreeGate | None):
         raise ModelFileError(
             f"its gate is a {type(mixture.gate).__name__}, a classifier of your own, and model "
-            'files hold no code. Fit with gating="logistic" to save the gate, or save '
+            'files hold no code. Fit with gating="logistic" or "trees" to save the gate, or save '
             "dataclasses.replace(mixture, gate=None) and keep the classifier by other means."
         )
     place = _Place("model")
@@ -414,8 +417,19 @@ def decode(data: bytes) -> ModelFile:
     mixture = _read_mixture(manifest["model"], arrays)
     recipe = manifest["recipe"]
     if recipe is not None:
-        _read(_Recipe, recipe, _Place("recipe"))
+        _read(Recipe, recipe, _Place("recipe"))
+        mixture = _with_encoding(mixture, recipe)
     return ModelFile(mixture, recipe, written, manifest["library"])
+
+
+def _with_encoding(mixture: Mixture, plain: dict[str, Any]) -> Mixture:
+    """Let a mixture read data frames as its recipe says, if the recipe makes its features."""
+    try:
+        recipe = Recipe.from_json(plain)
+    except DataError as error:
+        raise ModelFileError(f"recipe: {error}") from None
+    known = recipe.feature_names == mixture.feature_names
+    return replace(mixture, encoding=recipe) if known else mixture
 
 
 def _read_manifest(data: bytes) -> dict[str, Any]:
@@ -475,6 +489,11 @@ def _read_mixture(plain: Any, arrays: Arrays) -> Mixture:
     gate, labels = mixture.gate, mixture.labels
     right = gate is None or len(gate.names) == gate.center.size
     place.at("gate.names").expect(right, "one name for each column")
+    names = () if gate is None else [n for c in gate.columns for n in c.feature_names]
+    right = gate is None or tuple(names) in ((), gate.names)
+    place.at("gate.columns").expect(right, "what becomes the columns of the gate")
+    right = not isinstance(gate, TreeGate) or gate.is_sound()
+    place.at("gate").expect(right, "made of trees in which every way ends in a leaf")
     covariance = None if mixture.inference is None else mixture.inference.covariance
     right = covariance is None or covariance.shape[1] == d + mixture.fit_intercept
     place.at("inference.covariance").expect(right, "that of all coefficients")
@@ -517,24 +536,6 @@ class _Entry:
     dtype: DType
     shape: tuple[int, ...]
     sha256: str
-
-
-@dataclass(frozen=True)
-class _Column:
-    name: str
-    kind: Literal["number", "flag", "date", "levels"]
-    levels: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _Recipe:
-    """The same as ``tables.recipe`` writes; folders on one level do not import each other."""
-
-    target: str
-    columns: tuple[_Column, ...]
-    weights: str | None
-    key: str | None
-    power: float = 1.0
 
 
 # --- the schema -----------------------------------------------------------------------------------
@@ -589,7 +590,7 @@ def _read(hint: Any, plain: Any, place: _Place, limit: _Limit = FREE) -> Any:
     """Turn plain JSON into a value of an annotated type, or refuse it."""
     kind, inner = get_origin(hint), get_args(hint)
     if type(None) in inner:
-        return None if plain is None else _read(inner[0], plain, place, limit)
+        return None if plain is None else _read(_meant(inner[:-1], plain), plain, place, limit)
     if kind is np.ndarray:
         return _take_array(plain, place, limit, whole=inner[1] == np.dtype[np.int64])
     if kind is tuple:
@@ -604,6 +605,12 @@ def _read(hint: Any, plain: Any, place: _Place, limit: _Limit = FREE) -> Any:
     if dataclasses.is_dataclass(hint):
         return _read_record(hint, plain, place)
     return _read_scalar(hint, plain, place, limit)
+
+
+def _meant(hints: tuple[Any, ...], plain: Any) -> Any:
+    """Choose, among several dataclasses, the one that has the fields of a document."""
+    given = set(plain) if isinstance(plain, dict) else set()
+    return next((hint for hint in hints[1:] if given <= set(_hints(hint))), hints[0])
 
 
 def _read_scalar(hint: Any, plain: Any, place: _Place, limit: _Limit) -> Any:
@@ -650,7 +657,7 @@ def _hints(make: Any) -> dict[str, Any]:
     local = {kind.__name__: kind for kind in kinds}
     hints = get_type_hints(make, localns=local)
     if make is Mixture:
-        hints["gate"] = Gate | None  # a gate of the user's own cannot be saved
+        hints["gate"] = Gate | TreeGate | None  # a gate of the user's own cannot be saved
     return {name: hint for name, hint in hints.items() if name not in LEFT_OUT.get(make, ())}
 
 
@@ -747,5 +754,20 @@ LIMITS: dict[Any, dict[str, _Limit]] = {
         "center": _Limit("gate_columns"),
         "scale": _Limit("gate_columns", 0.0),
         "names": _Limit("gate_columns"),
+        "average": _Limit("m", 0.0, 1.0),
+        "hit_rate": _Limit(free=True),
+    },
+    TreeGate: {
+        "feature": _Limit("gate_nodes", -1),
+        "threshold": _Limit("gate_nodes"),
+        "left": _Limit("gate_nodes", -1),
+        "right": _Limit("gate_nodes", -1),
+        "value": _Limit("gate_nodes m", 0.0, 1.0),
+        "roots": _Limit("gate_trees", 0),
+        "center": _Limit("gate_columns"),
+        "scale": _Limit("gate_columns", 0.0),
+        "names": _Limit("gate_columns"),
+        "average": _Limit("m", 0.0, 1.0),
+        "hit_rate": _Limit(free=True),
     },
 }

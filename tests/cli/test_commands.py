@@ -74,12 +74,142 @@ def gated(regimix, table):
 
 
 @pytest.mark.parametrize("command", [("predict", "-o", "p.csv"), ("report", "-o", "r.html")])
-def test_a_gate_of_other_columns_is_refused(regimix, table, gated, command):
+def test_a_gate_of_other_columns_needs_them(regimix, table, gated, command):
     ran = regimix(command[0], "other.regimix", table, *command[1:])
     assert ran.code == 2
-    assert "gating_features (hour)" in ran.err
-    assert "in Python" in ran.err
+    assert "no column 'hour' (a column for the gating)" in ran.err
     assert not (table.parent / command[-1]).exists()
+    pl.read_csv(table).with_columns(hour="x0").write_csv("with.csv")
+    assert regimix(command[0], "other.regimix", "with.csv", *command[1:]).code == 0
+
+
+def test_a_gate_of_columns_without_names_is_refused(regimix, table):
+    rows = pl.read_csv(table)
+    fit = MixedLinearRegression(gating="logistic", random_state=0)
+    fit.fit(rows.select("x0", "x1", "x2"), rows["y"], gating_features=rows.select("x0").to_numpy())
+    save(fit, "other.regimix")
+    ran = regimix("predict", "other.regimix", table, "-o", "p.csv")
+    assert ran.code == 2
+    assert "gating_features that have no names" in ran.err
+    assert "in Python" in ran.err
+
+
+def with_regimes():
+    """Two regimes; a text and an age, with gaps, say which one a row follows."""
+    rng = np.random.default_rng(0)
+    n = 600
+    firm, age, x = rng.choice(["north", "south", "east"], n), rng.uniform(20, 60, n), rng.random(n)
+    first = (firm == "north") | (age > 40)
+    y = np.where(first, 300 + 200 * x, -100 - 200 * x) + rng.normal(size=n)
+    frame = pl.DataFrame({"id": np.arange(n) + 7, "x": x, "firm": firm, "age": age, "y": y})
+    gaps = pl.arange(0, n) % 50
+    frame = frame.with_columns(
+        pl.when(gaps != 3).then(pl.col("x")).alias("x"),
+        pl.when(gaps != 7).then(pl.col("firm")).alias("firm"),
+    )
+    return frame.with_columns(first=first)
+
+
+@pytest.mark.parametrize("gating", ["logistic", "trees"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_gate_is_learnt_saved_and_used(regimix, gating, ending, tmp_path):
+    """In memory from a CSV file, and part by part from Parquet."""
+    frame = with_regimes()
+    rows, first = frame.drop("first"), frame["first"].to_numpy()
+    here = ending == "csv"
+    rows.write_csv("rows.csv") if here else rows.write_parquet("rows.parquet", row_group_size=100)
+    place = () if here else ("--engine", "parts")
+    out = "labels.csv" if here else "labels/"
+    told = ("--gating", gating, "--gating-columns", "firm,age")
+    ran = regimix(
+        *("fit", f"rows.{ending}", "--target", "y", "--key", "id", *told, *place),
+        *("--model", "m.regimix", "--labels", out, "--json", "--report", "r.html"),
+    )
+    assert ran.code == 0, ran.err
+    said = json.loads(ran.out)
+    assert said["features"] == ["x"]
+    assert said["gating"]["kind"] == gating
+    assert [name.partition("=")[0] for name in said["gating"]["columns"]] == ["firm", "firm", "age"]
+    assert said["gating"]["hit_rate"] > 0.95
+    assert "The regime of a row is told from 'firm', 'age'" in ran.err
+    assert regimix("report", "m.regimix", f"rows.{ending}", "-o", "again.html").code == 0
+    new = rows.drop("y", "id").head(100)
+    new.write_csv("new.csv") if here else new.write_parquet("new.parquet")
+    ran = regimix("predict", "m.regimix", f"new.{ending}", "-o", "p.csv" if here else "p/", *place)
+    assert ran.code == 0, ran.err
+    predicted = pl.read_csv("p.csv") if here else pl.read_parquet("p/new.parquet")
+    assert predicted.columns[:6] == [
+        *("row", "prediction", "likely_regime", "likely_probability", "lower", "upper"),
+    ]
+    assert predicted.height == 100
+    blank = predicted["prediction"].is_null().to_numpy()
+    assert blank.tolist() == [i % 50 == 3 for i in range(100)]
+    gap = np.arange(100) % 50 == 7
+    clear = ~blank & ~gap & (np.abs(frame["age"].head(100).to_numpy() - 40) > 3)
+    upper = predicted["prediction_0"].to_numpy()[clear][0] > 0  # which one is the first regime
+    likely = predicted["likely_regime"].to_numpy()[clear] == (0 if upper else 1)
+    assert (likely == first[:100][clear]).mean() > 0.97
+    # Without the firm a row has the shares of all rows.
+    share = predicted["likely_probability"].to_numpy()[gap]
+    assert share.max() - share.min() < 1e-12
+    truth = frame["y"].head(100).to_numpy()[clear]
+    inside = predicted.filter(clear).select(
+        pl.lit(pl.Series(truth)).is_between("lower", "upper").mean()
+    )
+    assert inside.item() > 0.9
+
+
+def test_a_gate_is_learnt_on_a_cluster_as_in_parts(regimix, tmp_path):
+    with_regimes().drop("first").write_parquet("rows.parquet", row_group_size=100)
+    told = ("--gating", "logistic", "--gating-columns", "firm,age", "--drop", "id")
+    hits = []
+    for place in (("parts",), ("dask", "--workers", "1")):
+        ran = regimix("fit", "rows.parquet", "-y", "y", *told, "--json", "--engine", *place)
+        assert ran.code == 0, ran.err
+        hits.append(json.loads(ran.out)["gating"])
+    assert hits[0]["columns"] == hits[1]["columns"]
+    assert hits[0]["hit_rate"] == pytest.approx(hits[1]["hit_rate"])
+
+
+def test_labels_carry_columns_and_rows_that_were_left_out(regimix):
+    frame = with_regimes().drop("first")
+    frame.write_csv("rows.csv")
+    command = ("fit", "rows.csv", "-y", "y", "--features", "x", "--labels", "l.csv", "-q")
+    assert regimix(*command, "--key", "id", "--with-columns", "all").code == 0
+    labels = pl.read_csv("l.csv")
+    assert labels.columns[:5] == ["id", "x", "firm", "age", "y"]
+    assert labels["id"].to_list() == frame["id"].to_list()
+    assert labels["firm"].to_list() == frame["firm"].to_list()
+    out = frame["x"].is_null()
+    assert labels["regime"].is_null().to_list() == out.to_list()
+    assert (labels["left_out"] == "'x' missing or infinite").fill_null(False).to_list() == (
+        out.to_list()
+    )
+    assert regimix(*command, "--with-columns", "age").code == 0
+    assert pl.read_csv("l.csv").columns[:4] == ["row", "age", "y", "regime"]
+    ran = regimix(*command, "--with-columns", "ages")
+    assert (ran.code, "Did you mean 'age'" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("command", [("predict", "p.csv"), ("report", "r.html")])
+def test_the_model_comes_before_the_table(regimix, table, model, command):
+    ran = regimix(command[0], table, model, "-o", command[1])
+    assert ran.code == 2
+    assert "the model comes first" in ran.err
+    ran = regimix(command[0], table, table, "-o", command[1])
+    assert "cannot be read as a model" in ran.err
+
+
+def test_options_of_a_gating_must_go_together(regimix, table):
+    for options, words in (
+        (("--gating-columns", "x0"), "add --gating logistic"),
+        (("--gating", "forest"), "'forest' is not one of 'logistic', 'trees'"),
+        (("--gating", "trees", "--gating-columns", "x9"), "no column 'x9' (a column for the"),
+        (("--gating", "trees", "--gating-columns", "y"), "which new rows lack"),
+    ):
+        ran = regimix("fit", table, "--target", "y", *options)
+        assert ran.code == 2
+        assert words in ran.err, ran.err
 
 
 def test_a_gate_of_the_features_counts_in_outliers_too(regimix, table, gated):

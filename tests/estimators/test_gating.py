@@ -21,9 +21,14 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from regimix.data.problem import Problem
 from regimix.errors import DataError, DataKindError, ParameterError
-from regimix.estimators.gating import ClassifierGate, _location_and_spread, learn_gate
+from regimix.estimators.gating import (
+    ClassifierGate,
+    _location_and_spread,
+    forest_arrays,
+    learn_gate,
+)
 from regimix.estimators.mixture import MixedLinearRegression
-from regimix.result.gate import Gate
+from regimix.result.gate import Gate, TreeGate
 
 SLOPES, INTERCEPTS = np.array([[2.0, 0.0, 1.0], [-2.0, 1.0, 0.0]]), np.array([3.0, -1.0])
 N = 600
@@ -207,15 +212,26 @@ def test_any_classifier_with_probabilities_can_be_the_gating(classifier):
     np.testing.assert_array_equal(again.predict(data.X), fit.predict(data.X))
 
 
-def test_gating_features_may_be_text_if_the_classifier_reads_it():
+def test_gating_features_may_be_text():
     data = Regimes(5, "w")
     frame = pd.DataFrame({"site": np.where(data.W[:, 1] > 0, "north", "south")})
     gating = make_pipeline(OneHotEncoder(), LogisticRegression())
     fit = fitted(data, gating, frame)
     shares = fit.predict_shares(data.X, gating_features=frame)
     assert len(np.unique(shares[:, 0])) == 2
-    with pytest.raises(DataKindError, match=r"gating_features: .*'site'.* 0/1 column"):
-        fitted(data, "logistic", frame)
+    # The encoder of the library knows text as well, but not any: names tell nothing.
+    for kind in ("logistic", "trees"):
+        own = fitted(data, kind, frame)
+        assert own.gate_.names in (("site=south",), ("site=north",))
+        again = own.predict_shares(data.X, gating_features=frame)[:, second(own)]
+        for north in (True, False):
+            there = (frame["site"] == "north").to_numpy() == north
+            assert np.ptp(again[there]) < 1e-12
+            # 300 rows: five deviations of a share.
+            assert abs(again[there][0] - data.z[there].mean()) < 0.12
+    names = pd.DataFrame({"name": [f"n{i}" for i in range(N)]})
+    with pytest.raises(DataKindError, match=r"gating_features: .*'name'.* 600 different values"):
+        fitted(data, "logistic", names)
 
 
 def test_nested_parameters_can_be_set_and_searched():
@@ -355,8 +371,13 @@ def test_names_of_columns_are_checked():
         fit.predict(data.X, gating_features=frame[["rain", "age"]])
     with pytest.raises(DataError, match=r"gating_features has 1 column\(s\), but 2"):
         fit.predict(data.X, gating_features=frame[["age"]])
+    # Where a column is missing, the shares are those of all rows.
+    np.testing.assert_allclose(
+        fit.predict_shares(data.X, gating_features=frame * np.nan),
+        np.tile(fit.gate_.average, (N, 1)),
+    )
     with pytest.raises(DataError, match=r"gating_features: .*NaN"):
-        fit.predict(data.X, gating_features=frame * np.nan)
+        fit.predict(data.X, gating_features=frame.to_numpy() * np.nan)
 
 
 def test_columns_and_gating_must_go_together():
@@ -373,6 +394,50 @@ def test_columns_and_gating_must_go_together():
     for fit in (fitted(data, None), fitted(data, "logistic")):
         with pytest.raises(ParameterError, match="were passed, but"):
             fit.predict(data.X, gating_features=data.W)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_trees_answer_as_those_of_scikit_learn_do(seed):
+    """Row by row and tree by tree, by its own functions; nodes count the average as one row."""
+    rng = np.random.default_rng(seed)
+    Z, component = rng.standard_normal((500, 4)), rng.integers(0, 3, 500)
+    component[Z[:, 1] > 0.3] = 1
+    weights, present = rng.uniform(0.1, 2, 500), np.array([0, 1, 3])
+    forest = RandomForestClassifier(12, max_leaf_nodes=20, random_state=seed)
+    forest.fit(Z, present[component], sample_weight=weights)
+    average = np.array([0.2, 0.5, 0.0, 0.3])
+    names = tuple("abcd")
+    arrays = forest_arrays(forest, present, average)
+    gate = TreeGate(*arrays, np.zeros(4), np.ones(4), names, average=average)
+    assert gate.is_sound()
+    new = rng.standard_normal((200, 4))
+    expected = np.zeros((200, 4))
+    for tree in forest.estimators_:
+        weight = tree.tree_.weighted_n_node_samples[tree.apply(new)][:, None]
+        chances = np.zeros((200, 4))
+        chances[:, present] = tree.predict_proba(new)
+        expected += (chances * weight + average) / (weight + 1)
+    np.testing.assert_allclose(gate.shares(new), expected / 12, rtol=1e-10)
+
+
+def test_trees_learn_what_is_not_linear_and_missing_columns_have_the_average():
+    rng = np.random.default_rng(3)
+    X, W = rng.standard_normal((N, 3)), rng.uniform(-1, 1, (N, 1))
+    z = (np.abs(W[:, 0]) > 0.5).astype(int)
+    y = np.einsum("ij,ij->i", X, SLOPES[z]) + INTERCEPTS[z] + 0.2 * rng.standard_normal(N)
+    frame = pd.DataFrame(W, columns=["w"])
+    fits = {
+        kind: MixedLinearRegression(gating=kind, random_state=0).fit(X, y, gating_features=frame)
+        for kind in ("logistic", "trees")
+    }
+    assert fits["trees"].gate_.hit_rate > 0.97 > 0.7 > fits["logistic"].gate_.hit_rate
+    new = pd.DataFrame({"w": [0.0, 0.9, -0.9, np.nan]})
+    shares = fits["trees"].predict_shares(X[:4], gating_features=new)[:, second(fits["trees"])]
+    assert shares[0] < 0.1
+    assert (shares[1:3] > 0.9).all()
+    assert shares[3] == pytest.approx(z.mean(), abs=0.02)
+    with pytest.raises(ParameterError, match="those of the gating trees cannot be counted"):
+        fits["trees"].bic(X, y, gating_features=frame)
 
 
 def test_a_gate_is_plain_arrays():

@@ -4,7 +4,9 @@ import pickle
 
 import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from regimix import MixedLinearRegression, TrimmedRegressor
 from regimix.engines.dask import current_client
@@ -82,9 +84,20 @@ def test_a_table_brings_its_own_response(memory):
         TrimmedRegressor().fit(table(), None, np.ones(5))
 
 
-def test_a_gate_needs_rows_in_memory():
-    with pytest.raises(ParameterError, match="gating"):
-        MixedLinearRegression(gating="logistic").fit(table())
+@pytest.mark.parametrize("gating", ["logistic", "trees", LogisticRegression()])
+def test_a_gate_is_learnt_from_a_sample(memory, gating):
+    """All rows are in the sample here: the gate is that of the rows in memory."""
+    there = MixedLinearRegression(gating=gating, random_state=0).fit(table())
+    here = MixedLinearRegression(gating=gating, random_state=0).fit(*memory)
+    X = memory[0][:50]
+    named = pd.DataFrame(X, columns=there.feature_names_in_)
+    close = 0.1 if gating == "trees" else 0.02  # trees are grown from rows in another order
+    np.testing.assert_allclose(there.predict_shares(named), here.predict_shares(X), atol=close)
+
+
+def test_gating_features_need_rows_in_memory(memory):
+    with pytest.raises(ParameterError, match=r"scan_parquet\(..., gating=\[...\]\)"):
+        MixedLinearRegression(gating="logistic").fit(table(), gating_features=memory[0])
 
 
 def test_weights_come_with_the_parts(memory):

@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from regimix.result.gate import Gate
+from regimix.data.recipe import Column, Recipe
+from regimix.result.gate import Gate, TreeGate
 from regimix.result.inference import Inference
 from regimix.result.mixture import Mixture
 from regimix.result.rivals import Rival
@@ -87,6 +88,8 @@ def example() -> Mixture:
             center=np.array([2.0]),
             scale=np.array([0.5]),
             names=("area",),
+            columns=(Column("area", mark=","),),
+            average=np.array([0.7, 0.3]),
         ),
         search_evidence=(12.5, float("-inf"), 12.25),
         rivals=(Rival(0.0, "spline", "fitted", "student3", skewed=True, lead=3.5),),
@@ -96,7 +99,28 @@ def example() -> Mixture:
         settled=False,
         label_counts=(2, 1, 1),
         doubtful_rows=3,
+        encoding=Recipe.from_json(RECIPE),
+        notes=("Column 'colour' is text of 2 values.",),
     )
+
+
+def with_trees() -> Mixture:
+    """Return the same with a gate of two trees: one of a single leaf, one of five nodes."""
+    trees = TreeGate(
+        feature=np.array([-1, 0, 1, -1, -1, -1]),
+        threshold=np.array([0.0, 0.5, -1.0, 0.0, 0.0, 0.0]),
+        left=np.array([-1, 2, 4, -1, -1, -1]),
+        right=np.array([-1, 3, 5, -1, -1, -1]),
+        value=np.array([[0.5, 0.5], [0.5, 0.5], [0.25, 0.75], [1.0, 0.0], [0.125, 0.875], [0, 1]]),
+        roots=np.array([0, 1]),
+        center=np.array([2.0, 0.0]),
+        scale=np.array([0.5, 1.0]),
+        names=("area", "colour=blue"),
+        from_features=False,
+        columns=(Column("area"), Column("colour", "levels", ("red", "blue"))),
+        average=np.array([0.7, 0.3]),
+    )
+    return dataclasses.replace(example(), gate=trees)
 
 
 def second_example() -> Mixture:
@@ -109,6 +133,8 @@ def second_example() -> Mixture:
         rivals=(),
         resampled=None,
         rows=dataclasses.replace(now.rows, r_squared_expected=float("nan")),
+        notes=(),
+        gate=dataclasses.replace(now.gate, columns=(), average=None),
     )
 
 

@@ -1,5 +1,6 @@
 """Files that are damaged, altered or made to harm are refused with a reason, and nothing else."""
 
+import dataclasses
 import hashlib
 import io
 import json
@@ -25,7 +26,7 @@ from regimix.store import (
     open_model,
     save,
 )
-from tests.store.examples import RECIPE, differences, example, pack, unpack
+from tests.store.examples import RECIPE, differences, example, pack, unpack, with_trees
 
 VALID = encode(example(), labels=True, recipe=RECIPE)
 
@@ -396,6 +397,8 @@ MODEL = "model"
         (put("recipe", "columns", [{}]), "columns.0.name is not there"),
         (put("recipe", "columns", 0, "kind", "eval"), "kind is not one of"),
         (put("recipe", "power", "root"), "power is not a number"),
+        (put("recipe", "columns", 0, "levels", ["a", "b"]), "column 'area' with 2 levels"),
+        (put(MODEL, "gate", "columns", 0, "kind", "eval"), "kind is not one of"),
     ],
 )  # fmt: skip
 def test_a_manifest_that_is_wrong_somewhere(change, reason):
@@ -411,6 +414,51 @@ def test_a_field_without_a_default_must_be_there():
     assert "model.scale is not there" in refusal(
         forged(lambda manifest: manifest["model"].pop("scale"))
     )
+
+
+@pytest.mark.parametrize(
+    ("field", "values"),
+    [
+        ("left", [-1, 1, 4, -1, -1, -1]),  # a node below itself
+        ("right", [-1, 3, 1, -1, -1, -1]),  # and one below a later one: ways without an end
+        ("left", [-1, 2, 6, -1, -1, -1]),  # nodes that are not there
+        ("left", [-1, -1, 4, -1, -1, -1]),
+        ("left", [5, 2, 4, -1, -1, -1]),  # a leaf with something below it
+        ("feature", [-1, 2, 1, -1, -1, -1]),  # a column that is not there
+        ("feature", [-1, -1, 1, -1, -1, -1]),
+        ("roots", [0, 6]),
+        ("roots", []),
+    ],
+)
+def test_trees_that_lead_nowhere_are_refused(field, values):
+    mixture = with_trees()
+    gate = dataclasses.replace(mixture.gate, **{field: np.array(values, dtype=np.int64)})
+    data = encode(dataclasses.replace(mixture, gate=gate), labels=True, recipe=RECIPE)
+    assert "gate is not made of trees in which every way ends in a leaf" in refusal(data)
+
+
+def test_a_tree_that_is_too_deep_is_refused():
+    mixture, steps = with_trees(), 65
+    nodes = np.arange(2 * steps + 1)
+    inner = (nodes % 2 == 0) & (nodes < 2 * steps)
+    gate = dataclasses.replace(
+        mixture.gate,
+        feature=np.where(inner, 0, -1),
+        threshold=np.zeros(nodes.size),
+        left=np.where(inner, nodes + 1, -1),
+        right=np.where(inner, nodes + 2, -1),
+        value=np.full((nodes.size, 2), 0.5),
+        roots=np.zeros(1, dtype=np.int64),
+    )
+    data = encode(dataclasses.replace(mixture, gate=gate), labels=True, recipe=RECIPE)
+    assert "gate is not made of trees" in refusal(data)
+
+
+def test_columns_of_a_gate_must_become_its_columns():
+    mixture = with_trees()
+    gate = dataclasses.replace(mixture.gate, columns=mixture.gate.columns[:1])
+    data = encode(dataclasses.replace(mixture, gate=gate), labels=True, recipe=RECIPE)
+    assert "gate.columns is not what becomes the columns" in refusal(data)
 
 
 # --- arrays ---------------------------------------------------------------------------------------

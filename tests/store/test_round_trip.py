@@ -16,7 +16,7 @@ from regimix.datasets import load_tone
 from regimix.errors import ModelFileError
 from regimix.result.mixture import Mixture
 from regimix.store import LEFT_OUT, LIMITS, _hints, decode, encode, load, open_model, save
-from tests.store.examples import RECIPE, differences, example, mixtures
+from tests.store.examples import RECIPE, differences, example, mixtures, with_trees
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +27,9 @@ def tone():
 
 def test_every_field_comes_back_to_the_bit(tmp_path):
     path = tmp_path / "m.regimix"
-    save(example(), path)
-    assert differences(load(path), example()) == []
+    for mixture in (example(), with_trees()):
+        save(mixture, path)
+        assert differences(load(path), mixture) == []
 
 
 @settings(max_examples=30)
@@ -60,6 +61,7 @@ def test_every_way_to_fit_can_be_saved(tmp_path):
     path = tmp_path / "m.regimix"
     for options in (
         {"gating": "logistic"},
+        {"gating": "trees"},
         {"outliers": 0.1, "n_components": 2},
         {"outliers": False, "n_components": 2},
         {"noise": "student", "n_components": 2},
@@ -123,8 +125,16 @@ def test_the_recipe_comes_back(tmp_path):
     assert (opened.version, opened.library) == (2, regimix.__version__)
     save(example(), path, recipe={**RECIPE, "power": 0.5})
     assert open_model(path).recipe == {**RECIPE, "power": 0.5}
-    save(example(), path)
+    save(dataclasses.replace(example(), encoding=None), path)
     assert open_model(path).recipe is None
+
+
+def test_a_recipe_for_other_features_does_not_read_frames_for_the_mixture(tmp_path):
+    path = tmp_path / "m.regimix"
+    other = {**RECIPE, "columns": RECIPE["columns"][:1]}
+    save(example(), path, recipe=other)
+    opened = open_model(path)
+    assert (opened.recipe, opened.mixture.encoding) == (other, None)
 
 
 def test_other_programs_can_read_it(tmp_path):

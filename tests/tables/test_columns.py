@@ -143,7 +143,7 @@ def test_dates_in_a_csv_file(tmp_path):
 
 def test_numbers_with_a_few_mistakes_are_numbers_and_the_mistakes_are_said():
     cells = [str(i) for i in range(N)]
-    cells[4], cells[9] = "n.d.", "1,5"
+    cells[4], cells[9] = "n.d.", "1;5"
     data = read({**PLAIN, "z": cells})
     assert data.keys.tolist() == [i + 1 for i in range(N) if i not in (4, 9)]
     assert data.n_dropped == 2
@@ -433,7 +433,7 @@ def test_keys_and_weights_that_are_not_there(again):
     [
         (without("x"), DataError, r"no column 'x' \(a feature\)"),
         ({**NEW, "x": [[1], [2], [3]]}, DataKindError, "'x' holds List"),
-        ({**NEW, "when": ["a", "b", "c"]}, DataKindError, "'when' holds String values where dates"),
+        ({**NEW, "when": ["a", "b", "c"]}, DataKindError, "'when' holds text where dates"),
         ({name: values[:0] for name, values in NEW.items()}, DataError, "has no rows"),
     ],
 )
@@ -448,3 +448,55 @@ def test_the_frame_carries_the_names():
     assert frame.columns == ["x", "z=a"]
     assert np.array_equal(frame.to_numpy(), data.X)
     assert target.name == "y"
+
+
+# --- numbers as people write them -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cells", "values", "example"),
+    [
+        (["$31,085.10", "-$2.5", "$ 7", "$1,000,000"], [31085.1, -2.5, 7, 1e6], "'$31,085.10'"),
+        (["70.5 %", "1%", "-3 %", "0.25 %"], [70.5, 1, -3, 0.25], "'70.5 %'"),
+        (["1.234,5", "12,5", "3", "1.000"], [1234.5, 12.5, 3, 1000], "'1.234,5'"),
+        (["1 234,5 €", "0,125 €", "3 €", "-1 €"], [1234.5, 0.125, 3, -1], "'1 234,5 €'"),
+        (["1'234.50", "5", "6", "7"], [1234.5, 5, 6, 7], '"1\'234.50"'),
+        (["1,234", "2,000", "12", "7"], [1234, 2000, 12, 7], "'2,000'"),
+        (["1,5", "2", "3", "4"], [1.5, 2, 3, 4], "'1,5'"),
+    ],
+)
+def test_numbers_as_people_write_them_are_numbers_with_a_note(cells, values, example):
+    data = read({"y": np.arange(40.0), "z": cells * 10})
+    assert data.X[:4, 0].tolist() == values
+    assert f"Column 'z' is text that spells numbers: {example} is read as" in notes(data)
+    # A single new row is read with the decimal mark that all the rows showed.
+    again = tables.read_like(pl.DataFrame({"z": ["2,500"]}), data.recipe, target="optional")
+    comma = data.recipe.columns[0].mark == ","
+    assert again.X.tolist() == [[2.5 if comma else 2500.0]]
+
+
+@pytest.mark.parametrize(
+    "cells", [["1,23", "1,2,3"], ["$", "€5$x"], ["--5", "1.2.3,4,5"], ["12-05", "1 2"]]
+)
+def test_what_is_no_number_stays_text(cells):
+    assert read({**PLAIN, "z": [cells[1], "x"] * 15}).recipe.columns[1].kind == "levels"
+
+
+def test_categories_stay_categories_though_they_look_like_numbers():
+    data = read({**PLAIN, "z": pl.Series(["1", "2", "3"] * 10, dtype=pl.Categorical)})
+    assert data.feature_names == ("x", "z=2", "z=3")
+
+
+def test_numbers_that_may_be_a_code_are_noted_and_used():
+    codes = np.arange(N) * 37 + 10_000
+    for name, values in {
+        "place": codes,
+        "customer_id": np.arange(N) + 1,
+        "district": [f"{i:04d}" for i in range(N)],
+    }.items():
+        data = read({**PLAIN, name: values})
+        assert data.feature_names == ("x", name)
+        assert f"Column {name!r} may be a code" in notes(data)
+    for values in (np.arange(N) + 1985, np.arange(N) * 37.5 + 10_000, np.arange(N) * 5000 + 1):
+        assert read({**PLAIN, "z": values}).notes == ()
+    assert "code" not in notes(read({"x": PLAIN["x"], "y": codes}))

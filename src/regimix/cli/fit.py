@@ -123,6 +123,23 @@ def fit(
     no_intercept: Annotated[
         bool, of_search("", "Let every regime pass through the origin.", "--no-intercept")
     ] = False,
+    gating: Annotated[
+        str | None,
+        of_search(
+            ("logistic", "trees"),
+            "Learn which regime a row follows from its columns; predict then uses it.",
+            "--gating",
+        ),
+    ] = None,
+    gating_columns: Annotated[
+        str | None,
+        of_search(
+            "A,B,...",
+            "The columns that --gating learns from, text included; they are features only if "
+            "--features names them too.",
+            show_default="the features",
+        ),
+    ] = None,
     time_limit: Annotated[
         float | None,
         of_search("SECONDS", "Stop the search with the best so far.", parser=real),
@@ -178,6 +195,7 @@ def fit(
     report: Annotated[
         Path | None, of_output("FILE.html", "Write a report, one page that needs no network.")
     ] = None,
+    with_columns: options.WithColumns = None,
     terms: Annotated[int, of_output("N", "Most coefficients to print.", parser=whole(0))] = 10,
     show_outliers: Annotated[int, of_output("N", "Most outliers to print.", parser=whole(0))] = 5,
     as_json: options.Json = False,
@@ -190,6 +208,11 @@ def fit(
         raise CommandError(f"--time-limit must be above 0 seconds; got {time_limit:g}.")
     if log and power is not None:
         raise CommandError("--log is --power 0; leave one of --log and --power out.")
+    if gating_columns is not None and gating is None:
+        raise CommandError(
+            "--gating-columns says what a gating learns from, and there is none: add --gating "
+            "logistic or --gating trees."
+        )
     place = Place(engine, scheduler, workers, memory).settled(
         data, ("--labels", labels), rows=rows, query=query, encoding=encoding
     )
@@ -213,6 +236,7 @@ def fit(
         "noise": noise,
         "search": search,
         "fit_intercept": not no_intercept,
+        "gating": gating,
         "time_limit": time_limit,
         "n_jobs": jobs,
         "random_state": seed,
@@ -241,11 +265,12 @@ def fit(
         weights=weights,
         key=key,
         power=0.0 if log else 1.0 if power is None else power,
+        gating=names(gating_columns) or (),
         missing=missing,
     )
     command = ("regimix", *context.obj) if context.obj else ()
     wanted = Wanted(model, labels, report, stability, command, terms, show_outliers, as_json)
-    wanted = replace(wanted, profiled=profiled)
+    wanted = replace(wanted, profiled=profiled, columns=options.carried(with_columns, place))
     voice = Voice(quiet=quiet, machine=as_json)
     raise typer.Exit(_fit_and_print(read, settings, wanted, voice, place))
 
@@ -260,7 +285,7 @@ def _read(
 ) -> DataSet | ParquetTable:
     # polars is loaded when a table is read, not when help is asked for.
     from regimix import tables
-    from regimix.tables.recipe import check_column
+    from regimix.data.recipe import check_column
 
     # What a profile is to compare must not have made the regimes.
     kept = {how["target"], how["weights"], how["key"]}
@@ -354,6 +379,7 @@ class Wanted:
     as_json: bool = False
     name_files: bool = True
     profiled: list[str] | None = None  # columns to be compared between the regimes
+    columns: list[str] | str = field(default_factory=list)  # of the table, beside the labels
 
 
 @dataclass
@@ -474,11 +500,15 @@ def _profile(columns: list[str] | None, outcome: Outcome) -> Profile | None:
 
 def _check_labels(wanted: Wanted, table: DataSet | ParquetTable) -> None:
     """Refuse a folder of labels before the fit, not after it."""
+    from regimix.data.recipe import check_column
     from regimix.tables import ParquetTable
     from regimix.tables.write import check_destination
 
     if wanted.labels is not None and isinstance(table, ParquetTable):
         check_destination(wanted.labels, table)
+    if not isinstance(table, ParquetTable) and table.original is not None:
+        for name in wanted.columns if isinstance(wanted.columns, list) else ():
+            check_column(table.original.columns, name, table.source, "to be written")
 
 
 def _fit(
@@ -496,18 +526,22 @@ def _fit(
         bar.step(step)
         return interrupts.look(searching=step.stage != READING)
 
-    model = MixedLinearRegression(**settings, callback=callback)
+    # The table is made of numbers already.
+    model = MixedLinearRegression(**settings, callback=callback, encode=None)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if isinstance(table, DataSet):
-            model.fit(table.frame(), table.target(), table.weights)
+            model.fit(table.frame(), table.target(), table.weights, table.gating)
         else:
             model.fit(table)
     unfinished = ""
     if resamples is not None and isinstance(table, DataSet):
         unfinished = _search_resamples(model, table, resamples, interrupts, bar)
-    mixture = model.mixture_
+    # A model that is loaded in Python reads data frames as this table was read.
+    mixture = replace(model.mixture_, encoding=table.recipe, notes=table.notes)
     rows = FittedRows.of(mixture, table)
+    if mixture.gate is not None:
+        rows = replace(rows, notes=(*rows.notes, mixture.gate.describe))
     outcome = _with_warnings(Outcome(mixture, model.labels_, table, rows), caught)
     outcome.warnings += [unfinished] if unfinished else []
     return outcome
@@ -575,7 +609,7 @@ def _write(wanted: Wanted, outcome: Outcome, bar: Bar) -> None:
     """
     jobs: tuple[tuple[str, Any, Callable[[Any, Outcome], None]], ...] = (
         ("model", wanted.model, _write_model),
-        ("labels", wanted.labels, partial(_write_labels, bar=bar)),
+        ("labels", wanted.labels, partial(_write_labels, bar=bar, columns=wanted.columns)),
         ("report", wanted.report, partial(_write_report, command=wanted.command)),
     )
     for what, path, write in jobs:
@@ -598,12 +632,12 @@ def _write_model(path: Path, outcome: Outcome) -> None:
     save(outcome.mixture, path, recipe=outcome.table.recipe.to_json(), labels=labels)
 
 
-def _write_labels(path: str, outcome: Outcome, *, bar: Bar) -> None:
+def _write_labels(path: str, outcome: Outcome, *, bar: Bar, columns: list[str] | str) -> None:
     from regimix.tables import DataSet, write_label_parts, write_labels
 
     table, mixture, labels = outcome.table, outcome.mixture, outcome.labels
     if isinstance(table, DataSet):
-        write_labels(path, table, mixture, labels=labels)
+        write_labels(path, table, mixture, labels=labels, columns=columns)
     else:
         bar.stage("writing labels")
         write_label_parts(path, table, mixture, labels=labels, watch=bar.parts)
@@ -614,11 +648,13 @@ def _write_labels(path: str, outcome: Outcome, *, bar: Bar) -> None:
 def _write_report(path: Path, outcome: Outcome, *, command: tuple[str, ...]) -> None:
     from regimix import report
     from regimix.tables import DataSet
+    from regimix.tables.write import gate_shares
 
     table, mixture = outcome.table, outcome.mixture
     again = shlex.join(_without_password(command, table.source)) or None
     if isinstance(table, DataSet):
-        known = {"keys": table.keys, "command": again, "profile": outcome.profile}
+        shares = gate_shares(mixture, table.X, table.gating)
+        known = {"keys": table.keys, "command": again, "shares": shares, "profile": outcome.profile}
         report.write(path, mixture, table.X, table.y, **known)
     else:
         report.write(path, mixture, keys=range(1, mixture.n_rows + 1), command=again)

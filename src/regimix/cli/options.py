@@ -16,11 +16,22 @@ from regimix.errors import Message, Setting
 # Parameters of the library that have an option of the same name, and those of another name; the
 # others have none.
 SAME = (
-    *("checkpoint", "corruption", "corruption_kind", "drop", "encoding", "features", "intercepts"),
-    *("memory", "noise", "outliers", "power", "query", "search", "separation", "time_limit"),
+    *("checkpoint", "corruption", "corruption_kind", "drop", "encoding", "features", "gating"),
+    *(
+        "intercepts",
+        "memory",
+        "noise",
+        "outliers",
+        "power",
+        "query",
+        "search",
+        "separation",
+        "time_limit",
+    ),
 )
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in SAME} | {
     "fit_intercept": "--no-intercept",
+    "gating_features": "--gating-columns",
     "n_components": "--components",
     "n_features": "--features",
     "n_jobs": "--jobs",
@@ -124,6 +135,18 @@ def names(text: str | None) -> list[str] | None:
     # A doubled comma cannot be confused with anything while it is a sign that no name holds.
     parts = text.replace(",,", "\0").split(",")
     return [part.replace("\0", ",").strip() for part in parts if part.strip()]
+
+
+def carried(text: str | None, place: Any) -> list[str] | str:
+    """Read the columns that are to be written beside the labels."""
+    if text is None:
+        return []
+    if not place.in_memory:
+        raise CommandError(
+            "--with-columns writes columns of rows in memory, and this table is read part by part "
+            f"(--engine {place.engine}); use --key to find the rows again."
+        )
+    return "all" if text == "all" else names(text) or []
 
 
 def each(option: str, text: str | None, components: int) -> list[float] | None:
@@ -231,6 +254,14 @@ Missing = Annotated[
     ),
 ]
 Seed = Annotated[int, of_command("N", "The same seed gives the same answer.", parser=whole(0))]
+WithColumns = Annotated[
+    str | None,
+    of_output(
+        "A,B,...|all",
+        "Columns of the table to write beside the labels; all: every one of them.",
+        "--with-columns",
+    ),
+]
 Quiet = Annotated[bool, of_output("", "Print warnings and errors only.", "--quiet", "-q")]
 Json = Annotated[
     bool,

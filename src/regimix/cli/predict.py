@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +12,7 @@ from regimix.cli import options
 from regimix.cli.console import Aborted, CommandError, Voice, progress_bar
 from regimix.cli.options import of_command
 from regimix.cli.place import FOLDER, REPORT, TABLE, Place, check_outputs, tidied
+from regimix.errors import ModelFileError
 from regimix.words import count, fixed
 
 if TYPE_CHECKING:
@@ -41,9 +44,10 @@ def predict(
     scheduler: options.Scheduler = None,
     workers: options.Workers = None,
     memory: options.Memory = None,
+    with_columns: options.WithColumns = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Predict rows by each regime and, where the response is known, say where they belong."""
+    """Predict rows, with the likely regime and an interval; say where known responses belong."""
     place = Place(engine, scheduler, workers, memory).settled(
         data, ("--out", out), rows=rows, query=query, encoding=encoding
     )
@@ -52,12 +56,14 @@ def predict(
     check_outputs([("--out", out, kinds)], sources=[str(model), data])
     from regimix import tables
 
-    mixture, recipe = _open_model(model)
+    mixture, recipe = _open_model(model, data)
     how: dict[str, Any] = {"target": "optional", "key": key, "missing": missing}
+    how["gating"] = _gating_columns(mixture)
+    columns = options.carried(with_columns, place)
     if place.in_memory:
         whole: dict[str, Any] = {"rows": rows, "query": query, "encoding": encoding or "utf-8"}
         table = tables.read_like(data, recipe, **how, **whole)
-        files = [tables.write_labels(out, table, mixture)]
+        files = [tables.write_labels(out, table, mixture, columns=columns, forecast=True)]
         notes, has_target, where = table.notes, table.y is not None, ""
     else:
         opened, files = _predict_parts(data, recipe, mixture, out, place, voice, how)
@@ -131,7 +137,7 @@ def report(
     from regimix.tables import read_like, scan_like
     from regimix.tables.write import gate_shares
 
-    mixture, recipe = _open_model(model)
+    mixture, recipe = _open_model(model, data)
     how: dict[str, Any] = {"key": key, "missing": missing}
     again = None
     if recipe.power != 1.0:
@@ -140,8 +146,9 @@ def report(
         again = snippet(mixture, power)
     page: dict[str, Any] = {"title": title, "command": again}
     if place.in_memory:
-        table = read_like(data, recipe, **how | whole | {"encoding": encoding or "utf-8"})
-        page["shares"] = gate_shares(mixture, table.X)
+        how |= whole | {"encoding": encoding or "utf-8", "gating": _gating_columns(mixture)}
+        table = read_like(data, recipe, **how)
+        page["shares"] = gate_shares(mixture, table.X, table.gating)
         write(out, mixture, table.X, table.y, keys=table.keys, **page)
         notes, n_rows, drawn = table.notes, table.n_rows, ""
     else:
@@ -155,20 +162,39 @@ def report(
     voice.answer(f"{out}: a report on {count(n_rows, 'row')}{drawn}.", whole=True)
 
 
-def _open_model(model: Path) -> tuple[Mixture, Recipe]:
+def _open_model(model: Path, data: str) -> tuple[Mixture, Recipe]:
     """Open a model file; return also how columns become its features."""
     from regimix import store, tables
 
-    opened = store.open_model(model)
+    try:
+        opened = store.open_model(model)
+    except ModelFileError:
+        with suppress(ModelFileError):
+            store.open_model(data)
+            raise CommandError(
+                f"{data} is the model and {model} the table: the model comes first."
+            ) from None
+        raise
     mixture, gate = opened.mixture, opened.mixture.gate
-    if gate is not None and not gate.from_features:
-        raise CommandError(
-            f"{model} was fitted in Python with gating_features ({', '.join(gate.names)}): which "
-            "regime is likely depends on these columns, which the command line cannot pass on. "
-            "Use the model in Python, or fit it again with gating by its own features."
-        )
+    if gate is not None and not (gate.from_features or gate.columns):
+        if gate.names[0] == "x0":
+            raise CommandError(
+                f"{model} was fitted in Python with gating_features that have no names: which "
+                "regime is likely depends on these columns, which cannot be found in a table. Use "
+                "the model in Python, or fit it again with a data frame of gating_features."
+            )
+        gate = replace(gate, columns=tuple(map(tables.Column, gate.names)))
+        mixture = replace(mixture, gate=gate)
     if opened.recipe is not None:
         return mixture, tables.Recipe.from_json(opened.recipe)
     # Saved from Python: its features are columns, as they are.
     columns = tuple(tables.Column(name) for name in mixture.feature_names)
     return mixture, tables.Recipe(mixture.target_name, columns)
+
+
+def _gating_columns(mixture: Mixture) -> tuple[str, ...]:
+    """Name the columns that the regime of a row is told from, if those are not the features."""
+    gate = mixture.gate
+    if gate is None or gate.from_features:
+        return ()
+    return tuple(column.name for column in gate.columns)

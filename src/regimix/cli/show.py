@@ -327,6 +327,13 @@ def summary(
             ],
             "stability": _plain_stability(mixture.resampled),
             "profile": _plain_profile(profile),
+            "gating": None
+            if mixture.gate is None
+            else {
+                "kind": mixture.gate.kind,
+                "columns": list(mixture.gate.names),
+                "hit_rate": mixture.gate.hit_rate,
+            },
             "found": not mixture.found_nothing,
             "evidence": mixture.evidence,
             "stopped": mixture.stopped,

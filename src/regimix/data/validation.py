@@ -27,6 +27,8 @@ __all__ = [
     "check_weights",
     "chunk_size",
     "chunks",
+    "holds_numbers",
+    "is_frame",
     "is_missing",
     "read_names",
     "read_target",
@@ -83,7 +85,9 @@ class Table:
     @classmethod
     def read(cls, X: Any, *, fewest_rows: int = 2) -> Table:
         """Accept NumPy arrays, pandas and polars frames, and nested lists."""
-        if _is_frame(X):
+        if isinstance(X, Table):
+            return X
+        if is_frame(X):
             names = read_names(X)
             values = _frame_values(X, column_labels(names))
         else:
@@ -227,7 +231,7 @@ def check_present(n_present: int) -> None:
 
 def read_vector(data: Any, what: str) -> NDArray[Any]:
     """Convert a column in any container to an array of numbers, of whatever shape."""
-    if _is_frame(data):
+    if is_frame(data):
         return _frame_values(data, [what] * len(data.columns))
     return _numbers(_plain_array(data, what), [what])
 
@@ -254,7 +258,8 @@ def column_labels(names: Sequence[str]) -> list[str]:
     return [f"column {name!r} of X" for name in names]
 
 
-def _is_frame(data: Any) -> bool:
+def is_frame(data: Any) -> bool:
+    """Whether this is a data frame of pandas, polars or one that is used like them."""
     return hasattr(data, "to_numpy") and hasattr(data, "columns")
 
 
@@ -313,21 +318,26 @@ def _frame_values(frame: Any, labels: Sequence[str]) -> NDArray[Any]:
 
 def _check_kinds(kinds: Sequence[Any], labels: Sequence[str]) -> None:
     """Refuse columns of text, categories, dates and the like, all of them in one message."""
-
-    def is_number(kind: Any) -> bool:
-        if isinstance(kind, np.dtype):
-            return kind.kind in "biufO"
-        name = str(kind).lower()
-        return name.startswith(NUMBER_KINDS) and not name.startswith(("int128", "uint128"))
-
     pairs = zip(kinds, labels, strict=True)
-    unusable = [f"{label} ({kind})" for kind, label in pairs if not is_number(kind)]
+    unusable = [f"{label} ({kind})" for kind, label in pairs if not _is_number(kind)]
     if unusable:
         raise DataKindError(
             f"this cannot be read as numbers: {', '.join(unusable)}. Drop such columns, or encode "
             "them as numbers (text or categories: one 0/1 column for each value; dates: days since "
             "a reference). Sparse data and complex data are not supported."
         )
+
+
+def _is_number(kind: Any) -> bool:
+    if isinstance(kind, np.dtype):
+        return kind.kind in "biufO"
+    name = str(kind).lower()
+    return name.startswith(NUMBER_KINDS) and not name.startswith(("int128", "uint128"))
+
+
+def holds_numbers(frame: Any) -> bool:
+    """Whether all columns of a frame have a type of numbers, or of true and false."""
+    return all(_is_number(kind) and kind != np.dtype(object) for kind in frame.dtypes)
 
 
 # --- single values --------------------------------------------------------------------------------

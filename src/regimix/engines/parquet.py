@@ -191,6 +191,7 @@ class ParquetReader:
     blank_target: bool = False  # whether the target may be missing
     piece_rows: int | None = None  # most rows in a piece; None: the part is read as one piece
     use_threads: bool = False  # whether several threads take columns apart
+    gating: tuple[str, ...] = ()  # columns that may tell the regime of a row, of any kind
 
     @property
     def n_rows(self) -> int:
@@ -219,18 +220,19 @@ class ParquetReader:
         yield piece.rows()
 
     def labelled(self, span: Span, batch_rows: int) -> Iterator[tuple[RawRows, Bools, Any]]:
-        """Read one of the spans: rows that can be used, which of all they are, and all keys.
+        """Read one of the spans: rows that can be used, which of all they are, and all as read.
 
-        The target is as it was written, not its power.
+        What was read holds keys and columns for the gating as well. The target is as it was
+        written, not its power.
         """
-        columns = self._columns if self.key is None else [*self._columns, self.key]
+        keys = () if self.key is None else (self.key,)
+        columns = [*self._columns, *keys, *self.gating]
         begun = 0
         for batch in span.batches(list(dict.fromkeys(columns)), batch_rows):
             piece = _Piece(self, batch.num_rows, as_read=True)
             kept = piece.add(batch, span, begun)
             begun += batch.num_rows
-            keys = None if self.key is None else batch.column(self.key)
-            yield piece.rows(), kept, keys
+            yield piece.rows(), kept, batch
 
     def key_kind(self) -> Any:
         """Return the type of the keys; without a column of keys, that of row numbers."""

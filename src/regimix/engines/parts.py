@@ -93,6 +93,11 @@ class PartTable:
     readers: tuple[Callable[[], Iterable[RawRows]], ...]
     part_names: tuple[str, ...]  # in messages, one for each reader
     on_cluster: bool = False  # whether workers of a Dask cluster are to read it, not this machine
+    gating: tuple[str, ...] = ()  # columns that may tell the regime of a row
+
+    def gating_rows(self, rows: int, seed: int) -> tuple[RawRows, Any]:
+        """Draw about so many rows, and a data frame of their columns for the gating."""
+        raise NotImplementedError
 
     def local_parts(self) -> LocalParts:
         """Read the parts here, one after the other."""

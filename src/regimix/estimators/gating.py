@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,29 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
+from regimix.data.cells import FrameCells
+from regimix.data.encoding import choose_columns
 from regimix.data.problem import NORMAL_IQR, Problem
-from regimix.errors import DataError, ParameterError
-from regimix.result.gate import Gate, read_columns, scale_columns
+from regimix.data.recipe import Column
+from regimix.data.validation import Table, is_frame, read_names
+from regimix.errors import DataError, DataKindError, LeftOutWarning, ParameterError
+from regimix.estimators.inputs import NewRows
+from regimix.result.gate import (
+    FARTHEST_IN_TREES,
+    ColumnGate,
+    Gate,
+    TreeGate,
+    encode_columns,
+    read_columns,
+    scale_columns,
+)
 from regimix.result.mixture import Mixture
 
 __all__ = [
     "ClassifierGate",
     "LearnedGate",
     "check_gating",
+    "check_rows",
     "gate_parameters",
     "gate_shares",
     "learn_gate",
@@ -36,6 +51,12 @@ SETTLED = 1e-3  # largest change of a share in the last round
 # Newton steps settle whatever the columns; beyond this many numbers to learn, gradients cost less.
 NEWTON_SIZE = 400
 MAX_ITER = 1000
+# A forest: trees, their leaves and depth, the fewest rows of a leaf, and the most rows that a tree
+# is grown from. Shares need no more: an average over many small trees changes gently, and a tree
+# of 32 leaves takes a few kilobytes of a model file.
+TREES, LEAVES, DEPTH, LEAF_ROWS, TREE_ROWS = 50, 32, 8, 5, 20_000
+# Rows that a gate is learnt from: of more, a random sample of so many.
+GATE_ROWS = 50_000
 # Rows that are written out for a classifier that takes no weights, repetitions included.
 MOST_REPEATED = 10_000_000
 
@@ -48,6 +69,7 @@ class ClassifierGate:
     present: NDArray[np.int64]  # the components that it knows: those with rows
     n_components: int
     from_features: bool = True  # whether it was learnt from X; otherwise from ``gating_features``
+    of_numbers: bool = False  # whether it was learnt from X as an array, whatever is passed later
 
     def shares(self, Z: Any) -> Floats:
         """Return the shares of the components among the rows like each row, (n, m)."""
@@ -57,60 +79,93 @@ class ClassifierGate:
         return shares
 
 
-LearnedGate = Gate | ClassifierGate
+LearnedGate = ColumnGate | ClassifierGate
+KINDS = ("logistic", "trees")
 
 
 def check_gating(gating: Any, gating_features: Any = None) -> None:
-    """Refuse what is neither None, "logistic" nor a classifier with probabilities."""
+    """Refuse what is neither None, "logistic", "trees" nor a classifier with probabilities."""
     if gating is None and gating_features is not None:
         raise ParameterError(
             "gating_features were passed, but gating=None learns nothing from them: set gating="
-            '"logistic" or a classifier, or leave them out.'
+            '"logistic", "trees" or a classifier, or leave them out.'
         )
-    if gating is None or (isinstance(gating, str) and gating == "logistic"):
+    if gating is None or (isinstance(gating, str) and gating in KINDS):
         return
     usable = isinstance(gating, BaseEstimator) and is_classifier(gating)
     if not usable or not hasattr(gating, "predict_proba"):
         raise ParameterError(
-            'gating must be None, "logistic" or a scikit-learn classifier that has predict_proba; '
-            f"got {gating!r}."
+            'gating must be None, "logistic", "trees" or a scikit-learn classifier that has '
+            f"predict_proba; got {gating!r}."
         )
 
 
 def learn_gate(
-    gating: Any, mixture: Mixture, problem: Problem, X: Any, gating_features: Any = None
+    gating: Any,
+    mixture: Mixture,
+    problem: Problem,
+    X: Any,
+    gating_features: Any = None,
+    labels: Any = None,
 ) -> LearnedGate:
     """Learn the regime of a row from X, or from the columns passed for it.
 
     A row counts for each component by the chance that it belongs to it, so that outliers are left
     out and a row where regimes cross, whose label is uncertain, counts for all of them. Classifiers
     that take no weights learn the labels instead; whole weights repeat their rows. ``problem`` has
-    the rows of the fit, X the features as they were passed.
+    the rows, X their features (as they were passed, for classifiers), ``labels`` their regimes
+    (default: those of the mixture).
     """
     own = gating_features is None
     Z = X if own else gating_features
-    _check_rows(Z, problem.n_rows)
-    learn = _learn_logistic if isinstance(gating, str) else _learn_classifier
-    return learn(gating, mixture, problem, Z, own)
+    check_rows(Z, problem.n_rows)
+    if not isinstance(gating, str):
+        known = mixture.labels if labels is None else labels
+        gate = _learn_classifier(gating, mixture, problem, Z, known, own=own)
+        return replace(gate, of_numbers=labels is not None)
+    learn = _learn_logistic if gating == "logistic" else _learn_trees
+    return learn(mixture, *_read_columns(Z, own=own).sampled(problem, mixture.seed))
 
 
-def gate_shares(gate: LearnedGate | None, X: Any, gating_features: Any) -> Floats | None:
-    """Return the shares of the components in each row, (n, m), or None without a gate."""
+def gate_shares(
+    gate: LearnedGate | None, X: Any, rows: NewRows, gating_features: Any
+) -> Floats | None:
+    """Return the shares of the components in rows that can be used, (n, m); None without a gate.
+
+    ``X`` are the features as they were passed, ``rows`` the same as numbers.
+    """
     if gate is None or gate.from_features:
         if gating_features is not None:
-            learnt = "there is no gating" if gate is None else "the gating was learnt from X"
-            raise ParameterError(
-                f"gating_features were passed, but {learnt}: leave them out, or fit with gating "
-                "and gating_features."
-            )
-        return None if gate is None else gate.shares(X)
+            _refuse_columns(gate, gating_features, _num_samples(X))
+        if gate is None:
+            return None
+        if isinstance(gate, ColumnGate):
+            return gate.shares(rows.table)
+        return gate.shares(rows.X if gate.of_numbers else rows.of(X))
     if gating_features is None:
+        named = [repr(column.name) for column in getattr(gate, "columns", ())]
         raise ParameterError(
             "the gating was learnt from gating_features: pass the same columns for these rows, "
-            "gating_features=..."
+            f"gating_features=...{' with ' * bool(named)}{', '.join(named)}."
         )
-    _check_rows(gating_features, _num_samples(X))
-    return gate.shares(gating_features)
+    check_rows(gating_features, _num_samples(X))
+    return gate.shares(rows.of(gating_features))
+
+
+def _refuse_columns(gate: LearnedGate | None, columns: Any, n_rows: int) -> None:
+    """Say that there is no use for ``gating_features``; they may be responses by mistake."""
+    if np.ndim(columns) == 1 and len(columns) == n_rows:
+        raise ParameterError(
+            "predict(X) takes no y: it is what is predicted. (The second argument is "
+            "gating_features, columns that tell the regime of a row; a single column was passed.) "
+            "To judge rows whose response is known, use assign(X, y), responsibilities(X, y) or "
+            "outlier_score(X, y)."
+        )
+    learnt = "there is no gating" if gate is None else "the gating was learnt from X"
+    raise ParameterError(
+        f"gating_features were passed, but {learnt}: leave them out, or fit with gating and "
+        "gating_features."
+    )
 
 
 def gate_parameters(gate: LearnedGate | None) -> int:
@@ -119,7 +174,7 @@ def gate_parameters(gate: LearnedGate | None) -> int:
         return 0
     if isinstance(gate, Gate):
         return gate.n_parameters
-    kind = type(getattr(gate, "classifier", gate)).__name__
+    kind = "trees" if isinstance(gate, ColumnGate) else type(gate.classifier).__name__
     raise ParameterError(
         "bic and icl charge for every parameter that was learnt, and those of the gating "
         f"{kind} cannot be counted: use mixture_.bic(X, y) or mixture_.icl(X, y), which leave the "
@@ -127,11 +182,13 @@ def gate_parameters(gate: LearnedGate | None) -> int:
     )
 
 
-def _check_rows(Z: Any, n_rows: int) -> None:
-    if _num_samples(Z) != n_rows:
+def check_rows(Z: Any, n_rows: int) -> None:
+    """Refuse columns for the gating that are not one row for each row of X."""
+    found = Z.n_rows if isinstance(Z, Table) else _num_samples(Z)
+    if found != n_rows:
         raise DataError(
             f"gating_features and X have inconsistent numbers of rows: X has {n_rows}, "
-            f"gating_features have {_num_samples(Z)}. Pass one row of them for each row of X."
+            f"gating_features have {found}. Pass one row of them for each row of X."
         )
 
 
@@ -143,15 +200,15 @@ def _weights(problem: Problem) -> Floats:
 
 
 def _learn_classifier(
-    gating: Any, mixture: Mixture, problem: Problem, Z: Any, own: bool
+    gating: Any, mixture: Mixture, problem: Problem, Z: Any, labels: Any, *, own: bool
 ) -> ClassifierGate:
     takes_weights = has_fit_parameter(gating, "sample_weight")
     if takes_weights:
         posterior = mixture.responsibilities(problem.X, problem.y)[:, :-1]
         rows, component, chance = _members(posterior, _weights(problem))
     else:
-        rows = _repeated(mixture, problem, gating)
-        component = mixture.labels[rows]
+        rows = _repeated(labels, problem, gating)
+        component = labels[rows]
     present = np.unique(component)
     classifier = None
     if present.size > 1:
@@ -162,12 +219,12 @@ def _learn_classifier(
     return ClassifierGate(classifier, present, mixture.n_components, own)
 
 
-def _repeated(mixture: Mixture, problem: Problem, gating: Any) -> NDArray[np.intp]:
+def _repeated(labels: Any, problem: Problem, gating: Any) -> NDArray[np.intp]:
     """List the rows that are no outliers, as often as their weight counts them.
 
     A classifier that takes no weights cannot use relative importances: those rows are listed once.
     """
-    rows = np.flatnonzero((mixture.labels >= 0) & (_weights(problem) > 0))
+    rows = np.flatnonzero((labels >= 0) & (_weights(problem) > 0))
     if problem.weights is None or not problem.counts:
         return rows
     times = problem.weights[rows].astype(np.int64)
@@ -189,18 +246,75 @@ def _members(
     return rows, component, chance[rows, component]
 
 
+# --- columns for the gates that are made of numbers -----------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """Columns to learn from, as numbers, and how they became that."""
+
+    values: NDArray[Any]
+    names: tuple[str, ...]
+    columns: tuple[Column, ...] = ()
+    from_features: bool = True
+
+    def sampled(self, problem: Problem, seed: int) -> tuple[Problem, _Columns]:
+        """Take rows that count and lack no column, at most ``GATE_ROWS`` of them."""
+        there = np.isfinite(self.values).all(axis=1)
+        if not there.all():
+            warnings.warn(
+                f"{np.count_nonzero(~there)} of {there.size} rows have a missing value in the "
+                "columns for the gating: the average shares of the regimes are used for them.",
+                LeftOutWarning,
+                stacklevel=5,
+            )
+        there &= _weights(problem) > 0
+        if there.all() and there.size <= GATE_ROWS:
+            return problem, self
+        rows = np.flatnonzero(there)
+        if rows.size > GATE_ROWS:
+            rng = np.random.default_rng(seed)
+            rows = np.sort(rng.choice(rows, GATE_ROWS, replace=False))
+        weights = None if problem.weights is None else problem.weights[rows]
+        some = Problem.framed(problem, problem.X[rows], problem.y[rows], weights)
+        return some, replace(self, values=self.values[rows])
+
+
+def _read_columns(Z: Any, *, own: bool) -> _Columns:
+    """Read columns to learn from; those of a data frame may be text, and may be missing."""
+    if own or not is_frame(Z):
+        table = read_columns(Z, "X" if own else "gating_features")
+        return _Columns(table.values, table.names, from_features=own)
+    read_names(Z)
+    columns, _, left_out = choose_columns(FrameCells(Z))
+    if left_out or not columns:
+        raise DataKindError(
+            f"gating_features: {' '.join(left_out) or 'there is no column.'} Pass columns of "
+            "numbers, true/false, dates, or text of few values."
+        )
+    names = tuple(name for column in columns for name in column.feature_names)
+    return _Columns(encode_columns(Z, columns), names, columns, from_features=False)
+
+
+def _hit_rate(shares: Floats, members: Floats) -> float:
+    """How often the likeliest regime is that of the row, by the weight of each regime in it."""
+    total = float(members.sum())
+    hits = members[np.arange(len(members)), shares.argmax(axis=1)].sum()
+    return float(hits / total) if total > 0 else np.nan
+
+
 # --- multinomial logistic regression --------------------------------------------------------------
 
 
-def _learn_logistic(_kind: str, mixture: Mixture, problem: Problem, Z: Any, own: bool) -> Gate:
+def _learn_logistic(mixture: Mixture, problem: Problem, known: _Columns) -> Gate:
     """Learn shares that depend on the row by EM; coefficients and noise of the regimes stay."""
     # Imported where it is used: it is a large part of scikit-learn.
     from sklearn.linear_model import LogisticRegression
 
-    table = read_columns(Z, "X" if own else "gating_features")
+    values = known.values
     weights = _weights(problem)
-    center, scale = _location_and_spread(table.values, weights)
-    scaled = scale_columns(table.values, center, scale)
+    center, scale = _location_and_spread(values, weights)
+    scaled = scale_columns(values, center, scale)
     few = scaled.shape[1] * mixture.n_components <= NEWTON_SIZE
     model = LogisticRegression(solver="newton-cholesky" if few else "lbfgs", max_iter=MAX_ITER)
     shares: Floats | None = None
@@ -210,7 +324,13 @@ def _learn_logistic(_kind: str, mixture: Mixture, problem: Problem, Z: Any, own:
         before, shares = shares, softmax(scaled @ coef.T + intercept, axis=1)
         if before is not None and np.abs(shares - before).max() < SETTLED:
             break
-    return Gate(coef, intercept, center, scale, table.names, own)
+    assert shares is not None
+    average = np.average(shares, axis=0, weights=weights)
+    # By the chances without a gate, which would confirm itself.
+    alone = mixture.responsibilities(problem.X, problem.y)[:, :-1]
+    hit_rate = _hit_rate(shares, alone * weights[:, None])
+    how: Any = known.names, known.from_features, known.columns, average, hit_rate
+    return Gate(coef, intercept, center, scale, *how)
 
 
 def _location_and_spread(values: NDArray[Any], weights: Floats) -> tuple[Floats, Floats]:
@@ -250,3 +370,60 @@ def _fit_logistic(
     if both:
         intercept[present[0]] = 0.0
     return coef, intercept
+
+
+# --- trees ----------------------------------------------------------------------------------------
+
+
+def _learn_trees(mixture: Mixture, problem: Problem, known: _Columns) -> TreeGate:
+    """Learn a forest from the columns to the regime, and keep its nodes as plain arrays."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    values = known.values
+    center, scale = _location_and_spread(values, _weights(problem))
+    scaled = scale_columns(values, center, scale, FARTHEST_IN_TREES)
+    posterior = mixture.responsibilities(problem.X, problem.y)[:, :-1]
+    rows, component, chance = _members(posterior, _weights(problem))
+    m, present = mixture.n_components, np.unique(component)
+    average = np.bincount(component, chance, minlength=m) + (0.0 if present.size else np.eye(m)[0])
+    average /= average.sum()
+    how: Any = center, scale, known.names, known.from_features, known.columns, average
+    if present.size < 2:
+        leaf = np.full(1, -1)
+        nodes: Any = leaf, np.zeros(1), leaf, leaf, average[None], np.zeros(1, dtype=np.int64)
+        return TreeGate(*nodes, *how)
+    forest = RandomForestClassifier(
+        TREES,
+        max_leaf_nodes=LEAVES,
+        max_depth=DEPTH,
+        min_samples_leaf=LEAF_ROWS,
+        max_samples=min(rows.size, TREE_ROWS),
+        random_state=mixture.seed % 2**32,
+    ).fit(scaled[rows], component, sample_weight=chance)
+    gate = TreeGate(*forest_arrays(forest, present, average), *how)
+    hits = _hit_rate(gate.shares(values), posterior * _weights(problem)[:, None])
+    return replace(gate, hit_rate=hits)
+
+
+def forest_arrays(forest: Any, present: NDArray[np.intp], average: Floats) -> tuple[Any, ...]:
+    """Return the nodes of a forest of classes ``present`` as the arrays of a ``TreeGate``.
+
+    The shares of a node count the average as one more row, so that no regime is ruled out by a few
+    rows that none of its own were among.
+    """
+    trees = [estimator.tree_ for estimator in forest.estimators_]
+    roots = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
+    value = np.zeros((sum(tree.node_count for tree in trees), average.size))
+    value[:, present] = np.concatenate([tree.value[:, 0, :] for tree in trees])
+    weight = np.concatenate([tree.weighted_n_node_samples for tree in trees])[:, None]
+    value = (value / value.sum(axis=1, keepdims=True) * weight + average) / (weight + 1)
+
+    def moved(name: str) -> NDArray[np.int64]:
+        """Return numbers of nodes, counted over all trees."""
+        each = zip(trees, roots, strict=True)
+        below = [(getattr(tree, name), root) for tree, root in each]
+        return np.concatenate([np.where(b >= 0, b + root, -1) for b, root in below])
+
+    feature = np.maximum(np.concatenate([tree.feature for tree in trees]), -1)
+    threshold = np.concatenate([tree.threshold for tree in trees])
+    return feature, threshold, moved("children_left"), moved("children_right"), value, roots

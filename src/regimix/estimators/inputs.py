@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from regimix.data.encoding import Encoded, encode_rows, encode_table, is_plain
 from regimix.data.problem import Problem
-from regimix.data.validation import Table
+from regimix.data.recipe import Column, Recipe
+from regimix.data.validation import Table, is_frame, read_names
 from regimix.engines.base import Engine
 from regimix.engines.memory import MemoryEngine
 from regimix.engines.partition import open_parts
@@ -22,15 +29,20 @@ from regimix.engines.parts import Parts, PartTable, PassStopped, Watch
 from regimix.errors import (
     DataError,
     DataKindError,
+    LeftOutWarning,
     Message,
     MissingExtraError,
     OutOfTimeError,
+    ParameterError,
     Setting,
     StoppedError,
     StopReason,
 )
 
-__all__ = ["Rows", "is_remote", "new_rows", "opened", "warn_user"]
+__all__ = ["NewRows", "Rows", "is_remote", "new_rows", "opened", "warn_user"]
+
+NOTHING = Table(np.empty((0, 0)), ())
+LIBRARY = str(Path(__file__).parent.parent)
 
 
 @dataclass(frozen=True)
@@ -40,6 +52,20 @@ class Rows:
     engine: Engine
     target_name: str | None
     deadline: float | None = None  # by ``time.monotonic()``; only for rows that are not in memory
+    encoded: Encoded | None = None  # how a data frame became numbers, if it was encoded
+
+    @property
+    def kept(self) -> NDArray[np.bool_] | None:
+        """Which of the rows that were passed are fitted; None: all of them."""
+        return None if self.encoded is None or self.encoded.kept.all() else self.encoded.kept
+
+    def of(self, values: Any) -> Any:
+        """Take the fitted rows of something else that was passed."""
+        return NewRows(NOTHING, kept=self.kept).of(values)
+
+    def put_back(self, answers: Any, fill: Any) -> Any:
+        """Put one answer for each fitted row where the row was; the others get ``fill``."""
+        return NewRows(NOTHING, kept=self.kept).put_back(answers, fill)
 
 
 def is_remote(X: Any) -> bool:
@@ -52,9 +78,153 @@ def _is_dask(data: Any) -> bool:
     return type(data).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
-def new_rows(estimator: Any, X: Any) -> Table:
-    """Check the features of rows that a fitted estimator is asked about."""
+@dataclass(frozen=True, eq=False)
+class NewRows:
+    """Rows that a fitted estimator is asked about: those that can be used, as numbers."""
+
+    table: Table
+    y: Any = None
+    kept: NDArray[np.bool_] | None = None  # which of the rows that were passed; None: all of them
+    frame: Any = None  # what was passed, if it is a data frame
+
+    @property
+    def X(self) -> NDArray[Any]:  # noqa: N802 - scikit-learn's name
+        """The numbers of the rows."""
+        return self.table.values
+
+    def of(self, values: Any) -> Any:
+        """Take the same rows of something else that was passed: weights, columns."""
+        if self.kept is None or np.ndim(values) == 0:
+            return values
+        if len(values) != self.kept.size:
+            raise DataError(
+                f"X has {self.kept.size} rows, and what was passed beside it has {len(values)}; "
+                "pass one value for each row of X."
+            )
+        return _safe_indexing(values, np.flatnonzero(self.kept))
+
+    def put_back(self, answers: Any, fill: Any = np.nan) -> Any:
+        """Put answers where their rows were; rows that were left out get ``fill``."""
+        if self.kept is None:
+            return answers
+        whole = np.full((self.kept.size, *answers.shape[1:]), fill, dtype=answers.dtype)
+        whole[self.kept] = answers
+        return whole
+
+    def framed(self, answers: Any, names: str | list[str], fill: Any = np.nan) -> Any:
+        """Put answers back, as a series or a data frame with the index of what was passed."""
+        answers = self.put_back(answers, fill)
+        library = type(self.frame).__module__.partition(".")[0]
+        if library not in ("pandas", "polars"):
+            return answers
+        make = import_module(library)
+        if library == "polars":
+            one = isinstance(names, str)
+            return make.Series(names, answers) if one else make.DataFrame(answers, schema=names)
+        index = {"index": self.frame.index}
+        if isinstance(names, str):
+            return make.Series(answers, name=names, **index)
+        return make.DataFrame(answers, columns=names, **index)
+
+
+def new_rows(estimator: Any, X: Any, y: Any = None) -> NewRows:
+    """Check rows that a fitted estimator is asked about; data frames as in the fit."""
     check_is_fitted(estimator)
+    _refuse_remote(X)
+    _check_arguments(X, y)
+    known = getattr(estimator, "encoding_", None)
+    if not is_frame(X) or read_encode(estimator) is None:
+        table = Table.read(X, fewest_rows=1)
+        _check_names_of_fit(estimator, X)
+        if known is not None and known.feature_names != tuple(c.name for c in known.columns):
+            made = [column.name for column in known.columns if column.kind == "levels"]
+            raise DataError(
+                f"X has no names, and the fit made columns of 0 and 1 of {', '.join(made)}: pass a "
+                "data frame with the columns of the fit."
+            )
+        return NewRows(table, y)
+    names = read_names(X)
+    _check_names_of_fit(estimator, X)
+    recipe = known or Recipe("y", tuple(map(Column, names)))
+    if known is None and is_plain(X, y):
+        return NewRows(Table.read(X, fewest_rows=1), y, frame=X)
+    encoded = encode_rows(X, recipe, y)
+    _warn_of(encoded)
+    kept = None if encoded.kept.all() else encoded.kept
+    return NewRows(encoded.table, encoded.y, kept, X)
+
+
+def _warn_of(encoded: Encoded) -> None:
+    """Warn whoever called the library, from whichever of its functions."""
+    level, caller = 0, inspect.currentframe()
+    while caller and caller.f_code.co_filename.startswith((LIBRARY, contextlib.__file__)):
+        level, caller = level + 1, caller.f_back
+    for sentence in encoded.warnings:
+        warnings.warn(sentence, LeftOutWarning, stacklevel=level + 1)
+
+
+def _store_encoding(estimator: Any, encoded: Encoded | None) -> None:
+    """Keep how a data frame became numbers, and say what of it could not be used."""
+    estimator.encoding_ = estimator.left_out_ = None
+    if encoded is not None:
+        estimator.encoding_ = encoded.recipe
+        estimator.left_out_ = None if encoded.kept.all() else encoded.reasons
+        _warn_of(encoded)
+
+
+def read_encode(estimator: Any) -> str | None:
+    """Check the parameter that says whether columns of data frames are encoded."""
+    encode = estimator.encode
+    if encode is None or (isinstance(encode, str) and encode == "auto"):
+        return encode
+    raise ParameterError(
+        'encode must be "auto" (text, categories, dates and missing values of data frames are '
+        f"dealt with) or None (numbers alone are taken); got {encode!r}."
+    )
+
+
+def _check_arguments(X: Any, y: Any) -> None:
+    """Say which argument is meant for what, where it is likely that they were mixed up."""
+    if isinstance(X, str | Path):
+        raise DataKindError(
+            f"X is the text {str(X)!r}, and fit takes the rows themselves. Read a file first: data "
+            "= regimix.tables.read(path, target=...), then fit(data.frame(), data.target())."
+        )
+    if isinstance(y, str):
+        advice = ""
+        if is_frame(X) and y in list(X.columns):
+            advice = f" Pass the column, and X without it: fit(X.drop(columns={y!r}), X[{y!r}])."
+        raise DataKindError(f"y is the text {y!r}, and fit takes the responses.{advice}")
+    # Attributes alone: what is only like an array need not bear NumPy's functions.
+    if is_frame(X) or len(getattr(X, "shape", (0, 0))) != 1:
+        return
+    if len(getattr(y, "shape", ())) == 2 and y.shape[1] > 1:
+        raise DataError(
+            "X has one dimension and y has two: they are in the wrong order. Expected 2D array, "
+            f"got 1D array of shape {X.shape} instead. Call fit(X, y), the table first."
+        )
+    if hasattr(X, "to_frame"):
+        raise DataError(
+            f"X is a single column (a Series); expected 2D array, got 1D array of shape "
+            f"{X.shape} instead. Pass a data frame of one column, X.to_frame(); for one row, a "
+            "frame of one row, such as frame.iloc[[0]]."
+        )
+
+
+def _check_names_of_fit(estimator: Any, X: Any) -> None:
+    """Check the number and the names of columns, as scikit-learn does, and say what to do."""
+    try:
+        validate_data(estimator, X, reset=False, skip_check_array=True)
+    except ValueError as error:
+        known = list(getattr(estimator, "feature_names_in_", ()))
+        if not known or not is_frame(X) or set(known) - set(X.columns):
+            raise
+        raise DataError(
+            f"{error}\nAll columns of the fit are there: pass X[list(model.feature_names_in_)]."
+        ) from None
+
+
+def _refuse_remote(X: Any) -> None:
     if isinstance(X, PartTable):
         raise DataKindError(
             "a fitted estimator answers for rows in memory, and this table is read in parts: "
@@ -69,9 +239,6 @@ def new_rows(estimator: Any, X: Any) -> Table:
             f"example X.{mapped}(fit.predict{axis}) predicts each part where it is; what takes y "
             "too is mapped over both."
         )
-    table = Table.read(X, fewest_rows=1)
-    validate_data(estimator, X, reset=False, skip_check_array=True)
-    return table
 
 
 @contextmanager
@@ -93,10 +260,18 @@ def opened(
     label = None if name is None else str(name)
     intercept = estimator.fit_intercept
     if not is_remote(X):
-        problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=intercept)
+        _check_arguments(X, y)
+        encoded = None if read_encode(estimator) is None else encode_table(X, y)
+        rows: tuple[Any, Any, Any] = (X, y, sample_weight)
+        if encoded is not None:
+            kept = NewRows(encoded.table, kept=encoded.kept)
+            rows = (encoded.table, encoded.y, kept.of(sample_weight))
+        problem = Problem.from_arrays(*rows, fit_intercept=intercept)
         validate_data(estimator, X, y, skip_check_array=True)
-        yield Rows(MemoryEngine(problem), label)
+        _store_encoding(estimator, encoded)
+        yield Rows(MemoryEngine(problem), label, encoded=encoded)
         return
+    _store_encoding(estimator, None)
     if isinstance(X, PartTable):
         label = X.target_name
         if y is not None or sample_weight is not None:

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from regimix.data.encoding import LEFT_OUT
 from regimix.data.problem import Frame, Problem
+from regimix.data.validation import Table
+from regimix.engines.parts import PartTable
 from regimix.errors import (
     ConvergenceWarning,
     EvidenceWarning,
@@ -27,13 +30,22 @@ from regimix.errors import (
     UnrepeatedWarning,
 )
 from regimix.estimators.gating import (
+    GATE_ROWS,
     LearnedGate,
     check_gating,
+    check_rows,
     gate_parameters,
     gate_shares,
     learn_gate,
 )
-from regimix.estimators.inputs import is_remote, new_rows, opened, warn_user
+from regimix.estimators.inputs import (
+    NewRows,
+    Rows,
+    is_remote,
+    new_rows,
+    opened,
+    warn_user,
+)
 from regimix.model.em import REGIME_GAIN
 from regimix.result.answer import answer
 from regimix.result.mixture import Mixture
@@ -63,6 +75,8 @@ EARLY = (
     StopReason.INTERRUPTED,
 )
 
+# Parameters that the search does not know.
+NOT_SEARCHED = {"fit_intercept", "gating", "init", "encode"}
 # Attributes of the mixture that are attributes of the estimator, too.
 COPIED = (
     *("coef", "intercept", "weights", "scale", "noise_degrees", "n_components", "outlier_share"),
@@ -95,12 +109,13 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         (``regimix.global_ilts`` takes its parameters).
     fit_intercept : bool, default=True
         Whether each regime has an intercept.
-    gating : None, "logistic" or classifier, default=None
+    gating : None, "logistic", "trees" or classifier, default=None
         What learns, once the regimes are found, which of them rows belong to, so that
         ``predict`` averages them by the shares of each row instead of one share for all. None:
-        nothing. "logistic": multinomial logistic regression. Or any scikit-learn classifier with
-        ``predict_proba``; it is cloned. Methods that take ``gating_features`` need them if it was
-        learnt from such columns instead of X.
+        nothing. "logistic": multinomial logistic regression. "trees": a forest of decision trees.
+        Or any scikit-learn classifier with ``predict_proba``; it is cloned. Methods that take
+        ``gating_features`` need them if it was learnt from such columns instead of X. Of rows that
+        are not in memory, it is learnt from a sample.
     init : array of shape (d,), (d + 1,), (starts, d) or (starts, d + 1), optional
         Regimes to begin with, in user units: coefficients, then the intercept if there is one
         more.
@@ -123,6 +138,12 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         Seed of the search.
     n_jobs : int, optional
         Starts that run side by side, as joblib counts them; the answer does not depend on it.
+    encode : {"auto", None}, default="auto"
+        "auto": columns of a data frame (pandas, polars) may be text, categories, true/false and
+        dates, with missing values, and become numbers as on the command line (``docs/files.rst``).
+        Rows with a missing value and columns that cannot be used are left out, with an
+        ``LeftOutWarning``. None: everything but numbers is refused. Arrays hold numbers either
+        way, none of them missing.
 
     Attributes
     ----------
@@ -134,7 +155,13 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
     scale_ : ndarray of shape (m,)
         Standard deviation of the noise of each regime.
     labels_ : array of shape (n,)
-        The regime of each row, -1 for outliers. A dask array if the rows are on a cluster.
+        The regime of each row, -1 for outliers, -2 for rows that were left out because a value is
+        missing (``mixture_.labels`` has the others alone). A dask array if the rows are on a
+        cluster.
+    encoding_ : Recipe or None
+        What each column of a data frame became; None if all were numbers, and all there.
+    left_out_ : ndarray of shape (n,), object, or None
+        Why a row was left out, "" for the others; None if none was.
     n_components_ : int
     outlier_share_ : float
     evidence_ : float
@@ -189,6 +216,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         keep_rows: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        encode: str | None = "auto",
     ) -> None:
         self.n_components = n_components
         self.outliers = outliers
@@ -204,6 +232,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         self.keep_rows = keep_rows
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.encode = encode
 
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, gating_features: Any = None
@@ -220,8 +249,9 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
             Whole numbers count repetitions of a row, other numbers are relative importances; a row
             of weight zero is absent.
         gating_features : array or data frame of n rows, optional
-            Columns from which the gating learns the regime of a row; default: X. They need not
-            be numbers if the classifier of your choice takes them.
+            Columns from which the gating learns the regime of a row; default: X. Those of a data
+            frame may be text, true/false and dates; a classifier of your own gets them as they
+            are.
 
         Returns
         -------
@@ -231,18 +261,13 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         from regimix.result.fit import fit_mixture
 
         given = self.get_params(deep=False)
-        given = {name: given[name] for name in given.keys() - {"fit_intercept", "gating", "init"}}
+        given = {name: given[name] for name in given.keys() - NOT_SEARCHED}
         if self.checkpoint is not None and self.random_state is None:
             # A fit that goes on has the seed that it began with.
             given["random_state"] = seed_in(self.checkpoint)
         settings = Settings.read(**given)
         if self.gating is not None or gating_features is not None:
-            check_gating(self.gating, gating_features)
-        if self.gating is not None and is_remote(X):
-            raise ParameterError(
-                "gating is learnt from rows in memory, and these are not: fit without gating, then "
-                "learn a classifier from a part of the rows and their labels."
-            )
+            self._check_gating(X, gating_features)
         limits: dict[str, Any] = {"time_limit": settings.time_limit, "watch": watcher(settings)}
         with opened(self, X, y, sample_weight, **limits) as rows:
             engine, frame = rows.engine, rows.engine.problem
@@ -253,14 +278,17 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
                 left = max(rows.deadline - time.monotonic(), 1e-3)
                 limited = replace(settings, time_limit=left)
             mixture = fit_mixture(engine, limited, init)
-        known: dict[str, Any] = {"settings": replace(settings, callback=None, checkpoint=None)}
+            known: dict[str, Any] = {}
+            if self.gating is not None:
+                known["gate"] = self._learn_gate(mixture, rows, X, gating_features)
+        known["settings"] = replace(settings, callback=None, checkpoint=None)
         if rows.target_name is not None:
             known["target_name"] = rows.target_name
-        if self.gating is not None:
-            assert isinstance(frame, Problem)
-            known["gate"] = learn_gate(self.gating, mixture, frame, X, gating_features)
+        if rows.encoded is not None:
+            known["encoding"] = rows.encoded.recipe
+            known["notes"] = (*rows.encoded.notes, *rows.encoded.warnings)
         labels: Any = mixture.labels
-        self.labels_ = labels
+        self.labels_ = rows.put_back(labels, LEFT_OUT)
         if not isinstance(labels, np.ndarray):
             # They stay where the rows are; a model must be small enough to be passed around.
             known["labels"] = np.empty(0, dtype=np.int64)
@@ -270,6 +298,38 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         self.selection_ = None if mixture.selection is None else mixture.selection.as_dict()
         self._warn(frame)
         return self
+
+    def _check_gating(self, X: Any, gating_features: Any) -> None:
+        check_gating(self.gating, gating_features)
+        if gating_features is None:
+            return
+        if is_remote(X):
+            raise ParameterError(
+                "gating_features are columns of rows in memory, and these rows are not: leave them "
+                "out, and the gating is learnt from the features of a sample; or name the columns "
+                "when the table is opened, scan_parquet(..., gating=[...])."
+            )
+        check_rows(gating_features, _num_samples(X))
+
+    def _learn_gate(self, mixture: Mixture, rows: Rows, X: Any, gating_features: Any) -> Any:
+        """Learn which regime rows belong to; of rows that are not in memory, from a sample."""
+        problem = rows.engine.problem
+        if isinstance(problem, Problem):
+            own = X if rows.encoded is None else rows.encoded.table
+            # Classifiers of the user's see the columns as they were passed.
+            own = own if isinstance(self.gating, str) else rows.of(X)
+            return learn_gate(self.gating, mixture, problem, own, rows.of(gating_features))
+        drawn: Any
+        columns = None
+        if isinstance(X, PartTable) and X.gating:
+            drawn, columns = X.gating_rows(GATE_ROWS, mixture.seed)
+        else:
+            drawn = rows.engine.draw(GATE_ROWS, mixture.seed).distinct(GATE_ROWS)
+        problem = Problem.framed(problem, drawn.X, drawn.y, drawn.weights)
+        named = isinstance(self.gating, str)  # other classifiers get an array
+        table = Table(drawn.X, problem.feature_names) if named else drawn.X
+        labels = mixture.assign(drawn.X, drawn.y)
+        return learn_gate(self.gating, mixture, problem, table, columns, labels)
 
     def _warn(self, problem: Frame) -> None:
         mixture = self.mixture_
@@ -351,39 +411,50 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         out. Where regimes are far apart it lies between them, and no row need lie there:
         ``predict_components`` says what each regime predicts, ``predict_interval`` where a response
         may lie. With gating, the shares are those of each row: where the likely regime is clear,
-        the answer is close to what that regime predicts.
+        the answer is close to what that regime predicts. NaN in rows of a data frame that are left
+        out because a value is missing.
         """
-        values, shares = self._rows(X, gating_features)
-        return self.mixture_.predict(values, shares)
+        rows, shares = self._rows(X, gating_features)
+        return np.asarray(rows.put_back(self.mixture_.predict(rows.X, shares)))
 
-    def predict_components(self, X: Any) -> Floats:
-        """Predict the response by each regime, (n, m)."""
-        return self.mixture_.predict_components(self._features(X))
+    def predict_components(self, X: Any) -> Any:
+        """Predict the response by each regime, (n, m).
 
-    def predict_interval(self, X: Any, level: float = 0.95, gating_features: Any = None) -> Floats:
+        Here and in the methods below, a data frame is answered with one (or with a series) that
+        has its index.
+        """
+        rows = new_rows(self, X)
+        return rows.framed(self.mixture_.predict_components(rows.X), self._named("prediction"))
+
+    def predict_interval(self, X: Any, level: float = 0.95, gating_features: Any = None) -> Any:
         """Predict an interval for the response of each row, its regime unknown, (n, 2).
 
         For rows that are no outliers; the errors of the coefficients are included. Where regimes
         are far apart it reaches over the gap between them; ``predict_component_intervals`` has the
         pieces.
         """
-        values, shares = self._rows(X, gating_features)
-        return self.mixture_.predict_interval(values, level, shares)
+        _check_level(level)
+        rows, shares = self._rows(X, gating_features)
+        ends = self.mixture_.predict_interval(rows.X, level, shares)
+        return rows.framed(ends, ["lower", "upper"])
 
     def predict_component_intervals(self, X: Any, level: float = 0.95) -> Floats:
         """Predict an interval for the response of each row under each regime, (n, m, 2)."""
-        return self.mixture_.predict_component_intervals(self._features(X), level)
+        _check_level(level)
+        rows = new_rows(self, X)
+        ends = self.mixture_.predict_component_intervals(rows.X, level)
+        return np.asarray(rows.put_back(ends))
 
-    def predict_shares(self, X: Any, gating_features: Any = None) -> Floats:
+    def predict_shares(self, X: Any, gating_features: Any = None) -> Any:
         """Return the shares of the regimes among rows like each row, no outliers, (n, m).
 
         Without gating they are the same for all rows.
         """
-        values, shares = self._rows(X, gating_features)
+        rows, shares = self._rows(X, gating_features)
         if shares is None:
             weights = self.mixture_.weights
-            shares = np.tile(weights / weights.sum(), (values.shape[0], 1))
-        return shares
+            shares = np.tile(weights / weights.sum(), (len(rows.X), 1))
+        return rows.framed(shares, self._named("share"))
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, gating_features: Any = None
@@ -396,35 +467,36 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         """
         from sklearn.metrics import r2_score
 
-        predicted = self.predict(X, gating_features)
-        return float(r2_score(y, predicted, sample_weight=sample_weight))
+        rows, shares = self._rows(X, gating_features, y)
+        predicted = self.mixture_.predict(rows.X, shares)
+        return float(r2_score(rows.y, predicted, sample_weight=rows.of(sample_weight)))
 
     # --- judging rows -----------------------------------------------------------------------------
 
-    def assign(self, X: Any, y: Any, gating_features: Any = None) -> Labels:
-        """Label rows by their likeliest regime, -1 for outliers, (n,)."""
-        values, shares = self._rows(X, gating_features)
-        return self.mixture_.assign(values, y, shares)
+    def assign(self, X: Any, y: Any, gating_features: Any = None) -> Any:
+        """Label rows by their likeliest regime, (n,): -1 for outliers, -2 for rows left out."""
+        rows, shares = self._rows(X, gating_features, y)
+        labels = self.mixture_.assign(rows.X, rows.y, shares)
+        return rows.framed(labels, "regime", LEFT_OUT)
 
-    def responsibilities(self, X: Any, y: Any, gating_features: Any = None) -> Floats:
+    def responsibilities(self, X: Any, y: Any, gating_features: Any = None) -> Any:
         """Probability that a row belongs to each regime or, last, is an outlier, (n, m + 1)."""
-        values, shares = self._rows(X, gating_features)
-        return self.mixture_.responsibilities(values, y, shares)
+        rows, shares = self._rows(X, gating_features, y)
+        chances = self.mixture_.responsibilities(rows.X, rows.y, shares)
+        return rows.framed(chances, [*self._named("probability"), "probability_outlier"])
 
-    def outlier_score(self, X: Any, y: Any, gating_features: Any = None) -> Floats:
+    def outlier_score(self, X: Any, y: Any, gating_features: Any = None) -> Any:
         """Say how unlikely each response is: 2 if one in 100 clean rows is so unlikely, (n,).
 
         Minus the decimal logarithm of the chance of a response at least as unlikely.
         """
-        values, shares = self._rows(X, gating_features)
-        return self.mixture_.outlier_score(values, y, shares)
+        rows, shares = self._rows(X, gating_features, y)
+        return rows.framed(self.mixture_.outlier_score(rows.X, rows.y, shares), "outlier_score")
 
-    def flag(
-        self, X: Any, y: Any, rate: float = 0.01, gating_features: Any = None
-    ) -> NDArray[np.bool_]:
+    def flag(self, X: Any, y: Any, rate: float = 0.01, gating_features: Any = None) -> Any:
         """Flag unlikely rows, of clean rows about the given share, (n,)."""
-        values, shares = self._rows(X, gating_features)
-        return self.mixture_.flag(values, y, rate, shares)
+        rows, shares = self._rows(X, gating_features, y)
+        return rows.framed(self.mixture_.flag(rows.X, rows.y, rate, shares), "flagged", fill=False)
 
     def score_samples(self, X: Any, y: Any = None, gating_features: Any = None) -> Floats:
         """Log density of each response given its features, (n,).
@@ -432,12 +504,14 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         Without y, that of the likeliest among the predictions of the regimes: how sharply the
         features determine the response.
         """
-        values, shares = self._rows(X, gating_features)
+        rows, shares = self._rows(X, gating_features, y)
         if y is not None:
-            return self.mixture_.score_samples(values, y, shares)
-        means = self.mixture_.predict_components(values)
-        scores = [self.mixture_.score_samples(values, mean, shares) for mean in means.T]
-        return np.asarray(np.max(scores, axis=0))
+            scores = self.mixture_.score_samples(rows.X, rows.y, shares)
+        else:
+            means = self.mixture_.predict_components(rows.X).T
+            each = [self.mixture_.score_samples(rows.X, mean, shares) for mean in means]
+            scores = np.asarray(np.max(each, axis=0))
+        return np.asarray(rows.put_back(scores))
 
     def bic(self, X: Any, y: Any, sample_weight: Any = None, gating_features: Any = None) -> float:
         """Bayesian information criterion on rows; lower is better.
@@ -445,16 +519,18 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         A logistic gating is charged for what it learnt. The parameters of other classifiers cannot
         be counted; ``mixture_.bic`` leaves the gating out.
         """
-        values, shares = self._rows(X, gating_features)
-        return self.mixture_.bic(values, y, sample_weight, shares, gate_parameters(self.gate_))
+        rows, shares = self._rows(X, gating_features, y)
+        known = rows.X, rows.y, rows.of(sample_weight), shares
+        return self.mixture_.bic(*known, gate_parameters(self.gate_))
 
     def icl(self, X: Any, y: Any, sample_weight: Any = None, gating_features: Any = None) -> float:
         """BIC plus twice the entropy of the assignments: lower if the regimes are also distinct.
 
         As in ``bic``, a logistic gating is charged for, and others are refused.
         """
-        values, shares = self._rows(X, gating_features)
-        return self.mixture_.icl(values, y, sample_weight, shares, gate_parameters(self.gate_))
+        rows, shares = self._rows(X, gating_features, y)
+        known = rows.X, rows.y, rows.of(sample_weight), shares
+        return self.mixture_.icl(*known, gate_parameters(self.gate_))
 
     # --- how sure the coefficients are ------------------------------------------------------------
 
@@ -493,8 +569,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         Parameters are those of :meth:`regimix.Mixture.bootstrap`: the rows of the fit may be left
         out if the mixture holds them all (``keep_rows=True``).
         """
-        check_is_fitted(self)
-        values = None if X is None else self._features(X)
+        values, y, sample_weight = self._rows_of_fit(X, y, sample_weight)
         return self.mixture_.bootstrap(
             values, y, n_resamples, level, random_state, sample_weight, n_jobs
         )
@@ -514,8 +589,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         Parameters are those of :meth:`regimix.Mixture.stability`. The answer is also kept in
         ``mixture_.resampled``, so that displays call doubtful regimes so.
         """
-        check_is_fitted(self)
-        values = None if X is None else self._features(X)
+        values, y, sample_weight = self._rows_of_fit(X, y, sample_weight)
         found = self.mixture_.stability(
             values, y, n_resamples, random_state, sample_weight, n_jobs, progress
         )
@@ -587,16 +661,34 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         of :meth:`regimix.Mixture.sample`: responses are drawn for X if it is given.
         """
         check_is_fitted(self)
-        values = None if X is None else self._features(X)
+        values = None if X is None else new_rows(self, X).X
         return self.mixture_.sample(n_samples, random_state, values)
 
-    def _features(self, X: Any) -> NDArray[Any]:
-        """Check features of rows that may be new."""
-        return new_rows(self, X).values
+    def _rows(
+        self, X: Any, gating_features: Any = None, y: Any = None
+    ) -> tuple[NewRows, Floats | None]:
+        """Check rows, and find the shares of the regimes in each of them, if there is a gate."""
+        rows = new_rows(self, X, y)
+        return rows, gate_shares(self.gate_, X, rows, gating_features)
 
-    def _rows(self, X: Any, gating_features: Any) -> tuple[NDArray[Any], Floats | None]:
-        """Check features, and find the shares of the regimes in each row, if there is a gate."""
-        return self._features(X), gate_shares(self.gate_, X, gating_features)
+    def _rows_of_fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        check_is_fitted(self)
+        if X is None:
+            return X, y, sample_weight
+        rows = new_rows(self, X, y)
+        return rows.X, rows.y, rows.of(sample_weight)
+
+    def _named(self, what: str) -> list[str]:
+        """Name a column for each regime, as files of labelled rows do."""
+        return [f"{what}_{j}" for j in range(self.mixture_.n_components)]
+
+
+def _check_level(level: Any) -> None:
+    if np.ndim(level) > 0:
+        raise ParameterError(
+            "the second argument is the level of the interval, a number such as 0.95, and an array "
+            f"of shape {np.shape(level)} was passed; an interval is predicted without y."
+        )
 
 
 def _nothing(mixture: Mixture) -> Message:

@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from regimix.data.problem import Frame
-from regimix.engines.base import Engine
 from regimix.errors import (
     ConvergenceWarning,
     EvidenceWarning,
@@ -21,7 +20,7 @@ from regimix.errors import (
     StopReason,
     read_count,
 )
-from regimix.estimators.inputs import new_rows, opened, warn_user
+from regimix.estimators.inputs import Rows, new_rows, opened, warn_user
 from regimix.model.em import REGIME_GAIN
 from regimix.result.answer import WIDTH
 from regimix.result.inference import least_squares_errors, read_level
@@ -132,6 +131,8 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         fixed point.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the subsets.
+    encode : {"auto", None}, default="auto"
+        As in :class:`MixedLinearRegression`.
 
     Attributes
     ----------
@@ -145,7 +146,8 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
     raw_scale_ : float
         The same from the trimmed fit.
     inlier_mask_ : array of shape (n,), bool
-        Rows within 2.5 scales. A dask array if the rows are on a cluster.
+        Rows within 2.5 scales; rows that were left out are not. A dask array if the rows are on a
+        cluster.
     keep_ : float
         Fraction of rows kept, given or found.
     objective_ : float
@@ -163,6 +165,8 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
     evidence_ : float
         With ``keep="auto"``: by how much the score of a line exceeds that of a constant, in nats.
         It takes 3 to call it a relation.
+    encoding_, left_out_ : Recipe or None, ndarray or None
+        As in :class:`MixedLinearRegression`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
         If X has column names.
@@ -188,6 +192,7 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         max_iter: int = MAX_ITER,
         tol: float = 0.0,
         random_state: Any = None,
+        encode: str | None = "auto",
     ) -> None:
         self.keep = keep
         self.solver = solver
@@ -198,6 +203,7 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.encode = encode
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the relation.
@@ -230,15 +236,15 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
                 tol=self.tol,
                 make_solver=solver_maker(self.solver),
             )
-            self._store(engine, single)
+            self._store(rows, single)
         self._warn(engine.problem, single)
         return self
 
     def predict(self, X: Any) -> Floats:
-        """Predict the response by the relation found."""
-        table = new_rows(self, X)
-        table.extent()
-        return np.asarray(table.values @ self.coef_ + self.intercept_)
+        """Predict the response by the relation found, (n,); NaN in rows that are left out."""
+        rows = new_rows(self, X)
+        rows.table.extent()
+        return np.asarray(rows.put_back(rows.X @ self.coef_ + self.intercept_))
 
     def summary(self, level: float = 0.95) -> TrimmedSummary:
         """Return a table of the coefficients with errors, tests and intervals; ``print`` it."""
@@ -253,8 +259,9 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         read_count("n_starts", self.n_starts, 0)
         check_limits(self.max_iter, self.tol)
 
-    def _store(self, engine: Engine, single: Single) -> None:
-        problem, run = engine.problem, single.run
+    def _store(self, rows: Rows, single: Single) -> None:
+        engine, run = rows.engine, single.run
+        problem = engine.problem
         raw_scale = single.scale
         if raw_scale is None:
             raw_scale = consistent_scale(run.objective[-1], single.mass, problem.mass, run.rank)
@@ -266,7 +273,7 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         self.raw_coef_, self.raw_intercept_ = raw_coef, float(raw_intercept)
         self.coef_, self.intercept_ = coef, float(intercept)
         self.raw_scale_, self.scale_ = raw_scale * unit, final.scale * unit
-        self.inlier_mask_ = final.inliers
+        self.inlier_mask_ = rows.put_back(final.inliers, fill=False)
         self.keep_ = single.mass / problem.mass
         self.objective_path_ = np.array(run.objective) * unit**2
         self.objective_ = float(self.objective_path_[-1])

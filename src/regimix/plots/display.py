@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from regimix.data.validation import Table, read_target
 from regimix.errors import DataError, ParameterError, need, read_count, read_number
+from regimix.estimators.inputs import new_rows
 from regimix.model.laws import NoiseLaw
 from regimix.plots.palette import EDGE, NEUTRAL, OUTLIERS, PALE, colour, dashes, marker
 from regimix.result.answer import distances, label_shares
@@ -412,8 +413,13 @@ def rows_of_estimator(estimator: Any, X: Any, y: Any) -> RowView:
         return rows_of_mixture(mixture, X, y)
     if not hasattr(last, "inlier_mask_"):
         _refuse(estimator, "a MixedLinearRegression or a TrimmedRegressor")
-    values, target, n_rows = _drawn(X, y)
-    last.predict(X[:1])  # refuses other columns than those of the fit
+    if X is not None and getattr(last, "encoding_", None) is not None:
+        rows = new_rows(last, X, y)
+        X, y = rows.X, rows.y
+        values, target, n_rows = _drawn(X, y)
+    else:
+        values, target, n_rows = _drawn(X, y)
+        last.predict(X[:1])  # refuses other columns than those of the fit
     return _rows_of_line(last, values, target, n_rows, "y" if name is None else str(name))
 
 
@@ -424,6 +430,8 @@ def rows_of_mixture(mixture: Mixture, X: Any = None, y: Any = None) -> RowView:
         n_rows = excerpt.y.size if excerpt.complete else mixture.n_rows
         known = excerpt.labels, label_shares(mixture)
         return _rows_of_regimes(mixture, excerpt.X, excerpt.y, n_rows, *known)
+    if X is not None and y is not None:
+        X, y, _ = mixture.usable_rows(X, y)
     values, target, n_rows = _drawn(X, y)
     mixture.predict_components(X[:1])  # refuses other columns than those of the fit
     if target.size == n_rows and are_fitted(mixture, values, target):
@@ -525,6 +533,7 @@ def _rows_of_line(line: Any, X: NDArray[Any], y: Floats, n_rows: int, target: st
     scale = np.array([line.scale_])
     inlier = np.abs(y - means) <= CUTOFF * positive_scale(scale, y)[0]
     names = getattr(line, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
+    names = names if getattr(line, "encoding_", None) is None else line.encoding_.feature_names
     return RowView(
         X=X,
         y=y,

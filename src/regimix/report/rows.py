@@ -197,9 +197,15 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
             "neither: then the rows that the mixture remembers are shown."
         )
     else:
+        keys = _index(X) if keys is None else keys
+        X, y, kept = mixture.usable_rows(X, y)
+        if kept is not None:
+            keys = np.arange(kept.size) if keys is None else keys
+            keys = [key for key, there in zip(keys, kept, strict=True) if there]
+            shares = None if shares is None else np.asarray(shares)[kept]
         values = Table.read(X, fewest_rows=1).values
         target = read_target(y, values.shape[0])
-        keys, of = _index(X) if keys is None else keys, target.size
+        of = target.size
         names = np.arange(of) if keys is None else _keys(keys, of, "rows of X")
         fitted = are_fitted(mixture, values, target, shares)
         # Trimming decides by rank among the rows of the fit, so its labels are not quite those

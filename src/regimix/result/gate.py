@@ -1,7 +1,12 @@
-"""Gate: shares of the components that differ from row to row, learnt from its columns."""
+"""Gates: shares of the regimes that differ from row to row, learnt from columns, as plain arrays.
+
+A gate holds numbers alone, so that a model file can hold it: coefficients of a logistic regression,
+or the nodes of trees.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,20 +14,136 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from regimix.data.validation import Table, chunks
+from regimix.data.cells import FrameCells
+from regimix.data.encoding import Encoder
+from regimix.data.recipe import Column
+from regimix.data.validation import Table, chunks, is_frame, read_names
 from regimix.errors import DataError
+from regimix.words import percent
 
-__all__ = ["Gate", "read_columns", "scale_columns"]
+__all__ = ["ColumnGate", "Gate", "TreeGate", "encode_columns", "read_columns", "scale_columns"]
 
 Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
 
 # A value this many deviations from the middle of its column says all that a larger one could.
 FARTHEST = 10.0
+# Trees compare single precision, which is to hold every value.
+FARTHEST_IN_TREES = 1e30
+# Rows that go through a tree side by side: a few arrays of them fit the cache.
+TREE_CHUNK = 8192
+# Columns that a sentence names.
+MOST_NAMED = 6
+# Nodes between the root of a tree and a leaf; trees that are learnt here have fewer.
+DEEPEST = 64
+
+
+class ColumnGate(ABC):
+    """Shares of the regimes as a function of columns of the table.
+
+    Attributes
+    ----------
+    center, scale : ndarray of shape (q,)
+        Location and spread of the columns.
+    names : tuple of str
+        Names of the columns as numbers; x0, x1, ... where they had none.
+    from_features : bool
+        Whether the columns are those of X; otherwise they were passed as ``gating_features``.
+    columns : tuple of Column
+        How columns of a data frame became these numbers; empty: they were numbers.
+    average : ndarray of shape (m,) or None
+        Shares of rows in which a column is missing.
+    hit_rate : float
+        How often the likeliest regime was that of the row, among the rows that the gate was learnt
+        from and that follow one; ``average.max()`` is what the largest regime alone reaches.
+    """
+
+    center: Floats
+    scale: Floats
+    names: tuple[str, ...]
+    from_features: bool
+    columns: tuple[Column, ...]
+    average: Floats | None
+    hit_rate: float
+
+    @property
+    @abstractmethod
+    def n_components(self) -> int:
+        """Number of components."""
+
+    @property
+    def kind(self) -> str:
+        """What learnt it: "logistic" or "trees"."""
+        return "logistic" if isinstance(self, Gate) else "trees"
+
+    @property
+    def describe(self) -> str:
+        """What the regime is told from, and how well, in a sentence."""
+        named = [column.name for column in self.columns] or list(self.names)
+        few = ", ".join(map(repr, named[:MOST_NAMED]))
+        more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+        by = "the features" if self.from_features else few + more
+        if self.average is None or not np.isfinite(self.hit_rate):
+            return f"The regime of a row is told from {by} (gating: {self.kind})."
+        return (
+            f"The regime of a row is told from {by} (gating: {self.kind}): the likeliest one is "
+            f"its own in {percent(self.hit_rate)} of the rows that follow one, where the largest "
+            f"regime has {percent(float(self.average.max()))}."
+        )
+
+    @abstractmethod
+    def _shares(self, values: NDArray[Any]) -> Floats:
+        """Return the shares for columns without missing numbers."""
+
+    def shares(self, Z: Any) -> Floats:
+        """Return the shares of the components among the rows like each row, (n, m); sums are one.
+
+        Parameters
+        ----------
+        Z : array or data frame of shape (n, q)
+            The columns that the gate was learnt from. Rows of a data frame in which one is missing,
+            or a text that was not there before, have the average shares.
+        """
+        values = self._read(Z)
+        shares = np.empty((values.shape[0], self.n_components))
+        for rows in chunks(*values.shape):
+            part = values[rows].astype(np.float64)
+            known = np.isfinite(part).all(axis=1)
+            shares[rows] = np.nan if self.average is None else self.average
+            if known.any():
+                shares[rows][known] = self._shares(part[known])
+        return shares
+
+    def _read(self, Z: Any) -> NDArray[Any]:
+        """Check columns of rows that may be new."""
+        what, known = "X" if self.from_features else "gating_features", self.names
+        raw = tuple(column.name for column in self.columns)
+        if raw and is_frame(Z) and (raw == known or read_names(Z) != known):
+            self._check_names(read_names(Z), raw, what)
+            return encode_columns(Z, self.columns)
+        table = read_columns(Z, what)
+        self._check_names(table.names, known, what)
+        return table.values
+
+    @staticmethod
+    def _check_names(names: tuple[str, ...], known: tuple[str, ...], what: str) -> None:
+        remedy = "pass the same columns in the same order."
+        if len(names) != len(known):
+            raise DataError(
+                f"{what} has {len(names)} column(s), but {len(known)} in the fit; {remedy}"
+            )
+        # Columns without names are called x0, x1, ...: those say nothing.
+        unnamed = tuple(f"x{i}" for i in range(len(known)))
+        if names != known and unnamed not in (names, known):
+            i = next(i for i, name in enumerate(known) if names[i] != name)
+            raise DataError(
+                f"column {i} of {what} is {names[i]!r}, but {known[i]!r} in the fit; {remedy}"
+            )
 
 
 @dataclass(frozen=True, eq=False)
-class Gate:
-    """Multinomial logistic regression of the regime on columns of the table, as plain arrays.
+class Gate(ColumnGate):
+    """Multinomial logistic regression of the regime on columns of the table.
 
     A row of columns z belongs to component j, given that it is no outlier, with a probability
     proportional to ``exp(coef[j] @ (z - center) / scale + intercept[j])``; scaled values beyond
@@ -33,12 +154,8 @@ class Gate:
     coef, intercept : ndarray of shape (m, q), (m,)
         Of scaled columns. A component that none of the rows belonged to has the intercept minus
         infinity: its share is zero.
-    center, scale : ndarray of shape (q,)
-        Location and spread of the columns.
-    names : tuple of str
-        Names of the columns; x0, x1, ... where they had none.
-    from_features : bool
-        Whether the columns are those of X; otherwise they were passed as ``gating_features``.
+    center, scale, names, from_features, columns, average, hit_rate
+        As in ``ColumnGate``.
     """
 
     coef: Floats
@@ -47,6 +164,9 @@ class Gate:
     scale: Floats
     names: tuple[str, ...]
     from_features: bool = True
+    columns: tuple[Column, ...] = ()
+    average: Floats | None = None
+    hit_rate: float = np.nan
 
     @property
     def n_components(self) -> int:
@@ -58,46 +178,107 @@ class Gate:
         """Numbers that were learnt beyond those of constant shares: a slope a column and odds."""
         return (self.n_components - 1) * len(self.names)
 
-    def shares(self, Z: Any) -> Floats:
-        """Return the shares of the components among the rows like each row, (n, m); sums are one.
-
-        Parameters
-        ----------
-        Z : array or data frame of shape (n, q)
-            The columns that the gate was learnt from.
-        """
-        values = self._read(Z)
-        shares = np.empty((values.shape[0], self.n_components))
-        for rows in chunks(*values.shape):
-            scaled = scale_columns(values[rows], self.center, self.scale)
-            shares[rows] = softmax(scaled @ self.coef.T + self.intercept, axis=1)
-        return shares
-
-    def _read(self, Z: Any) -> NDArray[Any]:
-        """Check columns of rows that may be new."""
-        what = "X" if self.from_features else "gating_features"
-        table = read_columns(Z, what)
-        known = self.names
-        if len(table.names) != len(known):
-            raise DataError(
-                f"{what} has {len(table.names)} column(s), but {len(known)} in the fit; pass the "
-                "same columns in the same order."
-            )
-        # Columns without names are called x0, x1, ...: those say nothing.
-        unnamed = tuple(f"x{i}" for i in range(len(known)))
-        if table.names != known and unnamed not in (table.names, known):
-            i = next(i for i, name in enumerate(known) if table.names[i] != name)
-            raise DataError(
-                f"column {i} of {what} is {table.names[i]!r}, but {known[i]!r} in the fit; pass "
-                "the same columns in the same order."
-            )
-        return table.values
+    def _shares(self, values: NDArray[Any]) -> Floats:
+        scaled = scale_columns(values, self.center, self.scale)
+        return np.asarray(softmax(scaled @ self.coef.T + self.intercept, axis=1))
 
 
-def scale_columns(values: NDArray[Any], center: Floats, scale: Floats) -> Floats:
+@dataclass(frozen=True, eq=False)
+class TreeGate(ColumnGate):
+    """A forest of decision trees from columns of the table to the regime.
+
+    From the root of a tree a row goes to the left where its scaled column ``feature`` is at most
+    ``threshold``, and to the right otherwise, until it comes to a leaf. Its shares are the averages
+    of the shares of its leaves.
+
+    Attributes
+    ----------
+    feature, left, right : ndarray of shape (nodes,), int
+        Of all trees, one after the other; -1 in leaves. A node comes after the one above it.
+    threshold : ndarray of shape (nodes,)
+    value : ndarray of shape (nodes, m)
+        Shares in each node; those of leaves are used.
+    roots : ndarray of shape (trees,), int
+        The first node of each tree.
+    center, scale, names, from_features, columns, average, hit_rate
+        As in ``ColumnGate``.
+    """
+
+    feature: Whole
+    threshold: Floats
+    left: Whole
+    right: Whole
+    value: Floats
+    roots: Whole
+    center: Floats
+    scale: Floats
+    names: tuple[str, ...]
+    from_features: bool = True
+    columns: tuple[Column, ...] = ()
+    average: Floats | None = None
+    hit_rate: float = np.nan
+
+    @property
+    def n_components(self) -> int:
+        """Number of components."""
+        return int(self.value.shape[1])
+
+    def is_sound(self) -> bool:
+        """Whether every way through the trees ends in a leaf, and in few steps."""
+        nodes, places = self.feature.size, np.arange(self.feature.size)
+        inner = self.feature >= 0
+        for below in (self.left, self.right):
+            # Each node comes after the one above it: no way leads back.
+            if (inner != (below >= 0)).any() or (below[inner] <= places[inner]).any():
+                return False
+            if below.max(initial=-1) >= nodes:
+                return False
+        if self.feature.max(initial=-1) >= len(self.names) or not self.roots.size:
+            return False
+        if self.roots.min() < 0 or self.roots.max() >= nodes:
+            return False
+        return int(self._heights().max()) <= DEEPEST
+
+    def _heights(self) -> Whole:
+        """Return the most steps from each node to a leaf; nodes come after those above them."""
+        heights = np.zeros(self.feature.size, dtype=np.int64)
+        for node in np.flatnonzero(self.feature >= 0)[::-1]:
+            heights[node] = 1 + max(heights[self.left[node]], heights[self.right[node]])
+        return heights
+
+    def _shares(self, values: NDArray[Any]) -> Floats:
+        scaled = scale_columns(values, self.center, self.scale, FARTHEST_IN_TREES)
+        # As scikit-learn compares them, so that the answers are the same.
+        columns, width = scaled.astype(np.float32), len(self.names)
+        places = np.arange(self.feature.size)
+        leaf = self.feature < 0
+        # A row that is in a leaf stays there: all rows make the same number of steps.
+        feature, threshold = np.where(leaf, 0, self.feature), np.where(leaf, np.inf, self.threshold)
+        below = np.stack([np.where(leaf, places, side) for side in (self.right, self.left)], 1)
+        below, heights = below.ravel(), self._heights()
+        shares = np.zeros((len(columns), self.n_components))
+        for rows in chunks(len(columns), 1, TREE_CHUNK):
+            flat, first = columns[rows].ravel(), np.arange(columns[rows].shape[0]) * width
+            for root in self.roots:
+                node = np.full(first.size, root)
+                for _ in range(heights[root]):
+                    goes_left = flat.take(first + feature.take(node)) <= threshold.take(node)
+                    node = below.take(2 * node + goes_left)
+                shares[rows] += self.value.take(node, axis=0)
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def scale_columns(
+    values: NDArray[Any], center: Floats, scale: Floats, farthest: float = FARTHEST
+) -> Floats:
     """Bring columns to a common unit, and values that are far out to the edge."""
     scaled = (values.astype(np.float64) - center) / scale
-    return np.clip(scaled, -FARTHEST, FARTHEST, out=scaled)
+    return np.clip(scaled, -farthest, farthest, out=scaled)
+
+
+def encode_columns(Z: Any, columns: tuple[Column, ...]) -> Floats:
+    """Turn columns of a data frame into numbers, NaN where one is missing or was not there."""
+    return Encoder(FrameCells(Z), len(Z), "gating_features", [], "missing").features(columns)
 
 
 def read_columns(Z: Any, what: str) -> Table:

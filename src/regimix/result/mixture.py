@@ -11,7 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr, logsumexp
 
-from regimix.data.validation import Table, chunks, read_target, read_weights
+from regimix.data.encoding import encode_rows
+from regimix.data.recipe import Recipe
+from regimix.data.validation import (
+    Table,
+    chunks,
+    is_frame,
+    read_names,
+    read_target,
+    read_weights,
+)
 from regimix.errors import DataError, MissingExtraError, ParameterError, StopReason, read_count
 from regimix.model.em import REGIME_GAIN
 from regimix.model.laws import NoiseLaw, fall_of_background
@@ -247,8 +256,8 @@ class Regimes:
 
     def _read(self, X: Any) -> NDArray[Any]:
         """Check features of rows that may be new."""
-        table = Table.read(X, fewest_rows=1)
-        names, known = table.names, self.feature_names
+        table, known = self._table(X), self.feature_names
+        names = table.names
         remedy = "pass the same columns in the same order."
         if len(names) != len(known):
             raise DataError(f"X has {len(names)} column(s), but {len(known)} in the fit; {remedy}")
@@ -259,6 +268,9 @@ class Regimes:
             raise DataError(f"column {i} is {names[i]!r}, but {known[i]!r} in the fit; {remedy}")
         table.extent()
         return table.values
+
+    def _table(self, X: Any) -> Table:
+        return Table.read(X, fewest_rows=1)
 
     def _predictive(self, X: Any) -> tuple[Floats, Floats, Floats]:
         """Return what each regime predicts, its deviation there, and degrees of freedom."""
@@ -388,6 +400,10 @@ class Mixture(Regimes):
         Some rows of the fit, or all if they are few: for reports, and for ``bootstrap``.
     gate : object or None
         What tells a row's regime from its features: its ``shares(Z)`` are (n, m) probabilities.
+    encoding : Recipe or None
+        What columns of a data frame became: methods that take X read such frames the same way.
+    notes : tuple of str
+        What was encoded or left out, in sentences.
     """
 
     labels: Labels
@@ -415,6 +431,8 @@ class Mixture(Regimes):
     rivals: tuple[Rival, ...] = ()
     resampled: Stability | None = None
     settled: bool = True
+    encoding: Recipe | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         # A callback would tie the result to objects of the caller, and could not be pickled; a
@@ -480,6 +498,33 @@ class Mixture(Regimes):
         """
         means, deviations, degrees = self._predictive(X)
         return predictive.regime_intervals(means, deviations, degrees, inferring.read_level(level))
+
+    def _table(self, X: Any) -> Table:
+        """Read features; a data frame as in the fit, if its columns were encoded there."""
+        if self.encoding is None or not is_frame(X) or self.feature_names == read_names(X):
+            return super()._table(X)
+        encoded = encode_rows(X, self.encoding)
+        if not encoded.kept.all():
+            row = int(np.flatnonzero(~encoded.kept)[0])
+            raise DataError(
+                f"row {row} of X (counting from 0) cannot be used: {encoded.reasons[row]}. Leave "
+                "such rows out; the estimator's own methods do."
+            )
+        return encoded.table
+
+    def usable_rows(self, X: Any, y: Any) -> tuple[Any, Any, NDArray[np.bool_] | None]:
+        """Read a data frame as in the fit, without rows in which a value is missing.
+
+        Returns
+        -------
+        X, y, kept
+            ``kept`` says which rows those are; None: all of them. What needs no encoding is
+            returned as it is.
+        """
+        if self.encoding is None or not is_frame(X) or self.feature_names == read_names(X):
+            return X, y, None
+        encoded = encode_rows(X, self.encoding, y)
+        return encoded.table.values, encoded.y, None if encoded.kept.all() else encoded.kept
 
     def _predictive(self, X: Any) -> tuple[Floats, Floats, Floats]:
         """Return what each regime predicts, its deviation there, and degrees of freedom."""

@@ -79,7 +79,7 @@ class Summary:
         for regime, values in zip(found.regimes, table, strict=True):
             lines += _block(mixture, regime, values, self.level)
         lines.append("=" * WIDTH)
-        for words in (bare(found.rival), granted(mixture), found.r_squared):
+        for words in (*mixture.notes, bare(found.rival), granted(mixture), found.r_squared):
             lines += wrap(words, WIDTH)
         return "\n".join(lines)
 

@@ -14,10 +14,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from itertools import accumulate, pairwise, permutations
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
+import numpy as np
+
+from regimix.data.power import raised
+from regimix.data.recipe import Column, Recipe, check_column
 from regimix.engines.parquet import (
     FileMark,
     ParquetReader,
@@ -26,7 +31,7 @@ from regimix.engines.parquet import (
     open_parquet,
     what_failed,
 )
-from regimix.engines.parts import PartTable
+from regimix.engines.parts import PartTable, RawRows
 from regimix.errors import DataError, DataKindError, Message, ParameterError, Setting
 from regimix.paths import (
     as_os_errors,
@@ -39,23 +44,22 @@ from regimix.paths import (
     reach,
 )
 from regimix.tables.recipe import (
-    Column,
-    Recipe,
     Roles,
     check_choice,
-    check_column,
     check_number,
     choose_recipe,
 )
 from regimix.words import count
 
-__all__ = ["ParquetTable", "read_size", "scan_like", "scan_parquet"]
+__all__ = ["ParquetTable", "gating_frame", "read_size", "scan_like", "scan_parquet"]
 
 # Bytes of numbers in a part, and about how many parts even a small table has, so that every worker
 # of a few has work. A part is what a worker reads at once, and what is written as one file; it does
 # not depend on who reads it, so that the same files come out.
 USUAL_PART, SMALLEST_PART = 128_000_000, 32_000_000
 FEWEST_PARTS = 16
+# Rows that are read at a time to draw some of them.
+DRAW_ROWS = 100_000
 # A scheduler has work with every part: those of very large tables are larger, as far as workers can
 # be expected to hold them (a pass takes about four times a part).
 MOST_PARTS, LARGEST_PART = 2_000, 4_000_000_000
@@ -110,6 +114,25 @@ class ParquetTable(PartTable):
         dropped = (f"{n_dropped} of {self.n_read} {what}",) if n_dropped else ()
         return (*self.notes, *dropped)
 
+    def gating_rows(self, rows: int, seed: int) -> tuple[RawRows, Any]:
+        """Draw about so many rows, and a polars frame of their columns for the gating.
+
+        Every row is as likely as any other; the draw depends on the seed and on the place of a row
+        alone, so that a cluster draws the same rows.
+        """
+        import polars as pl
+
+        draw = _GatingDraw(min(1.0, rows / max(self.n_read, 1)), seed)
+        if self.on_cluster:
+            engine = import_module("regimix.engines.dask")
+            parts = engine.dask_map(draw, self.part_readers, None, self.part_names, None)
+        else:
+            parts = [draw(reader) for reader in self.part_readers]
+        pieces = [piece for part in parts for piece in part]
+        X, y, weights = (np.concatenate(column) for column in list(zip(*pieces, strict=True))[:3])
+        frames = [pl.DataFrame(pl.from_arrow(piece[3])) for piece in pieces]
+        return RawRows(X, y, weights), pl.concat(frames, how="vertical_relaxed")
+
     @property
     def part_readers(self) -> tuple[ParquetReader, ...]:
         """The readers of the parts."""
@@ -121,6 +144,41 @@ class ParquetTable(PartTable):
         return [span for reader in self.part_readers for span in reader.spans]
 
 
+@dataclass(frozen=True)
+class _GatingDraw:
+    """Draws rows of a part with their columns for the gating; can be sent to a worker."""
+
+    share: float
+    seed: int
+
+    def __call__(self, reader: ParquetReader, _labels: Any = None) -> list[tuple[Any, ...]]:
+        """Return features, responses, weights and the columns of rows, piece by piece."""
+        import pyarrow as pa
+
+        pieces = []
+        for span in reader.spans:
+            rng = np.random.default_rng((self.seed, span.first_row))
+            for rows, kept, batch in reader.labelled(span, DRAW_ROWS):
+                drawn = rng.random(kept.size) < self.share
+                some = drawn[kept]
+                y = None if rows.y is None else raised(rows.y[some], reader.power)
+                weights = np.ones(some.size) if rows.weights is None else rows.weights
+                columns = batch.select(list(reader.gating)).filter(pa.array(kept & drawn))
+                X = rows.X[some].astype(np.float64)
+                pieces.append((X, y, weights[some].astype(np.float64), columns))
+        return pieces
+
+
+def gating_frame(batch: Any, names: tuple[str, ...], kept: Any) -> Any:
+    """Return the columns for the gating of the rows that are kept, as a polars frame."""
+    if not names:
+        return None
+    import polars as pl
+    import pyarrow as pa
+
+    return pl.from_arrow(batch.select(list(names)).filter(pa.array(kept)))
+
+
 def scan_parquet(
     source: str | Path,
     target: str,
@@ -130,6 +188,7 @@ def scan_parquet(
     *,
     key: str | None = None,
     power: float = 1.0,
+    gating: Sequence[str] = (),
     missing: Literal["drop", "error"] = "drop",
     memory: float | str = "512MB",
     on_cluster: bool = False,
@@ -156,6 +215,9 @@ def scan_parquet(
     power : float
         What is explained is this power of the target; 0 is the logarithm. A value that has no such
         power is an error when it is read.
+    gating : sequence of str
+        Columns, also of text, from which a fit with ``gating`` learns the regime of a row. They are
+        features only if ``features`` names them too.
     missing : {"drop", "error"}
         Whether rows in which a needed value is missing or infinite are left out, or refused.
     memory : number or str
@@ -172,12 +234,11 @@ def scan_parquet(
         pyarrow is not installed.
     """
     need_pyarrow()
-    roles = Roles(target, features, drop, weights, key, power)
+    roles = Roles(target, features, drop, weights, key, power, gating)
     footers = read_footers(source)
     recipe, notes = _choose(footers, roles, str(source))
-    return _table(
-        footers, recipe, str(source), missing, memory, on_cluster=on_cluster, notes=tuple(notes)
-    )
+    how: dict[str, Any] = {"on_cluster": on_cluster, "gating": tuple(gating)}
+    return _table(footers, recipe, str(source), missing, memory, notes=tuple(notes), **how)
 
 
 def scan_like(
@@ -186,6 +247,7 @@ def scan_like(
     *,
     target: Literal["required", "optional"] = "required",
     key: str | None = None,
+    gating: Sequence[str] = (),
     missing: Literal["drop", "error"] = "drop",
     memory: float | str = "512MB",
     on_cluster: bool = False,
@@ -212,15 +274,16 @@ def scan_like(
                 "into memory."
             )
         check_number(column.name, "a feature", _what_is_wrong(footers, column.name))
+    for name in gating:
+        check_column(kinds, name, str(source), "a column for the gating")
     recipe = replace(recipe.with_key(key, kinds, str(source)), weights=None)
     optional = target == "optional"
     if not optional:
         check_column(kinds, recipe.target, str(source), "the target")
     if recipe.target in kinds:
         check_number(recipe.target, "the target", _what_is_wrong(footers, recipe.target))
-    return _table(
-        footers, recipe, str(source), missing, memory, on_cluster=on_cluster, optional=optional
-    )
+    how: dict[str, Any] = {"on_cluster": on_cluster, "gating": tuple(gating)}
+    return _table(footers, recipe, str(source), missing, memory, optional=optional, **how)
 
 
 def _table(
@@ -232,6 +295,7 @@ def _table(
     *,
     on_cluster: bool,
     optional: bool = False,
+    gating: tuple[str, ...] = (),
     notes: tuple[str, ...] = (),
 ) -> ParquetTable:
     """Cut the row groups of a table into parts."""
@@ -256,6 +320,7 @@ def _table(
         blank_target=optional,
         piece_rows=None if on_cluster else max(1, piece),
         use_threads=not on_cluster,
+        gating=gating,
     )
     parts = cut_into_parts(footers, max(1, part_bytes(total * width) // width))
     return ParquetTable(
@@ -267,6 +332,7 @@ def _table(
             for spans in parts
         ),
         on_cluster=on_cluster,
+        gating=gating,
         source=source,
         n_read=total,
         recipe=recipe,

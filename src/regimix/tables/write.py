@@ -23,6 +23,7 @@ import numpy as np
 
 from regimix.atomic import open_atomically, remove_leftovers, write_bytes
 from regimix.data.power import raised, returned
+from regimix.data.recipe import Recipe, check_column
 from regimix.engines.parquet import ParquetReader, Span, need_pyarrow, open_parquet
 from regimix.engines.parts import PassStopped
 from regimix.errors import DataError, ParameterError, need, reason_of
@@ -36,8 +37,8 @@ from regimix.paths import (
     is_within,
     reach,
 )
-from regimix.tables.parquet import READERS, ParquetTable
-from regimix.tables.recipe import DataSet, Recipe
+from regimix.tables.parquet import READERS, ParquetTable, gating_frame
+from regimix.tables.recipe import DataSet
 
 if TYPE_CHECKING:
     import polars as pl
@@ -58,6 +59,9 @@ __all__ = [
 
 # A spreadsheet takes a cell that begins so for a formula, and runs it.
 FORMULA = r"^[=+\-@\t\r\n]"
+# What is said of a row before its target is known, and the probability of the interval.
+FORECAST = ("likely_regime", "likely_probability", "lower", "upper")
+FORECAST_LEVEL = 0.95
 # Rows of a row group that is written, and numbers of features that are looked at at a time; fixed,
 # so that the same rows make the same bytes.
 GROUP_ROWS = 100_000
@@ -93,9 +97,11 @@ def write_table(path: str | Path, columns: Mapping[str, Any]) -> None:
 
 
 def _plain(values: Any) -> Any:
-    if isinstance(values, np.ma.MaskedArray):
-        import polars as pl
+    import polars as pl
 
+    if isinstance(values, pl.Series):
+        return values
+    if isinstance(values, np.ma.MaskedArray):
         return pl.Series(values.filled(0)).set(pl.Series(np.ma.getmaskarray(values)), None)
     array = np.asarray(values)
     return array.tolist() if array.dtype == object else np.ascontiguousarray(array)
@@ -150,12 +156,51 @@ class WrittenFile:
     n_unknown: int = 0
 
 
-def write_labels(path: str | Path, data: DataSet, mixture: Mixture, **options: Any) -> WrittenFile:
-    """Write each row's key, regime and prediction to a table; options as of ``label_columns``."""
-    columns = label_columns(data, mixture, **options)
-    write_table(path, columns)
-    outliers, unknown = count_outliers(list(columns.values()), data.y)
-    return WrittenFile(str(path), data.n_rows, 0, outliers, unknown)
+def write_labels(
+    path: str | Path,
+    data: DataSet,
+    mixture: Mixture,
+    *,
+    columns: Sequence[str] | str = (),
+    **options: Any,
+) -> WrittenFile:
+    """Write each row's key, regime and prediction to a table.
+
+    Rows that were dropped have their place too: all is blank but the key and ``left_out``, the
+    reason.
+
+    Parameters
+    ----------
+    path, data, mixture
+    columns : sequence of str, or "all"
+        Columns of the table as it was read that are to stand before the labels.
+    **options
+        Those of ``label_columns``.
+    """
+    labels = label_columns(data, mixture, **options)
+    outliers, unknown = count_outliers(list(labels.values()), data.y)
+    original, dropped = data.original, data.left_out
+    if dropped is not None:
+        key, kept, original = data.key_name, dropped.kept, dropped.original
+        labels = {name: _spread(values, kept) for name, values in labels.items()}
+        labels = _joined(labels | {key: dropped.keys}, {"left_out": dropped.reasons})
+    if len(columns):
+        first = {data.key_name: labels.pop(data.key_name)}
+        labels = _joined(_joined(first, _carried(original, columns, data)), labels)
+    write_table(path, labels)
+    n_rows = data.n_rows if dropped is None else dropped.kept.size
+    return WrittenFile(str(path), n_rows, n_rows - data.n_rows, outliers, unknown)
+
+
+def _carried(original: Any, columns: Sequence[str] | str, data: DataSet) -> dict[str, Any]:
+    """Return columns of the table, but the key and the target, which labels have anyway."""
+    if original is None:
+        raise ParameterError("columns are those of a table that was read, and this one was not.")
+    wanted = original.columns if isinstance(columns, str) else columns
+    for name in wanted:
+        check_column(original.columns, name, data.source, "to be written")
+    twice = (data.recipe.key, None if data.y is None else data.recipe.target)
+    return {name: original[name] for name in wanted if name not in twice}
 
 
 def count_outliers(columns: Sequence[Any], y: Any) -> tuple[int, int]:
@@ -173,6 +218,7 @@ def label_columns(
     labels: Any = None,
     shares: Any = None,
     each_regime: bool | None = None,
+    forecast: bool = False,
 ) -> dict[str, Any]:
     """Say of each row what the mixture makes of it, as columns.
 
@@ -196,12 +242,18 @@ def label_columns(
     each_regime : bool, optional
         Whether there are predictions of each component beside a target; default: where only some
         rows have one.
+    forecast : bool
+        Whether there is also what is known of a row before its target is: ``likely_regime``, the
+        regime of largest share among rows like it, ``likely_probability``, that share, and
+        ``lower`` and ``upper``, between which its target lies with 95 % probability if it is no
+        outlier.
     """
     X, y, each = data.X, data.y, range(mixture.n_components)
-    shares = gate_shares(mixture, X) if shares is None else np.asarray(shares)
+    shares = gate_shares(mixture, X, data.gating) if shares is None else np.asarray(shares)
     columns: dict[str, Any] = {data.key_name: data.keys}
     power = data.recipe.power
     prediction = {"prediction": returned(mixture.predict(X, shares), power)}
+    prediction |= _forecast(mixture, X, shares, power) if forecast else {}
     means = mixture.predict_components(X)
     predictions = {f"prediction_{j}": returned(means[:, j], power) for j in each}
     if y is None:
@@ -218,9 +270,24 @@ def label_columns(
     return _joined(columns, regime | prediction | spread | (predictions if each_regime else {}))
 
 
+def _forecast(mixture: Mixture, X: Any, shares: Any, power: float) -> dict[str, Any]:
+    """Say which regime is likely before the target is known, and where that will lie."""
+    weights = mixture.weights / mixture.weights.sum()
+    likely = np.broadcast_to(weights, (len(X), weights.size)) if shares is None else shares
+    ends = mixture.predict_interval(X, FORECAST_LEVEL, shares)
+    lower, upper = (returned(end, power) for end in (ends.T if power >= 0 else ends.T[::-1]))
+    values = likely.argmax(axis=1), likely.max(axis=1), lower, upper
+    return dict(zip(FORECAST, values, strict=True))
+
+
 def are_label_columns(names: Sequence[str]) -> bool:
     """Whether columns have the names, in the order, that ``label_columns`` gives them."""
     plain = [name.rstrip("_") for name in names]  # as they were before they had to be free
+    if set(FORECAST) < set(plain):
+        start = plain.index(FORECAST[0])
+        if tuple(plain[start : start + len(FORECAST)]) != FORECAST:
+            return False
+        del plain[start : start + len(FORECAST)]
     predicted = [name for name in plain[1:] if re.fullmatch(r"prediction_\d+", name)]
     each = [f"prediction_{j}" for j in range(len(predicted))]
     if each and plain[1:] == ["prediction", *each]:
@@ -231,25 +298,27 @@ def are_label_columns(names: Sequence[str]) -> bool:
     return plain[2:] in (judged, [*judged, *(f"prediction_{j}" for j in range(m))])
 
 
-def gate_shares(mixture: Mixture, X: Any) -> NDArray[np.float64] | None:
+def gate_shares(mixture: Mixture, X: Any, gating: Any = None) -> NDArray[np.float64] | None:
     """Return the shares that a gate gives each row; None without a gate.
+
+    ``gating`` are the columns that the gate was learnt from, if those are not the features.
 
     Raises
     ------
     DataError
-        The gate was learnt from columns that are not those of X: leaving it out in silence would
+        The gate was learnt from columns that were not passed: leaving it out in silence would
         answer another question than the model does.
     """
     gate = mixture.gate
     if gate is None:
         return None
-    if not gate.from_features:
+    if not gate.from_features and gating is None:
         raise DataError(
             "the model's gate was learnt from columns that are not among its features "
-            f"({', '.join(gate.names)}), so its answers for rows need them: in Python, pass "
-            "shares=mixture.gate.shares(Z), where Z holds these columns of the same rows."
+            f"({', '.join(gate.names)}), so its answers for rows need them: read the table with "
+            "gating=[...], or pass shares=mixture.gate.shares(Z), where Z holds these columns."
         )
-    return np.asarray(gate.shares(X))
+    return np.asarray(gate.shares(X if gate.from_features else gating))
 
 
 def _judged(mixture: Mixture, X: Any, y: Any, shares: Any, labels: Any) -> dict[str, Any]:
@@ -275,8 +344,10 @@ def _spread(values: Any, known: NDArray[np.bool_]) -> Any:
     if known.all():
         return values
     whole = np.zeros(known.shape, dtype=np.asarray(values).dtype)
-    whole[known] = values
-    return np.ma.MaskedArray(whole, mask=~known)
+    whole[known] = np.ma.getdata(values)
+    absent = ~known
+    absent[known] = np.ma.getmaskarray(values)
+    return np.ma.MaskedArray(whole, mask=absent)
 
 
 def _joined(columns: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
@@ -304,8 +375,9 @@ def write_label_parts(
     """Write what a mixture makes of each row of a table in parts to a folder of Parquet files.
 
     The columns are those of ``label_columns``; for new rows (``scan_like``) that may lack a target,
-    ``prediction_0``, ... are always among them. Rows that cannot be used are blank. A table on a
-    cluster is written by the workers, who must see the folder under the same name.
+    ``prediction_0``, ... and the ``forecast`` are always among them. Rows that cannot be used are
+    blank. A table on a cluster is written by the workers, who must see the folder under the same
+    name.
 
     Parameters
     ----------
@@ -424,14 +496,17 @@ class _PartWriter:
         total = used = 0
         counts = np.zeros(2, dtype=np.int64)
         waiting: list[Any] = []
-        for rows, kept, keys in reader.labelled(span, batch_rows):
+        for rows, kept, batch in reader.labelled(span, batch_rows):
+            keys = None if reader.key is None else batch.column(reader.key)
             known = None if labels is None else np.asarray(labels[used : used + rows.n_rows])
             if known is not None and len(known) < rows.n_rows:
                 raise _other_table()
             numbers = np.arange(kept.size) + (span.first_row + total + 1)
             columns = [pa.nulls(0, field.type) for field in writer.schema]
             if rows.n_rows:
-                named = list(self._named(reader, rows.X, rows.y, known, numbers[kept]).values())
+                gating = gating_frame(batch, reader.gating, kept)
+                found = self._named(reader, rows.X, rows.y, known, numbers[kept], gating)
+                named = list(found.values())
                 columns = [pa.array(np.ma.getdata(v), mask=np.ma.getmaskarray(v)) for v in named]
                 counts += count_outliers(named, rows.y)
             # A row that cannot be used has no index, and is blank.
@@ -453,20 +528,31 @@ class _PartWriter:
         import pyarrow as pa
 
         target = None if reader.target is None else np.ones(1)  # every power of 1 is known
-        named = self._named(reader, np.zeros((1, len(reader.features))), target, None, np.zeros(1))
+        shares = None if not reader.gating else self.mixture.weights[None]
+        X = np.zeros((1, len(reader.features)))
+        named = self._named(reader, X, target, None, np.zeros(1), shares=shares)
         kinds = [pa.from_numpy_dtype(np.asarray(values).dtype) for values in named.values()]
         key = reader.key_kind()
         return pa.schema(list(zip(named, [key, *kinds[1:]], strict=True)))
 
     def _named(
-        self, reader: ParquetReader, X: Any, y: Any, labels: Any, keys: NDArray[Any]
+        self,
+        reader: ParquetReader,
+        X: Any,
+        y: Any,
+        labels: Any,
+        keys: NDArray[Any],
+        gating: Any = None,
+        shares: Any = None,
     ) -> dict[str, Any]:
         """Say what the mixture makes of rows, in the columns of a table in memory."""
         X = np.asarray(X, dtype=np.float64)
         response = None if y is None else raised(y, self.recipe.power)
-        data = DataSet(X, response, None, keys, len(X), 0, (), self.recipe, source="", y_read=y)
-        every = reader.blank_target or None
-        return label_columns(data, self.mixture, labels=labels, each_regime=every)
+        known: dict[str, Any] = {"source": "", "y_read": y, "gating": gating}
+        data = DataSet(X, response, None, keys, len(X), 0, (), self.recipe, **known)
+        new = reader.blank_target
+        how = {"labels": labels, "shares": shares, "each_regime": new or None, "forecast": new}
+        return label_columns(data, self.mixture, **how)
 
 
 @contextmanager
