@@ -32,7 +32,7 @@ _ALLOWED: ContextVar[int] = ContextVar("allowed_threads", default=1)
 
 
 # Limits of BLAS are those of the whole process: they are held as long as somebody needs them.
-_blas = SimpleNamespace(lock=threading.Lock(), users=set(), threads=1, libraries=None, before=[])
+_blas = SimpleNamespace(lock=threading.RLock(), users=set(), threads=1, libraries=None, before=[])
 
 
 @contextmanager
@@ -45,19 +45,18 @@ def fitting_threads(n_columns: int) -> Iterator[None]:
     if n_columns >= WIDE_TABLE:
         yield
         return
-    user = object()
+    user, token = object(), None
     # An interrupt may arrive anywhere, also where the limit is given back: it is done twice.
     try:
         try:
             token = _ALLOWED.set(_hold(user))
-            try:
-                yield
-            finally:
-                _ALLOWED.reset(token)
+            yield
         finally:
             _release(user)
     finally:
         _release(user)
+        if token is not None:
+            _ALLOWED.reset(token)
 
 
 def _hold(user: object) -> int:

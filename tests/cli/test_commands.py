@@ -1,6 +1,8 @@
 """``predict``, ``report``, ``synth`` and ``demo``."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import polars as pl
@@ -308,3 +310,15 @@ def test_the_demo_ends_with_the_path_of_a_report(regimix, tmp_path):
     last = ran.out.splitlines()[-1]
     assert last == str(tmp_path / "regimix-demo.html")
     assert "stretchratio" in (tmp_path / "regimix-demo.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_closed_stream_is_no_failure(tmp_path, closed):
+    model = tmp_path / "m.regimix"
+    (tmp_path / "t.csv").write_text(
+        "x,y\n" + "".join(f"{i},{2 * i + i * i % 5 / 10}\n" for i in range(30))
+    )
+    words = f"{sys.executable} -m regimix fit t.csv --target y --model {model} {closed}"
+    ended = subprocess.run(words, shell=True, cwd=tmp_path, check=False, timeout=600)
+    assert ended.returncode == 0
+    assert model.exists()

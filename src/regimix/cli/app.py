@@ -99,7 +99,15 @@ def _status(ended: SystemExit) -> int:
 
 
 def _never_fail_to_print() -> None:
-    """Let a terminal that does not know a sign show a question mark instead."""
+    """Let a terminal that does not know a sign show a question mark instead.
+
+    What is written to a stream that was closed goes nowhere.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # Open as long as the process lives, in the place of the stream.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            setattr(sys, name, os.fdopen(nowhere, "w", encoding="utf-8"))
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
