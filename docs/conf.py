@@ -39,6 +39,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "min_reported_time": 60,
+    "thumbnail_size": (480, 336),
     "write_computation_times": False,
     "copyfile_regex": r".*GALLERY_HEADER\.rst",
 }
