@@ -281,7 +281,7 @@ def page_of(title: str, about: str, draws: list[Table], judged: dict[str, Judged
     """Word one kind of table: what each method found, and what it took."""
     known, equations = len(draws[0].lines), len(draws) == 1
     flags = draws[0].wrong.any()
-    head = ["method", "is told", "lines in its answer", f"true lines found, of {known}"]
+    head = ["method", "must be given", "lines in its answer", f"true lines found, of {known}"]
     head += ["outliers flagged: right, wrong"] * bool(flags) + ["its lines"] * equations + ["time"]
     rows = []
     for name, one in judged.items():
