@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 PINS := pyproject.toml constraints.txt
+OLDEST := $(VENV)-oldest
 
 # Two workers that each use one BLAS thread beat one worker that uses two.
 WORKERS ?= 2
@@ -19,7 +20,7 @@ BENCH_PACKAGES := r-base-core r-cran-robustbase r-cran-flexmix r-cran-mixtools r
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help env demo test lint types imports tests slow fuzz docs picture lab bench bench-recovery size format clean
+.PHONY: help env demo test lint types imports tests slow fuzz docs picture lab bench bench-recovery size format dist test-oldest compare clean
 
 stage = @printf '\n== %s\n' "$(1)"
 # pip leaves byte code out on machines that set PYTHONDONTWRITEBYTECODE; every start would pay for it.
@@ -100,12 +101,34 @@ bench-real: $(VENV)/.dev ## real tables of R packages: an hour; see benchmarks/r
 	@.ci/apt $(BENCH_PACKAGES) || echo "Going on without the peers that need them."
 	@$(ONE_THREAD) $(BIN)/python -m benchmarks.real --jobs $(WORKERS) $(ARGS)
 
+compare: $(VENV)/.dev ## what RANSAC, Huber, flexmix and others find in the same tables, in minutes
+	$(call stage,compare: benchmarks.compare)
+	@.ci/apt $(BENCH_PACKAGES) || echo "Going on without the peers that need them."
+	@$(ONE_THREAD) $(BIN)/python -m benchmarks.compare $(ARGS)
+
+dist: $(VENV)/.dev ## wheel and archive in dist/, each installed and tried in an environment of its own
+	$(call stage,dist: hatchling)
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build -d dist
+	@$(BIN)/python .ci/smoke.py $(ARGS)
+
+# Warnings of old packages about each other are not ours, so here they are no errors.
+test-oldest: ## the tests with the oldest dependencies that pyproject.toml promises; ARGS="-m 'not slow'": fewer
+	$(call stage,test-oldest: pytest)
+	@$(PYTHON) .ci/oldest > $(OLDEST).txt
+	@test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	@$(OLDEST)/bin/python -m pip install -qq --disable-pip-version-check hatchling
+	@$(OLDEST)/bin/python -m pip install -qq --disable-pip-version-check --no-build-isolation \
+	  -c $(OLDEST).txt -e '.[cli,dask,plot,sql]' pandas hypothesis playwright pytest pytest-xdist
+	@$(ONE_THREAD) $(OLDEST)/bin/python -m pytest -q -n $(WORKERS) -o filterwarnings=default \
+	  -p no:cacheprovider --disable-warnings $(ARGS)
+
 format: $(VENV)/.dev ## let ruff rewrite the files
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
 clean: ## remove the environment, caches and built pages
-	rm -rf $(VENV) build dist benchmarks/.cache lab/results docs/_build docs/api/generated docs/gallery \
+	rm -rf $(VENV) $(OLDEST) $(OLDEST).txt build dist benchmarks/.cache lab/results docs/_build docs/api/generated docs/gallery \
 	  .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage htmlcov
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -1,7 +1,11 @@
 """Sphinx configuration."""
 
+import re
 from importlib.metadata import version as installed_version
 from pathlib import Path
+
+from docutils.nodes import SkipNode
+from docutils.utils.math.latex2mathml import tex2mathml
 
 project = "regimix"
 author = "The regimix developers"
@@ -35,6 +39,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "min_reported_time": 60,
+    "thumbnail_size": (480, 336),
     "write_computation_times": False,
     "copyfile_regex": r".*GALLERY_HEADER\.rst",
 }
@@ -44,44 +49,38 @@ html_title = "regimix"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_math_renderer = "mathml"
+toc_object_entries_show_parents = "hide"
 html_theme_options = {
-    "show_prev_next": False,
+    "show_prev_next": True,
     "navbar_align": "left",
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 6,
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
     "secondary_sidebar_items": {
         "**": ["page-toc"],
-        **{name: [] for name in ("api", "benchmarks", "index", "paper", "recovery")},
+        **{name: [] for name in ("api", "index", "paper", "project", "research")},
     },
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {
-    name: []
-    for name in (
-        "index",
-        "start",
-        "cli",
-        "inference",
-        "gating",
-        "plots",
-        "report",
-        "files",
-        "scale",
-        "method",
-        "architecture",
-        "benchmarks",
-        "recovery",
-        "changelog",
-    )
-}
+html_sidebars = {"index": []}
 
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
 # Pages that end with what a benchmark wrote, and the command that writes it.
 MEASURED = {
-    "benchmarks": ("speed.md", "make bench"),
+    "speed": ("speed.md", "make bench"),
     "recovery": ("recovery.md", "make bench-recovery"),
+    "why": ("compare.md", "python -m benchmarks.compare"),
 }
+
+
+# A table of more rows is folded: one line to click on.
+LONGEST_TABLE = 14
+TABLE = re.compile(
+    r"(?:^(?P<title>[^|\n#`][^|\n]*):\n\n)?(?P<table>^\|(?:.*\n)(?:\|.*\n)+)", re.MULTILINE
+)
 
 
 def add_results(_app, page, source):
@@ -91,14 +90,33 @@ def add_results(_app, page, source):
     name, command = MEASURED[page]
     if (RESULTS / name).exists():
         text = (RESULTS / name).read_text(encoding="utf-8")
-        # Pictures lie beside the results.
-        for pictures in ("](recovery-", "](speed-"):
-            text = text.replace(pictures, pictures.replace("](", "](../benchmarks/results/"))
-        source[0] += text
+        # Pictures stand on the pages that explain them.
+        text = re.sub(r"^!\[.*\)\n", "", text, flags=re.MULTILINE)
+        source[0] += TABLE.sub(folded, text)
     else:
         source[0] += f"No table yet: run `{command}`, then `make docs`.\n"
 
 
+def folded(found):
+    """Fold a long table of Markdown, under its title if it has one."""
+    rows = found["table"].count("\n") - 2
+    if rows <= LONGEST_TABLE:
+        return found[0]
+    title = found["title"] or "Table"
+    return f"<details><summary>{title} ({rows} rows)</summary>\n\n{found['table']}\n</details>\n"
+
+
+def math(as_block):
+    """Return a visitor that writes formulas as MathML, which browsers draw without a script."""
+
+    def visit(writer, node):
+        writer.body.append(tex2mathml(node.astext(), as_block=as_block))
+        raise SkipNode
+
+    return visit, None
+
+
 def setup(app):
-    """Register the hook."""
+    """Register the hook and the formulas."""
     app.connect("source-read", add_results)
+    app.add_html_math_renderer("mathml", inline_renderers=math(False), block_renderers=math(True))

@@ -5,7 +5,7 @@ Years that were written down in another unit
 The yearly number of international calls from Belgium grows along a line, except that from 1964 to
 1969 the minutes of the calls were recorded instead of their number. Least squares believes all of
 it. :class:`~regimix.TrimmedRegressor` finds the line that most rows follow, how many rows that are,
-and which rows do not belong to it, without being told how many are wrong.
+and which rows are outliers. Their number need not be given.
 """
 
 import matplotlib.pyplot as plt

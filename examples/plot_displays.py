@@ -39,7 +39,7 @@ mode = rng.choice(3, n, p=[0.3, 0.45, 0.25])
 power = (table.to_numpy() * slopes[mode]).sum(axis=1) + intercepts[mode]
 power += noise[mode] * rng.normal(size=n)
 misread = rng.random(n) < 0.04
-power[misread] *= rng.choice([0.1, 10.0], misread.sum())
+power[misread] += rng.normal(0, 60, misread.sum())
 power = pd.Series(power, name="power (kW)")
 
 model = MixedLinearRegression(keep_rows=True, random_state=0).fit(table, power)

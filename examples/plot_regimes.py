@@ -3,9 +3,8 @@ Three regimes that no plot of the columns shows
 ===============================================
 
 With five features, regimes cannot be seen: whichever column y is plotted against, there is a cloud.
-Here 1,500 rows are made of three linear regimes, with noise, and a tenth of the rows is wrong.
-:class:`~regimix.MixedLinearRegression` is told nothing of this; the truth is used afterwards only,
-to compare.
+Here 1,500 rows are made of three linear regimes, with noise, and a tenth of the rows are outliers.
+:class:`~regimix.MixedLinearRegression` sees only X and y; the truth is used afterwards, to compare.
 """
 
 import matplotlib.pyplot as plt

@@ -36,3 +36,26 @@ def test_every_file_it_points_to_is_there():
     assert links
     for link in links:
         assert (README.parent / link).exists(), link
+
+
+def _tables(text: str) -> list[list[list[str]]]:
+    """Return the cells of every Markdown table, its head first."""
+    found = re.findall(r"^\|.*\n\|[ -|]+\n(?:\|.*\n)+", text, re.MULTILINE)
+    rows = [[line.strip("|").split("|") for line in table.splitlines()] for table in found]
+    return [[[cell.strip() for cell in row] for row in [*table[:1], *table[2:]]] for table in rows]
+
+
+def test_the_comparison_is_what_was_measured():
+    measured = _tables((README.parent / "benchmarks/results/compare.md").read_text("utf-8"))
+    tone, calls, mixture = ({row[0]: row for row in table} for table in measured[:3])
+    (shown,) = (
+        table for table in _tables(README.read_text("utf-8")) if "must be given" in table[0]
+    )
+    assert len(shown) > 10
+    for name, told, *cells, seconds in shown[1:]:
+        assert told == tone[name][1]
+        assert seconds == mixture[name][-1]
+        for cell, table, known in zip(cells, (tone, calls, mixture), (2, 1, 2), strict=True):
+            lines, right = table[name][2:4]
+            extra = "" if lines in ("1", str(known)) else f" ({lines} lines)"
+            assert cell == f"{right} of {known}{extra}"

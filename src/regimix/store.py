@@ -589,6 +589,8 @@ FREE = _Limit(free=True)
 def _read(hint: Any, plain: Any, place: _Place, limit: _Limit = FREE) -> Any:
     """Turn plain JSON into a value of an annotated type, or refuse it."""
     kind, inner = get_origin(hint), get_args(hint)
+    if hasattr(kind, "__value__"):  # a type alias, which NDArray is from NumPy 2.5 on
+        return _read(kind.__value__[inner], plain, place, limit)
     if type(None) in inner:
         return None if plain is None else _read(_meant(inner[:-1], plain), plain, place, limit)
     if kind is np.ndarray:

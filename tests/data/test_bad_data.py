@@ -32,6 +32,7 @@ Y = X @ COEF + CONSTANT + NOISE * rng.normal(size=N)
 Y[:4] += 20.0
 NAMES = ["height", "weight"]
 FRAME = pd.DataFrame(X, columns=NAMES)
+TEXT = "str" if pd.__version__ >= "3" else "string"  # pandas 2 takes "str" for objects
 POLARS = pl.DataFrame(X, schema=NAMES)
 ROWS = np.arange(N)
 
@@ -167,7 +168,7 @@ REFUSED = {
         ("column 'x1'", "{}", "row 6", "not a number"),
     ),
     "pandas text": (
-        FRAME.assign(name="Ada", born=pd.Timestamp("1815-12-10")),
+        FRAME.assign(name="Ada", born=pd.Timestamp("1815-12-10")).astype({"name": TEXT}),
         Y,
         None,
         (NOT_NUMBERS, "'name'", "'born'", "datetime64", "0/1 column"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, update_wrapper
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -178,7 +178,9 @@ def _options(panel: str | None) -> Callable[..., Any]:
     def option(form: str | tuple[str, ...], words: str, *names: str, **more: Any) -> Any:
         """Make an option: what its value looks like, or all it may be; what it does; its names."""
         if isinstance(form, tuple):
-            more["parser"] = partial(_one_of, form)
+            more["parser"] = update_wrapper(
+                partial(_one_of, form), _one_of
+            )  # older typer reads its name
             form = "|".join(form)
         return typer.Option(*names, metavar=form, help=words, rich_help_panel=panel, **more)
 
