@@ -616,3 +616,19 @@ def test_a_good_table_gives_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         MixedLinearRegression(random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.filterwarnings("ignore::regimix.errors.LeftOutWarning")
+def test_a_profile_leaves_out_the_rows_that_the_fit_left_out(library):
+    make = pytest.importorskip(library)
+    rng = np.random.default_rng(0)
+    regime = rng.integers(0, 2, 200)
+    x = rng.normal(size=200)
+    y = np.where(regime == 0, 3 * x, -2 * x + 5) + 0.1 * rng.normal(size=200)
+    x[[3, 50]] = np.nan
+    frame = make.DataFrame({"x": x, "y": y, "team": np.where(regime == 0, "a", "b")})
+    model = MixedLinearRegression(random_state=0).fit(frame[["x"]], frame["y"])
+    assert np.count_nonzero(np.asarray(model.labels_) == -2) == 2
+    found = model.profile(frame, ["team"])
+    assert found.columns[0].effect > 0.9

@@ -603,8 +603,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
 
         Parameters are those of :meth:`regimix.Mixture.compare`.
         """
-        check_is_fitted(self)
-        values = None if X is None else self._features(X)
+        values, y, sample_weight = self._rows_of_fit(X, y, sample_weight)
         return self.mixture_.compare(values, y, level=level, sample_weight=sample_weight)
 
     def profile(
@@ -622,7 +621,14 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         fit, in their order, with further columns.
         """
         check_is_fitted(self)
-        labels = self.labels_ if labels is None and not self.mixture_.labels.size else labels
+        if labels is None and (self.left_out_ is not None or not self.mixture_.labels.size):
+            labels = self.labels_
+        if labels is not None and self.left_out_ is not None:
+            # Rows that could not be used are in the frame, and in no regime.
+            used = np.asarray(labels) != LEFT_OUT
+            frame = frame.filter(used) if hasattr(frame, "get_column") else frame[used]
+            labels = np.asarray(labels)[used]
+            sample_weight = None if sample_weight is None else np.asarray(sample_weight)[used]
         return self.mixture_.profile(
             frame, columns, labels=labels, sample_weight=sample_weight, random_state=random_state
         )

@@ -294,7 +294,8 @@ class _Draw:
                 raise DataError("the table has no response; a report on rows needs their response.")
             for span in reader.spans:
                 first = span.first_row + 1
-                for rows, kept, names in reader.labelled(span, BATCH_NUMBERS // len(table.names)):
+                for rows, kept, batch in reader.labelled(span, BATCH_NUMBERS // len(table.names)):
+                    names = None if reader.key is None else batch.column(reader.key)
                     there = np.flatnonzero(kept)
                     self._add(rows.X, raised(rows.y, reader.power), there, first, names)
                     first += kept.size
