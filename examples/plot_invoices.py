@@ -98,8 +98,8 @@ plt.show()
 
 old = int(np.argmax(model.coef_[:, 0]))
 standard = int(np.argmax(model.weights_))
-certain = model.responsibilities(table, charged)[:, old] > 0.95
-by_regime = model.predict_components(table)
+certain = model.responsibilities(table, charged).to_numpy()[:, old] > 0.95
+by_regime = model.predict_components(table).to_numpy()
 excess = (charged - by_regime[:, standard])[certain]
 print(f"{certain.sum()} invoices certainly under the old contract,")
 print(

@@ -20,7 +20,7 @@ from regimix.engines.memory import MemoryEngine
 from regimix.engines.partition import open_parts
 from regimix.engines.parts import RawRows
 from regimix.engines.selection import residual_sizes
-from regimix.errors import DataError, DataKindError, ParameterError
+from regimix.errors import DataError, DataKindError
 from regimix.model.blocks import Law, mixture_sums
 from tests.engines.clusters import made_table, small_cluster
 
@@ -265,9 +265,12 @@ def test_words_are_refused(client, frame):
         fitted(parts[NAMES], parts["target"])
 
 
-def test_a_gate_needs_rows_in_memory(client, table):
-    with pytest.raises(ParameterError, match="gating"):
-        fitted(*row_chunks(*table), gating="logistic")
+def test_a_gate_is_learnt_from_a_sample_of_the_rows(client, table):
+    X, y = table
+    fit = fitted(*row_chunks(X, y), gating="logistic")
+    alone = MixedLinearRegression(random_state=0, gating="logistic").fit(X, y)
+    np.testing.assert_allclose(fit.mixture_.gate.shares(X), alone.mixture_.gate.shares(X), atol=0.1)
+    np.testing.assert_allclose(fit.predict(X), alone.predict(X), atol=0.5)
 
 
 # --- what is left after a fit ---------------------------------------------------------------------

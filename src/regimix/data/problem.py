@@ -340,9 +340,10 @@ def _units(
     deviation = np.sqrt(np.average(gaps**2, axis=0, weights=weights))
     # One cell far away must not be all that is seen of a rare 0/1 column: half of the values that
     # differ lie within this distance. (Without any, the deviation is zero too.)
-    differing = np.sort(np.where(gaps > 0, gaps, np.inf), axis=0)
     half = np.maximum(np.count_nonzero(gaps, axis=0) - 1, 0) // 2
-    typical = np.take_along_axis(differing, half[None], axis=0)[0]
+    gaps[gaps == 0] = np.inf
+    gaps.sort(axis=0)
+    typical = np.take_along_axis(gaps, half[None], axis=0)[0]
     deviation = np.minimum(deviation, typical)
     widest = np.maximum(highest - center, center - lowest)
     # Half: what passes here passes ``check`` too, after it is made a power of two.
