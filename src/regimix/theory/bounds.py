@@ -103,7 +103,7 @@ def affine_shape(
 
     That is the lemma as printed, which fails: d − 1 rows slip in whatever Δ is. Given d as
     ``n_features``, compute c·max(Δn, d log(en/d)), which the uniform bound of Vapnik and
-    Chervonenkis for relative deviations proves (with some c), since slabs |x·v| ≤ t have a
+    Chervonenkis for relative deviations proves (with some c), since slabs ``|x·v| ≤ t`` have a
     dimension of the order of d.
     """
     rows = count("n", n, 1)
