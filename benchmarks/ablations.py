@@ -260,11 +260,7 @@ ABLATIONS = tuple(
                 ("pairs_tried", 0),
                 ("merges_tried", 1),
                 ("joint_survivors", (1.0, 1.0)),
-                ("split_into", 2),
-                ("whitening_rounds", 1),
                 ("blur", 1.0),
-                ("many_rows", np.inf),
-                ("length_spread", np.inf),
                 ("narrowest_background", 0.05),
                 ("far", 1e6),
                 ("degrees", (4.0,)),
@@ -286,13 +282,15 @@ ABLATIONS = tuple(
                 ("smallest_noise", 1e-3),
                 ("finest_grid", 1e-6),
                 ("member", 1e-2),
+                ("farthest", 1e3),
+                ("reach", 1e6),
             ),
         ),
         (
             "wide",
             (
                 ("tail", 0.5),
-                ("few_rows", 0.0),
+                ("many_rows", 0.0),
                 ("passing_rounds", 60),
                 ("damping", 1.0),
                 ("clip", 16.0),
@@ -305,7 +303,6 @@ ABLATIONS = tuple(
             (
                 ("clear", 0.5),
                 ("polish_left", 0.1),
-                ("polish_rounds", 3),
                 ("growth", 8),
                 ("first_rows", 500),
                 ("rows_per_coefficient", 15),
@@ -318,15 +315,11 @@ ABLATIONS = tuple(
                 ("first_rounds", 1),
                 ("promising", 2),
                 ("nearest_share", 0.5),
-                ("nesting", 10**6),
             ),
         ),
         (
             "partition",
-            (
-                ("elite", 1),
-                ("turns", 20),
-            ),
+            (("turns", 20),),
         ),
         (
             "likelihood",

@@ -9,6 +9,7 @@ from scipy import stats
 from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.model.blocks import Law, mixture_sums, nearest
+from regimix.model.numbers import MODEL
 
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=15, deadline=None)
@@ -70,7 +71,7 @@ def test_sums_are_those_of_plain_loops(seed, weighted, fit_intercept, degrees, w
     weights = np.ones(len(gain)) if problem.weights is None else problem.weights
     assert found.log_gain == pytest.approx(float(gain @ weights), rel=1e-9)
     for j in range(2):
-        counted = np.where(share[j] > 1e-2, share[j], 0.0) * weights
+        counted = np.where(share[j] > MODEL.member, share[j], 0.0) * weights
         assert found.size[j] == pytest.approx(counted.sum())
         if np.isfinite(degrees):  # rows in the tails count less in the fit
             counted *= (degrees + 1) / (degrees + (residual[j] / law.scale[j]) ** 2)

@@ -88,13 +88,13 @@ def test_the_likelihood_does_not_fall_whatever_is_leapt(monkeypatch):
     engine, truth = table(4, n=4000, noise=1.5)
     law = moved(engine, truth, 20.0)
     for rounds in range(1, 15):
-        monkeypatch.setattr(module, "MODEL", replace(MODEL, polish_rounds=rounds))
+        monkeypatch.setattr(module, "MODEL", replace(MODEL, rounds=rounds))
         found = polish(engine, law).law
         assert mixture_sums(engine, found).log_gain >= mixture_sums(engine, law).log_gain - 1e-6
     # A leap that goes far too far is taken back.
     bent = module._bent
     monkeypatch.setattr(module, "_bent", lambda point, *rest: bent(point * 1.5, *rest))
-    monkeypatch.setattr(module, "MODEL", replace(MODEL, polish_rounds=20))
+    monkeypatch.setattr(module, "MODEL", replace(MODEL, rounds=20))
     found = polish(engine, law).law
     assert mixture_sums(engine, found).log_gain >= mixture_sums(engine, law).log_gain - 1e-6
 
@@ -146,9 +146,9 @@ def test_rounds_that_run_out_are_told(monkeypatch):
     """Noise as wide as the distance of the regimes: EM needs many rounds."""
     engine, law = table(0, n=2000, d=1, m=2, noise=2.0, outliers=0.0)
     far = replace(law, thetas=law.thetas + 0.3)
-    monkeypatch.setattr(module, "MODEL", replace(MODEL, polish_rounds=2))
+    monkeypatch.setattr(module, "MODEL", replace(MODEL, rounds=2))
     assert not polish(engine, far).settled
-    monkeypatch.setattr(module, "MODEL", replace(MODEL, polish_rounds=10_000))
+    monkeypatch.setattr(module, "MODEL", replace(MODEL, rounds=10_000))
     assert polish(engine, far).settled
 
 
@@ -160,7 +160,7 @@ def test_a_fit_whose_rounds_ran_out_says_so(monkeypatch, outliers):
     y = np.where(rng.random(400) < 0.5, X[:, 0], 3 - X[:, 0]) + 0.8 * rng.standard_normal(400)
     y[:outliers] += rng.uniform(20, 40, outliers)
     # The search itself ends where next to nothing is left to gain: there the limit is moved.
-    at, limit = (module, {"polish_rounds": 1}) if outliers else (fit_module, {"polish_left": 0.0})
+    at, limit = (module, {"rounds": 1}) if outliers else (fit_module, {"polish_left": 0.0})
     monkeypatch.setattr(at, "MODEL", replace(MODEL, **limit))
     with pytest.warns(ConvergenceWarning, match="ran out of rounds"):
         fit = MixedLinearRegression(2, random_state=0).fit(X, y)

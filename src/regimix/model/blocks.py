@@ -62,7 +62,7 @@ class Law:
     middle: float = 0.0
     width: float = np.inf
     degrees: float = np.inf
-    smallest_scale: float = MODEL.smallest_scale
+    smallest_scale: float = MODEL.smallest_noise
     outlier_degrees: float = MODEL.background_degrees
 
     def log_outlier(self, y: Floats) -> Floats | float:
@@ -250,7 +250,7 @@ class _Sums:
         """
         assert self.doubt is not None
         assert self.shared is not None
-        rows = np.flatnonzero(unsure > MODEL.polish_member)
+        rows = np.flatnonzero(unsure > MODEL.member)
         weight = np.square(roots[rows])
         self.shared[j] += weight @ unsure[rows], weight @ other[rows]
         factor = np.sqrt(unsure[rows])
@@ -300,7 +300,7 @@ def _block_sums(block: MemoryEngine, law: Law, with_doubt: bool, power: float) -
         sums.gain += float(log_total.sum() if weights is None else log_total @ weights)
         pull = np.einsum("jc,jc,j->c", posterior[:-1], residuals, 1 / law.scale)
         for j in range(len(law.scale)):
-            members = np.flatnonzero(posterior[j] > MODEL.polish_member)
+            members = np.flatnonzero(posterior[j] > MODEL.member)
             share, near = posterior[j, members], residuals[j, members]
             weight = share if weights is None else share * weights[members]
             size = float(weight.sum())

@@ -329,7 +329,8 @@ def maximise(rows: Rows, model: Parameters, seen: Expected) -> Fitted:
         # The slope of the price: so the E-step knows that each row more makes it dearer.
         log_share[-1] -= 0.5 / (1.0 + float(seen.posterior[-1] @ rows.weights))
     if float(sums.size.min()) > MODEL.many_rows * rows.width:
-        # Every row then knows its regime about as well as the mean row does.
+        # Every row then knows its regime about as well as the mean row does; else a round costs as
+        # many products of all rows as there are regimes.
         spread = np.einsum("jab,jbc,jac->j", sums.gram, found.factor, found.factor)
         factor, log_precision = None, log_precision - spread / sums.size
     new = replace(

@@ -32,8 +32,6 @@ class ModelNumbers:
     narrowest_background: float = 0.25
     # Share of the range of y that seven written digits leave open: smaller gaps are no gaps.
     written_digits: float = 1e-6
-    # Smallest noise of a fit to all rows, the standard deviation of y being one.
-    smallest_scale: float = 1e-9
     # A grid of y finer than this share of its range is none.
     finest_grid: float = 5e-5
     # --- whitening ---
@@ -43,21 +41,19 @@ class ModelNumbers:
     # A whitened value or a response, in units of its spread, is cut here: its square keeps four
     # digits of those of the bulk.
     farthest: float = 1e6
-    # Rounds of shrinking. More would let a rare 0/1 column shrink for ever.
-    whitening_rounds: int = 3
     # --- EM ---
     # Nats: rounds end when all further ones are foreseen to gain less.
     settled: float = 0.05
-    # Rows per coefficient of every component from which all rows know their regime equally well.
+    # Rows per coefficient that are many: all rows of a component then know their regime equally
+    # well, message passing does not interpolate, and a relation may have so many coefficients.
     many_rows: float = 10.0
+    # Rounds of EM at most.
+    rounds: int = 30
     # Rows with a smaller responsibility do not enter the sums of a component.
     member: float = 1e-4
-    # Rounds of small inner iterations: shares, the scale of the background, the likeliest noise.
+    # Rounds of small inner iterations: whitening, the scale of the background, the likeliest noise.
     inner_rounds: int = 3
-    # The same for sums over all rows, where the share is what decides the time of a pass.
-    polish_member: float = 1e-2
-    # EM on all rows: most rounds, and what may be left to gain, for each square root of a row.
-    polish_rounds: int = 40
+    # EM on all rows: what may be left to gain, for each square root of a row.
     polish_left: float = 1e-3
     # Share of its information that a component may miss and still be clear of the others; and the
     # share of an error that a round of EM takes away at least.

@@ -83,7 +83,7 @@ def polish(
     mass, p = engine.problem.mass, engine.problem.n_columns
     with_doubt = len(now.law.scale) * p**2 <= MODEL.largest_sums
     polished = Polished(now.law)
-    while now.step < MODEL.polish_rounds:
+    while now.step < MODEL.rounds:
         if now.step > 0 and late():
             return replace(polished, settled=False, stopped=StopReason.TIME_LIMIT)
         if note is not None:
@@ -118,7 +118,7 @@ def _next(now: Begun, new: Law, gain: float, mass: float) -> Begun:
     first, second = points[1] - points[0], points[2] - points[1]
     bend = second - first
     stride = float(np.linalg.norm(first) / max(float(np.linalg.norm(bend)), 1e-300))
-    if not 1.0 < stride < MODEL.polish_rounds:
+    if not 1.0 < stride < MODEL.rounds:
         return Begun(new, step, gains, path[1:])
     point = points[0] + 2 * stride * first + stride**2 * bend
     return Begun(_bent(point, new, mass), step, gains, landing=new)
@@ -167,7 +167,7 @@ def refit(
     sums: RowSums,
     size: float,
     square: float,
-    smallest: float = MODEL.smallest_scale,
+    smallest: float = MODEL.smallest_noise,
     *,
     plain: bool = False,
 ) -> tuple[Floats, float]:

@@ -35,8 +35,6 @@ FARTHEST_LOG = 0.2 * float(np.log(np.finfo(np.float64).max))
 ANYWHERE = (-np.inf, np.inf)
 # Logarithms of the dispersion of counts; next to zero it is Poisson's law.
 DISPERSIONS = (-4 * MODEL.dispersion, 2 * MODEL.dispersion)
-# Rounds in which shares and regimes settle together.
-SHARE_ROUNDS = 5
 # Logits of shares of outliers; more than half of the rows are no relation's outliers.
 LOGITS = (float(np.log(MODEL.rounding)), 0.0)
 
@@ -181,7 +179,7 @@ def gain_of_shares(rows: Rows, fitted: Fitted) -> float:
     flat = _evidence_of_shares(log_densities(rows, fitted.model), rows, none)[0]
     flat -= float(fitted.divergence.sum())
     best = -np.inf
-    for _ in range(SHARE_ROUNDS):
+    for _ in range(MODEL.inner_rounds):
         density = log_densities(rows, fitted.model)
         evidence, posterior = _evidence_of_shares(density, rows, rows.features)
         best = max(best, evidence - float(fitted.divergence.sum()))

@@ -97,7 +97,8 @@ def whiten(sample: Sample, *, intercept: bool) -> Whitening:
     # Rounding is relative to the values that count, and far rows count as if they were near.
     sizes = (np.abs(columns) * np.sqrt(shrinkage)[:, None]).max(axis=0)
     transform = _inverse_root(columns - center, sizes, shrunk)
-    for _ in range(MODEL.whitening_rounds - 1):
+    # More rounds would let a rare 0/1 column shrink for ever.
+    for _ in range(MODEL.inner_rounds - 1):
         now = weights * _shrinkage((columns - center) @ transform, weights)
         if np.array_equal(now, shrunk):
             break  # no row was far and none is: another round would change nothing

@@ -163,7 +163,7 @@ def _law(mixture: Mixture, problem: Problem) -> Law:
     density = mixture.background * problem.target_scale
     return Law(
         thetas=problem.from_user(mixture.coef, mixture.intercept),
-        scale=np.maximum(mixture.scale / problem.target_scale, MODEL.smallest_scale),
+        scale=np.maximum(mixture.scale / problem.target_scale, MODEL.smallest_noise),
         share=np.maximum(mixture.weights, floor),
         log_background=float(np.log(density)) if density > 0 else -np.inf,
         middle=(mixture.background_middle - problem.target_center) / problem.target_scale,

@@ -545,7 +545,7 @@ def _law(units: Units, model: Parameters, *, outliers: bool = True) -> Law:
         units.middle,
         width,
         model.noise.degrees,
-        max(units.resolution, MODEL.smallest_scale),
+        max(units.resolution, MODEL.smallest_noise),
         degrees,
     )
     return law if outliers else without_outliers(law)

@@ -26,6 +26,7 @@ from regimix.model.labelling import Taken, label_squares
 from regimix.model.numbers import MODEL
 from regimix.model.rows import whitened_rows
 from regimix.search.checkpoint import Checkpoint
+from regimix.search.message_passing import smallest_component
 from regimix.search.net import SUBSPACE_ROWS, NetSource, net_source
 from regimix.search.selection import Attempt
 from regimix.search.settings import Progress, Settings, answer_interrupts
@@ -50,8 +51,6 @@ Floats = NDArray[np.float64]
 # Ratio c of the geometric search {1, c, c^2, ...}: the share is met within a fifth, and each
 # halving of the share costs three searches.
 SHARE_RATIO = 0.8
-# Fewer rows per coefficient lie near some plane by chance: the geometric search ends there.
-ROWS_PER_COEFFICIENT = 2.0
 # Starts that run together. One pass over the rows serves all of them; those after the first that
 # is accepted run in vain.
 BATCH = 8
@@ -160,7 +159,8 @@ class Peeling:
 
     def geometric(self) -> StopReason:
         """Search at ever smaller shares; the footnote to Algorithm 2."""
-        smallest = ROWS_PER_COEFFICIENT * self.problem.n_columns / self.problem.mass
+        # Fewer rows lie near some plane by chance.
+        smallest = smallest_component(self.problem.n_columns) / self.problem.mass
         while len(self.found.accepted) != self.n_components:
             tau = self.ratio ** len(self.found.rejected)
             if self.found.rejected and tau < smallest:
@@ -375,7 +375,7 @@ def _tolerance(engine: Engine, settings: Settings) -> float:
     if scale is None:
         run, total = single.run, engine.problem.mass
         scale = consistent_scale(run.objective[-1], single.mass, total, run.rank)
-    return max(TOLERANCE_SCALES * scale, MODEL.smallest_scale)
+    return max(TOLERANCE_SCALES * scale, MODEL.smallest_noise)
 
 
 def _law(engine: Engine, labelling: Labelling, accepted: Sequence[Accepted], seed: int) -> Law:
@@ -387,7 +387,7 @@ def _law(engine: Engine, labelling: Labelling, accepted: Sequence[Accepted], see
     if accepted:
         mass, square = engine.fold(label_squares, labelling, thetas)
         spare = np.maximum(mass - problem.n_columns, 1.0)
-        scales = np.maximum(np.sqrt(square / spare), MODEL.smallest_scale)
+        scales = np.maximum(np.sqrt(square / spare), MODEL.smallest_noise)
     sample = engine.sample(SUBSPACE_ROWS * problem.n_columns, seed)
     extent = float(np.ptp(sample.y)) or 1.0
     return Law(thetas, scales, shares, -float(np.log(extent)))

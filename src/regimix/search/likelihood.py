@@ -58,8 +58,8 @@ def nearest_regimes(rows: Rows, model: Parameters, count: int, seed: int) -> Fit
     if model.m == count:
         starts = np.concatenate([starts, model.coef[None]])
     coef, total = _best(*_descend(part, starts))
-    fruitless = 0 if n_starts else SEARCH.elite
-    while fruitless < SEARCH.elite and not late():
+    fruitless = 0 if n_starts else SEARCH.promising
+    while fruitless < SEARCH.promising and not late():
         before = float(total[0])
         shaken = weighted_fits(part, _shaken(part, coef, n_starts, rng), count)
         tried = _descend(part, shaken)
@@ -152,7 +152,7 @@ def weighted_fits(rows: Rows, labels: Labels, count: int) -> Floats:
 def _shaken(rows: Rows, coef: Floats, n: int, rng: np.random.Generator) -> Labels:
     """Label rows by some of the best regimes, then reassign some rows at random."""
     count = coef.shape[1]
-    elite = coef[: SEARCH.elite]
+    elite = coef[: SEARCH.promising]
     nearest = _squares(rows, elite).argmin(axis=1)[np.arange(n) % len(elite)]
     share = rng.uniform(0, 0.5, (n, 1))
     anywhere = rng.integers(count, size=nearest.shape)
@@ -163,7 +163,7 @@ def _best(coef: Floats, total: Floats) -> tuple[Floats, Floats]:
     """Keep the best answers, each once, in order."""
     order = np.argsort(total, kind="stable")
     new = np.append(True, np.diff(total[order]) > MODEL.gram_rounding * total[order[:-1]])
-    chosen = order[new][: SEARCH.elite]
+    chosen = order[new][: SEARCH.promising]
     return coef[chosen], total[chosen]
 
 
@@ -194,7 +194,7 @@ def assign_nearest(engine: Engine, law: Law) -> tuple[Law, Labelling]:
         if late() or engine.fold(_moved, before, alike) <= SEARCH.converged * frame.n_rows:
             break
     spare = np.maximum(found.size - frame.n_columns, 1.0)
-    scale = np.maximum(np.sqrt(found.square / spare), MODEL.smallest_scale)
+    scale = np.maximum(np.sqrt(found.square / spare), MODEL.smallest_noise)
     share = found.size / frame.mass
     final = replace(alike, scale=scale, share=share, log_background=-np.inf, width=np.inf)
     return final, Nearest(alike)
@@ -224,9 +224,9 @@ def most_likely(rows: Rows, found: Parameters, count: int, seed: int) -> Paramet
     field = _Field(rows, coef)
     if found.m == count:
         field.scale[0], field.share[0] = found.scale, found.share / found.share.sum()
-    while len(field.coef) > SEARCH.elite:
-        field.run(SEARCH.rounds // 2)
-        field.keep(max(len(field.coef) // 2, SEARCH.elite))
+    while len(field.coef) > SEARCH.promising:
+        field.run(MODEL.rounds // 2)
+        field.keep(max(len(field.coef) // 2, SEARCH.promising))
     field.run(SEARCH.turns)
     best = field.best()
     if best is None:

@@ -23,6 +23,7 @@ from regimix.model.em import (
     refit,
 )
 from regimix.model.laws import NoiseLaw
+from regimix.model.numbers import MODEL
 from regimix.model.rows import Rows
 from regimix.search.checkpoint import Checkpoint
 from regimix.search.message_passing import bulk_model, smallest_component
@@ -183,7 +184,7 @@ def search_model(
     known, preview, number : Fitted, bool, int
         See ``Search``.
     """
-    current = refit(rows, bulk_model(rows), SEARCH.rounds) if known is None else known
+    current = refit(rows, bulk_model(rows), MODEL.rounds) if known is None else known
     state = Search(
         rows,
         proposer,
@@ -287,7 +288,7 @@ def _forced(state: Search, missing: int) -> list[Fitted]:
             part, 1 + released.size, starts=SEARCH.few_starts, lift=1
         ):
             scaled = proposal.with_shares(part.mass / state.rows.mass)
-            trial = refit(state.rows, join(kept, scaled), SEARCH.rounds)
+            trial = refit(state.rows, join(kept, scaled), MODEL.rounds)
             real = float(trial.sums.size.min()) > state.rows.width  # others are interpolated
             if real and model.m < trial.model.m <= model.m + missing:
                 found.append(trial)
@@ -309,7 +310,7 @@ def _local_best(part: Rows, proposals: list[Parameters]) -> Fitted | None:
     if not fitted:
         return None
     best = max(fitted, key=lambda f: f.score)
-    return prune(part, refit(part, best.model, SEARCH.rounds - SEARCH.short_rounds))
+    return prune(part, refit(part, best.model, MODEL.rounds - SEARCH.short_rounds))
 
 
 def _consider(

@@ -114,7 +114,7 @@ def _bulk_variance(gap: Floats, weights: Floats) -> float:
 def _variance_of_others(gap: Floats, weights: Floats, signal: float) -> float:
     """Variance of the rows that a normal law of the component's size leaves over, by EM."""
     others, share = SEARCH.clip * signal, 0.5
-    for _ in range(SEARCH.rounds):
+    for _ in range(MODEL.rounds):
         odds = _log_normal(gap, others) - _log_normal(gap, signal)
         left = weights / (1.0 + np.exp(np.clip(np.log(share / (1 - share)) - odds, -50, 50)))
         share = min(max(1.0 - float(left.sum() / weights.sum()), 0.05), 0.95)
@@ -277,12 +277,12 @@ def hunt_one(rows: Rows, signal: float | None = None) -> Parameters | None:
         Variance of a component's predictions, if others have shown what to expect.
     """
     best = _best(rows, _from_nothing(rows, len(SEARCH.zero_noise)))
-    if rows.n > SEARCH.few_rows * rows.width:
+    if rows.n > MODEL.many_rows * rows.width:
         return best
     finds = [best]
     if signal is not None:
         finds.append(_best(rows, _from_nothing(rows, 1, signal)))
-    fits = [refit(rows, find, SEARCH.rounds) for find in finds if find is not None]
+    fits = [refit(rows, find, MODEL.rounds) for find in finds if find is not None]
     fits.append(evaluate(rows, empty(rows.width)))
     winner = max(fits, key=lambda fit: fit.score).model
     return winner if winner.m else None
@@ -292,7 +292,7 @@ def _from_nothing(rows: Rows, count: int, signal: float | None = None) -> Passin
     """Pass so many times from predictions of zero."""
     share, noise = np.full(count, 0.5), np.array(SEARCH.zero_noise)[:count]
     # Among many rows no pass interpolates: what has converged is a component.
-    many = rows.n > SEARCH.few_rows * rows.width
+    many = rows.n > MODEL.many_rows * rows.width
     start, pool = np.zeros((count, rows.n)), prepare(rows, signal)
     return passing(pool, start, np.ones(count), share, noise, first_wins=many)
 

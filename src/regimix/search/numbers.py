@@ -23,8 +23,7 @@ class SearchNumbers:
     searched_numbers: int = 50_000
     # Nats: scores that are nearer are the same answer.
     same_score: float = 0.5
-    # Rounds of EM: of a model that is judged, and of one that is only compared with others.
-    rounds: int = 30
+    # Rounds of EM of a model that is only compared with others.
     short_rounds: int = 5
     # Turns of what ends by itself, assignments to the nearest regime or EM: ties go on for ever.
     turns: int = 400
@@ -58,14 +57,9 @@ class SearchNumbers:
     reach: float = 1e3
     # Up to so many features no projection is needed.
     raw_width: int = 12
-    # Components that a split looks for; those in excess are pruned.
-    split_into: int = 3
     # --- subspace ---
     # Bounded functions level off where the squared response is this many times its median.
     clip: float = 4.0
-    # Rows are brought to equal length where the ratio of the 95 % quantile of their length to the
-    # median exceeds that of Gaussian rows by this factor.
-    length_spread: float = 1.1
     # Spectra under permuted responses: the largest of a few is level enough for a lower bound on
     # the number of directions, and each costs as much as the spectrum itself. Where the question
     # is only whether there is any, most often the first few answer it.
@@ -86,21 +80,16 @@ class SearchNumbers:
     passing_rounds: int = 250
     # Noise that passes from no information assume, with half of the rows.
     zero_noise: tuple[float, ...] = (0.005, 0.02, 0.1, 0.4)
-    # Rows per coefficient below which a pass may have interpolated.
-    few_rows: float = 6.0
     # --- one line (least trimmed squares) ---
-    # Rounds that tell promising starts from the rest (FAST-LTS's observation), and how many are
-    # promising.
+    # Rounds that tell promising starts from the rest (FAST-LTS's observation); how many are
+    # promising, and how many rounds near them may bring nothing.
     first_rounds: int = 2
     promising: int = 8
     # Share of the rows nearest to a start that say how wide it is.
     nearest_share: float = 0.25
-    # Nested samples: each is so many times the one before, and none is larger than this.
-    nesting: int = 8
+    # The largest of the nested samples.
     largest_sample: int = 250_000
     # --- every row in a regime ---
-    # The best so far are so many; the search near them ends when so many rounds bring nothing.
-    elite: int = 5
     # Numbers that are worked on at a time.
     batch_numbers: int = 4_000_000
     # A component narrower than this share of y has no noise to speak of.

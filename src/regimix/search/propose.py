@@ -112,22 +112,21 @@ class Proposer:
         return self.joint(part, count, starts=SEARCH.few_starts if count == 2 else None)
 
     def split(self, part: Rows, coef: Floats, own: Rows | None = None) -> list[Parameters]:
-        """Propose a few components around one, if its residuals depend on the features at all.
+        """Propose two components in place of one, if its residuals depend on the features at all.
 
         ``own`` are the component's own rows; the part has those of the background too, which may
         depend on the features where the other components have taken theirs.
         """
         shifted = part.around(coef)
-        into, starts = SEARCH.split_into, SEARCH.few_starts
         if self._projected(part):
             if self.brisk and own is not None and self._shapeless(own.around(coef)):
                 return []
-            space = self._subspace(shifted, into)
+            space = self._subspace(shifted, 2)
             if space.certain == 0:
                 return []
-            found = self._joint(shifted, space, into, starts)
+            found = self._joint(shifted, space, 2, SEARCH.few_starts)
         else:
-            found = self.joint(shifted, into, starts=starts)
+            found = self.joint(shifted, 2, starts=SEARCH.few_starts)
         return [replace(m, coef=m.coef + coef, origin=("split",) * m.m) for m in found]
 
     def _joint(
@@ -176,14 +175,7 @@ class Proposer:
 
     def _shapeless(self, rows: Rows) -> bool:
         """Say whether the response does not depend on the features, as far as spectra show."""
-        return shapeless(
-            rows.features,
-            rows.y,
-            rows.weights,
-            SEARCH.split_into,
-            self.kind or "bounded",
-            self.rng,
-        )
+        return shapeless(rows.features, rows.y, rows.weights, 2, self.kind or "bounded", self.rng)
 
     def _counted(self, models: list[Parameters], starts: int = 1) -> list[Parameters]:
         self.n_proposals += starts

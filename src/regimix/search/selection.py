@@ -21,6 +21,7 @@ from regimix.model.em import (
     union_losses,
 )
 from regimix.model.laws import NoiseLaw
+from regimix.model.numbers import MODEL
 from regimix.model.rows import Rows
 from regimix.search.numbers import SEARCH
 
@@ -261,7 +262,7 @@ def choose_noise(
         chosen = choose_noise(few, few, path, evaluate(few, fitted.model), kind, count)
         if chosen.model.noise == fitted.model.noise:
             return fitted
-        return refit(rows, chosen.model, SEARCH.rounds)
+        return refit(rows, chosen.model, MODEL.rounds)
     found = [fitted]
     if count is None and fitted.model.m > 1 and 1 in path.best:
         found.append(evaluate(rows, path.best[1].model))
@@ -271,7 +272,7 @@ def choose_noise(
             continue
         for degrees in SEARCH.degrees:
             model = replace(candidate.model, noise=NoiseLaw(degrees), factor=None)
-            trial = refit(rows, model, SEARCH.rounds)
+            trial = refit(rows, model, MODEL.rounds)
             trial = trial if count is not None else prune(rows, trial)
             # Tails are 20 times less likely to be heavy than normal, a priori.
             ahead = REGIME_GAIN if best is fitted else 0.0
@@ -290,7 +291,7 @@ def choose_background(
     too small. That there are none at all is the rival. Both are equally likely a priori.
     """
     clean = replace(rows, outliers=False)
-    best = refit(clean, fitted.model, SEARCH.rounds)
+    best = refit(clean, fitted.model, MODEL.rounds)
     if not rows.outliers or best.score < fitted.score:
         return rows, path, fitted
     others = Path({best.model.m: best})
@@ -332,9 +333,9 @@ def score_of_constants(rows: Rows, fitted: Fitted, more: int = 1) -> float:
     starts += [_levels(alone, k) for k in range(1, model.m + 1 + more)]
     # Few numbers are found from few rows; all rows then judge the best of them.
     some = alone.head(SEARCH.first_rows)
-    fits = [refit(some, start, SEARCH.rounds, settled=SEARCH.same_score) for start in starts]
+    fits = [refit(some, start, MODEL.rounds, settled=SEARCH.same_score) for start in starts]
     best = max(fits, key=lambda fit: fit.score).model
-    rounds = SEARCH.rounds if some.n == alone.n else SEARCH.short_rounds
+    rounds = MODEL.rounds if some.n == alone.n else SEARCH.short_rounds
     score = refit(alone, best, rounds).score
     if not rows.outliers:
         return score

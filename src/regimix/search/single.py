@@ -77,7 +77,7 @@ def single_starts(sample: Sample, n_elemental: int, rng: np.random.Generator) ->
 
 def reweighted(sample: Sample, theta: Floats) -> Floats:
     """Reweight least squares again and again, with Cauchy's weights: rows that fit well count."""
-    for _ in range(SEARCH.rounds):
+    for _ in range(MODEL.rounds):
         squares = (sample.y - sample.Z @ theta) ** 2
         typical = float(np.median(squares))
         if typical <= 0:
@@ -231,9 +231,9 @@ def _lines(rows: Rows, units: Units, starts: Starts) -> list[Fitted]:
         models += [] if found is None else [found]
     fits = [refit(rows, model, SEARCH.first_rounds) for model in models]
     fits.sort(key=lambda fit: -fit.score)
-    fits = [refit(rows, fit.model, SEARCH.rounds) for fit in fits[: SEARCH.promising]]
+    fits = [refit(rows, fit.model, MODEL.rounds) for fit in fits[: SEARCH.promising]]
     # The line of all rows is judged too: it may be that of a majority.
-    fits.append(refit(rows, models[len(starts.source)], SEARCH.rounds))
+    fits.append(refit(rows, models[len(starts.source)], MODEL.rounds))
     return sorted(fits, key=lambda fit: -fit.score)
 
 
@@ -242,8 +242,8 @@ def _nested_sizes(n_rows: int, first: int) -> list[int]:
     if n_rows <= SEARCH.growth * first:
         return [n_rows]
     sizes = [first]
-    while sizes[-1] * SEARCH.nesting <= min(n_rows // 4, SEARCH.largest_sample):
-        sizes.append(sizes[-1] * SEARCH.nesting)
+    while sizes[-1] * SEARCH.growth <= min(n_rows // 4, SEARCH.largest_sample):
+        sizes.append(sizes[-1] * SEARCH.growth)
     return sizes
 
 

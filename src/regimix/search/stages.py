@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from regimix.model.em import Fitted, Parameters, evaluate, refit
+from regimix.model.numbers import MODEL
 from regimix.model.rows import Rows
 from regimix.search.checkpoint import Checkpoint
 from regimix.search.loop import Search, blurred, promising, search_model
@@ -75,7 +76,7 @@ def search_in_stages(
                 attempts=attempts,
             )
         if promising(state) or blurred(state):
-            known = refit(rows, found, SEARCH.rounds, settled=SEARCH.same_score)
+            known = refit(rows, found, MODEL.rounds, settled=SEARCH.same_score)
             proposer.brisk = promising(state)
             break
     state = search_model(
