@@ -474,6 +474,27 @@ def test_a_large_table_is_finished_on_all_rows():
     )
 
 
+@pytest.mark.filterwarnings("ignore::regimix.errors.EvidenceWarning")
+@settings(max_examples=25, deadline=None)
+@given(seeds, st.sampled_from([60, 300, 900]), st.sampled_from(["exact", "cg"]))
+def test_a_power_of_two_changes_nothing_but_the_unit(seed, n, solver):
+    # Where two regimes compete, a start from other rows may end in the other one.
+    rng = np.random.default_rng(seed)
+    X, slopes = rng.normal(size=(n, 2)), 2 * rng.normal(size=(2, 2))
+    y = np.einsum("ij,ij->i", X, slopes[rng.integers(2, size=n)]) + 0.3 * rng.normal(size=n)
+    in_y, in_x = 2.0**20, 2.0 ** rng.integers(-20, 20, 2)
+    plain, other = (
+        TrimmedRegressor(solver=solver, random_state=seed).fit(*rows)
+        for rows in ((X, y), (X * in_x, y * in_y))
+    )
+    np.testing.assert_array_equal(plain.inlier_mask_, other.inlier_mask_)
+    np.testing.assert_array_equal(plain.coef_ / in_x * in_y, other.coef_)
+    assert plain.intercept_ * in_y == other.intercept_
+    assert plain.scale_ * in_y == other.scale_
+    assert plain.objective_ * in_y**2 == other.objective_
+    assert plain.evidence_ == other.evidence_
+
+
 # --- warnings and refusals ------------------------------------------------------------------------
 
 

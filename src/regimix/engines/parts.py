@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.data.problem import Frame, standard_places
+from regimix.data.problem import Frame, largest_sizes, standard_places
 from regimix.data.validation import (
     LARGEST_COUNT,
     Table,
@@ -222,6 +222,7 @@ class PartUnits:
                 np.min([survey.lowest for survey in surveys if survey.n_rows], axis=0),
                 np.max([survey.highest for survey in surveys if survey.n_rows], axis=0),
             ),
+            sizes=np.max([survey.sizes for survey in surveys if survey.n_rows], axis=0),
             names=names,
             n_rows=n_rows,
             n_present=sum(survey.n_present for survey in surveys),
@@ -241,6 +242,7 @@ class _Survey:
     n_rows: int
     lowest: Floats
     highest: Floats
+    sizes: Floats  # ``largest_sizes``
     n_present: int
     weight_most: float
     weight_sum: float
@@ -266,7 +268,7 @@ def _survey_rows(names: tuple[str, ...], rows: RawRows) -> _Survey:
             "feature(s); all parts must have the same columns."
         )
     if not rows.n_rows:
-        return _Survey(0, np.empty(0), np.empty(0), 0, 0.0, 0.0, True, True)
+        return _Survey(0, np.empty(0), np.empty(0), np.empty(0), 0, 0.0, 0.0, True, True)
     lowest, highest = Table(rows.X, names).extent()
     y = read_target(rows.y, rows.n_rows)
     weights = np.ones(rows.n_rows)
@@ -277,6 +279,7 @@ def _survey_rows(names: tuple[str, ...], rows: RawRows) -> _Survey:
         rows.n_rows,
         lowest,
         highest,
+        largest_sizes(rows.X, y, weights, (lowest, highest)),
         int(np.count_nonzero(weights)),
         float(weights.max()),
         # Of the largest: the sum of very large weights is no number.
