@@ -495,6 +495,33 @@ def test_a_power_of_two_changes_nothing_but_the_unit(seed, n, solver):
     assert plain.evidence_ == other.evidence_
 
 
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_wide_tables_make_no_matrix_of_their_columns(monkeypatch):
+    sizes = []
+    for name in ("eigh", "solve", "qr"):
+        plain = getattr(np.linalg, name)
+
+        def watched(matrix, *more, plain=plain, **options):
+            sizes.append(min(np.shape(matrix)[-2:]))
+            return plain(matrix, *more, **options)
+
+        monkeypatch.setattr(np.linalg, name, watched)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 600))
+    order = rng.permutation(30)
+    y = X[:, 0] + 0.1 * rng.normal(size=30)
+    fit, other = (
+        TrimmedRegressor(keep=1.0, random_state=0).fit(X[rows], y[rows])
+        for rows in (np.arange(30), order)
+    )
+    assert max(sizes) <= 30
+    # The shortest exact fit: columns are standardised by powers of two, and centred.
+    np.testing.assert_allclose(fit.predict(X), y, atol=1e-8)
+    np.testing.assert_allclose(fit.coef_, other.coef_, atol=1e-10)
+    assert fit.standard_error_ is None
+    assert np.isfinite(fit.scale_)
+
+
 # --- warnings and refusals ------------------------------------------------------------------------
 
 

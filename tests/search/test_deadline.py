@@ -9,6 +9,7 @@ from regimix import MixedLinearRegression, global_ilts
 from regimix.errors import ConvergenceWarning, StopReason
 from regimix.model import em
 from regimix.model.em import DEADLINE, refit
+from regimix.result.answer import answer
 from regimix.search.likelihood import nearest_regimes
 from tests.model.mixtures import mixed_rows, some_model
 
@@ -41,15 +42,19 @@ def test_a_partition_is_still_an_answer(over):
     assert nearest_regimes(rows, model, 2, 0).model.m == 2
 
 
-@pytest.mark.filterwarnings("ignore::regimix.errors.EvidenceWarning")
-@pytest.mark.parametrize("options", [{}, {"n_components": 12, "outliers": False}])
+@pytest.mark.parametrize("options", [{}, {"n_components": 12}, {"n_components": 12, "outliers": 0}])
 def test_a_fit_without_time_says_so(options):
+    """And nothing that only a search to the end would know: warnings are errors here."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 5))
     y = np.where(rng.random(400) < 0.5, X @ np.arange(5.0), X[:, 0]) + 0.1 * rng.normal(size=400)
     with pytest.warns(ConvergenceWarning, match="time_limit"):
         model = MixedLinearRegression(random_state=0, time_limit=1e-9, **options).fit(X, y)
     assert model.mixture_.stopped == StopReason.TIME_LIMIT
+    said = " ".join([answer(model.mixture_).lead, *answer(model.mixture_).notices])
+    assert "the time limit was reached" in said
+    assert "Constants" not in said
+    assert "the rows support" not in said
     assert np.isfinite(model.coef_).all()
     assert DEADLINE.get() == np.inf
 

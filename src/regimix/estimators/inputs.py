@@ -342,8 +342,8 @@ def warn_user(kind: type[Warning], *parts: str | Setting) -> None:
     warnings.warn(Message(*parts), kind, stacklevel=4)
 
 
-def why_early(stopped: str, settings: Settings) -> tuple[str | Setting, ...]:
-    """Say what ended a search early, and what to do about it."""
+def why_early(stopped: str, settings: Settings, found: str = "") -> tuple[str | Setting, ...]:
+    """Say what ended a search early, what was found until then, and what to do about it."""
     why: tuple[str | Setting, ...] = ("it was interrupted; fit again to let it finish",)
     if stopped == StopReason.MAX_STARTS:
         # Algorithm 2 has a budget by default.
@@ -354,4 +354,4 @@ def why_early(stopped: str, settings: Settings) -> tuple[str | Setting, ...]:
         why = "the ", limit, f" of {settings.time_limit:g} seconds was reached; raise ", limit
     elif stopped == StopReason.CALLBACK:
         why = ("the callback asked for it; let it return a false value to go on",)
-    return "the search stopped early: ", *why, ". The best so far is returned."
+    return "the search stopped early: ", *why, f". {found}The best so far is returned."

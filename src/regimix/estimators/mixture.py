@@ -25,6 +25,7 @@ from regimix.errors import (
     RankWarning,
     RivalWarning,
     Setting,
+    StopReason,
     UnrepeatedWarning,
 )
 from regimix.estimators.gating import (
@@ -320,11 +321,18 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
     def _warn(self, problem: Frame) -> None:
         mixture = self.mixture_
         asked, found = mixture.settings.n_components, mixture.n_components
-        if mixture.stopped in EARLY:
-            warn_user(ConvergenceWarning, *why_early(mixture.stopped, mixture.settings))
-        if mixture.found_nothing:
+        early, fewer = mixture.stopped in EARLY, asked is not None and found < asked
+        # Whether the rows support more, or anything at all, is not known then. (Algorithm 2 always
+        # has a budget of starts: what it finds within that is its answer.)
+        unknown = early and (mixture.stopped != StopReason.MAX_STARTS or self.search != "net")
+        if early:
+            until = f"{found} of the {asked} regimes asked for were found. " if fewer else ""
+            until = "No regime was found yet. " if mixture.found_nothing else until
+            until = until if unknown else ""
+            warn_user(ConvergenceWarning, *why_early(mixture.stopped, mixture.settings, until))
+        if mixture.found_nothing and not unknown:
             warn_user(EvidenceWarning, *_nothing(mixture).parts)
-        elif asked is not None and found < asked:
+        elif fewer and not unknown:
             remedy: tuple[str | Setting, ...] = (InPython(", give starts (init)"),)
             if self.search == "net":
                 remedy = (", try ", Setting("search", "auto"))
@@ -335,7 +343,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
                 *remedy,
                 ", or ask for fewer.",
             )
-        if not mixture.settled:
+        if not (mixture.settled or early):
             warn_user(
                 ConvergenceWarning,
                 "EM on all rows ran out of rounds before it settled: regimes overlap so much that "
@@ -345,7 +353,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
                 ".",
             )
         doubtful = np.isfinite(mixture.search_evidence).sum() > 1 and mixture.n_agreed < 2
-        if doubtful and not mixture.found_nothing and mixture.stopped not in EARLY:
+        if doubtful and not mixture.found_nothing and not early:
             best, second = sorted(mixture.search_evidence, reverse=True)[:2]
             warn_user(
                 UnrepeatedWarning,

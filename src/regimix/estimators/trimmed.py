@@ -12,6 +12,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from regimix.data.problem import Frame
+from regimix.engines.base import Engine
+from regimix.engines.memory import MemoryEngine
 from regimix.errors import (
     ConvergenceWarning,
     EvidenceWarning,
@@ -173,8 +175,8 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         "interrupted".
     standard_error_ : ndarray of shape (d,) or (d + 1,), or None
         Of the coefficients and, last, of the intercept: those of least squares on the rows that
-        were not outliers. None without ``reweight``, with weights that are importances, or with
-        more than 256 columns. ``summary()`` prints them.
+        were not outliers. None without ``reweight``, with weights that are importances, with more
+        than 256 columns, or with fewer rows than columns. ``summary()`` prints them.
     evidence_ : float
         With ``keep="auto"``: by how much the score of a line exceeds that of a constant, in nats.
         It takes 3 to call it a relation. NaN if the search was stopped before it was known.
@@ -257,6 +259,10 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         init = None if self.init is None else given_starts(engine, self.init, seed)
         told = {"keep": self.keep, "n_starts": self.n_starts}
         saved = open_checkpoint(engine, settings, None, init, **told)
+        basis = None
+        if isinstance(engine, MemoryEngine) and engine.problem.n_rows < engine.problem.n_features:
+            engine, basis = engine.in_row_space(seed)
+            init = None if init is None else init @ basis
         with deadline(settings.time_limit):
             single = find_single(
                 engine,
@@ -270,7 +276,7 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
                 control=Control(settings),
                 saved=saved,
             )
-        self._store(rows, single)
+        self._store(rows, engine, single, basis)
         if saved is not None and self.stopped_ not in EARLY:
             saved.done()
 
@@ -302,17 +308,19 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         solver: Any = self.solver
         return replace(settings, solver=solver, max_iter=self.max_iter, tol=self.tol)
 
-    def _store(self, rows: Rows, single: Single) -> None:
-        engine, run = rows.engine, single.run
-        problem = engine.problem
+    def _store(self, rows: Rows, engine: Engine, single: Single, basis: Floats | None) -> None:
+        """Judge all rows by what was found; ``basis`` turns it into the columns of the table."""
+        problem, run = rows.engine.problem, single.run
         raw_scale = single.scale
         if raw_scale is None:
             raw_scale = consistent_scale(run.objective[-1], single.mass, problem.mass, run.rank)
         finish = reweight if self.reweight else judged
         final = finish(engine, run.theta, raw_scale)
+        thetas = np.stack([run.theta, final.theta])
+        (raw_coef, coef), (raw_intercept, intercept) = problem.to_user(
+            thetas if basis is None else thetas @ basis.T
+        )
         unit = problem.target_scale
-        raw_coef, raw_intercept = problem.to_user(run.theta)
-        coef, intercept = problem.to_user(final.theta)
         self.raw_coef_, self.raw_intercept_ = raw_coef, float(raw_intercept)
         self.coef_, self.intercept_ = coef, float(intercept)
         self.raw_scale_, self.scale_ = raw_scale * unit, final.scale * unit
@@ -324,8 +332,9 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         self.start_, self.stopped_ = single.source, run.stopped
         self._rank = run.rank
         self.standard_error_ = None
-        if final.gram is not None and problem.counts and coef.size <= MOST_COVARIANCE_FEATURES:
-            self.standard_error_ = least_squares_errors(problem, final.gram, final.scale)
+        gram = final.gram if basis is None and problem.counts else None
+        if gram is not None and coef.size <= MOST_COVARIANCE_FEATURES:
+            self.standard_error_ = least_squares_errors(problem, gram, final.scale)
         self._n_rows, self._n_inliers = problem.mass, final.mass
         self.__dict__.pop("evidence_", None)
         if isinstance(self.keep, str):

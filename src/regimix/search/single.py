@@ -83,7 +83,7 @@ def reweighted(sample: Sample, theta: Floats) -> Floats:
     for _ in range(SEARCH.rounds):
         squares = (sample.y - sample.Z @ theta) ** 2
         typical = float(np.median(squares))
-        if typical <= 0:
+        if typical <= 0 or late():
             break
         theta = weighted_fit(sample.Z, sample.y, sample.weights / (1 + squares / typical))
     return theta
