@@ -36,6 +36,7 @@ from tests.oracles import (
     one_regime,
     random_rotation,
     repeat_rows,
+    sizes_of_systems,
     slow_ilts,
 )
 
@@ -497,15 +498,7 @@ def test_a_power_of_two_changes_nothing_but_the_unit(seed, n, solver):
 
 @pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
 def test_wide_tables_make_no_matrix_of_their_columns(monkeypatch):
-    sizes = []
-    for name in ("eigh", "solve", "qr"):
-        plain = getattr(np.linalg, name)
-
-        def watched(matrix, *more, plain=plain, **options):
-            sizes.append(min(np.shape(matrix)[-2:]))
-            return plain(matrix, *more, **options)
-
-        monkeypatch.setattr(np.linalg, name, watched)
+    sizes = sizes_of_systems(monkeypatch)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 600))
     order = rng.permutation(30)

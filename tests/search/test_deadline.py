@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 
 from regimix import MixedLinearRegression, global_ilts
+from regimix.engines.base import Sample
 from regimix.errors import ConvergenceWarning, StopReason
 from regimix.model import em
 from regimix.model.em import DEADLINE, refit
 from regimix.result.answer import answer
 from regimix.search.likelihood import nearest_regimes
+from regimix.search.message_passing import hunt_one
+from regimix.search.single import elemental, reweighted
 from tests.model.mixtures import mixed_rows, some_model
+from tests.oracles import sizes_of_systems
 
 
 @pytest.fixture
@@ -34,6 +38,15 @@ def test_em_makes_one_round(monkeypatch, over):
     rounds = count_rounds(monkeypatch)
     refit(rows, some_model(rows, np.random.default_rng(0), 2), 30)
     assert len(rounds) == 1
+
+
+def test_no_start_is_made_beyond_what_an_answer_needs(over):
+    rows, _ = mixed_rows(0)
+    assert hunt_one(rows) is None
+    sample = Sample(rows.design, rows.y, rows.weights)
+    theta = np.zeros(rows.width)
+    np.testing.assert_array_equal(reweighted(sample, theta), theta)
+    assert len(elemental(sample, 32, np.random.default_rng(0))) == 1
 
 
 def test_a_partition_is_still_an_answer(over):
@@ -61,15 +74,7 @@ def test_a_fit_without_time_says_so(options):
 
 @pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
 def test_wide_tables_make_no_matrix_of_their_columns(monkeypatch):
-    sizes = []
-    for name in ("eigh", "eigvalsh", "solve", "svd", "lstsq"):
-        plain = getattr(np.linalg, name)
-
-        def watched(matrix, *more, plain=plain, **options):
-            sizes.append(min(np.shape(matrix)[-2:]))
-            return plain(matrix, *more, **options)
-
-        monkeypatch.setattr(np.linalg, name, watched)
+    sizes = sizes_of_systems(monkeypatch)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 600))
     mixture = global_ilts(X, X[:, 0] + 0.1 * rng.normal(size=30), random_state=0)

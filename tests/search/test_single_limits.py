@@ -113,6 +113,14 @@ def test_a_callback_sees_every_stage(rows):
     assert list(dict.fromkeys(seen)) == ["starts", "samples", "all rows"]
 
 
+def test_a_fit_that_is_done_is_not_stopped(rows):
+    whole = TrimmedRegressor(random_state=0).fit(*rows)
+    callback, seen = stop_at("all rows", "callback", count=whole.n_iter_ + 1)
+    fit = TrimmedRegressor(random_state=0, callback=callback).fit(*rows)
+    assert seen.count("all rows") == whole.n_iter_
+    assert fit.stopped_ == "fixed point"
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("time_limit", 0), ("callback", "yes"), ("checkpoint", 3)]
 )

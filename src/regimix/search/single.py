@@ -177,7 +177,7 @@ class _Pace:
         """Return what checks once a round, however many starts there are."""
 
         def watch(_: int, run: Run, __: Selected) -> None:
-            if self._last != (stage, run.n_iter):
+            if run.stopped is None and self._last != (stage, run.n_iter):
                 self._last = stage, run.n_iter
                 self.check(stage)
 
@@ -248,12 +248,13 @@ def find_single(
                 pace.note()
             mass = _sample_mass(engine, begun.share) if mass is None else mass
             run, follower = _on_all_rows(engine, pace, mass, make_solver, max_iter, tol)
-    except (Stopped, PassStopped) as stop:
-        run, follower = _as_it_is(engine, begun, mass, stop.reason)
-    except KeyboardInterrupt:
-        if control is None:
-            raise
-        run, follower = _as_it_is(engine, begun, mass, StopReason.INTERRUPTED)
+    except (Stopped, PassStopped, KeyboardInterrupt) as stop:
+        if control is not None:
+            engine.hurry()
+        elif not isinstance(stop, Stopped):
+            raise  # whoever asked for one component as a part of its own work answers
+        reason = getattr(stop, "reason", StopReason.INTERRUPTED)
+        run, follower = _as_it_is(engine, begun, mass, reason), None
     mass = _sample_mass(engine, begun.share) if mass is None else mass
     return Single(run, follower, mass, begun.source, begun.share, begun.scale, begun.evidence)
 
@@ -330,16 +331,13 @@ def _on_all_rows(
     return run, follower
 
 
-def _as_it_is(
-    engine: Engine, begun: _Begun, mass: float | None, reason: StopReason
-) -> tuple[Run, Follower | None]:
+def _as_it_is(engine: Engine, begun: _Begun, mass: float | None, reason: StopReason) -> Run:
     """Answer with the best so far; only its objective may be missing."""
-    engine.hurry()
     if not begun.objective:
         mass = _sample_mass(engine, begun.share) if mass is None else mass
         runs, _ = concentrate(engine, begun.theta[None], mass, max_iter=0)
         begun.objective = runs[0].objective
-    return Run(begun.theta, begun.objective, reason, begun.n_iter, begun.rank), None
+    return Run(begun.theta, begun.objective, reason, begun.n_iter, begun.rank)
 
 
 def majority(problem: Frame) -> float:
