@@ -26,6 +26,7 @@ __all__ = [
     "plain_engine_rows",
     "random_rotation",
     "repeat_rows",
+    "sizes_of_systems",
     "slow_ilts",
 ]
 
@@ -153,3 +154,17 @@ def plain_engine_rows(X, y, weights=None, *, counts=True):
     return Problem.from_standardised(
         np.asarray(X, float), np.asarray(y, float), weights, counts=counts
     )
+
+
+def sizes_of_systems(monkeypatch):
+    """Return a list that grows by the smaller side of each matrix that NumPy factorises."""
+    sizes = []
+    for name in ("eigh", "eigvalsh", "lstsq", "qr", "solve", "svd"):
+        plain = getattr(np.linalg, name)
+
+        def watched(matrix, *more, plain=plain, **options):
+            sizes.append(min(np.shape(matrix)[-2:]))
+            return plain(matrix, *more, **options)
+
+        monkeypatch.setattr(np.linalg, name, watched)
+    return sizes

@@ -11,7 +11,7 @@
     ├── ModelFileError       a model file cannot be read or written   (also a ValueError)
     ├── OutOfTimeError       a time limit came before an answer       (also a TimeoutError)
     ├── ParameterError       a setting is outside what is allowed     (also a ValueError)
-    ├── StoppedError         a callback came before an answer         (also a RuntimeError)
+    ├── StoppedError         a callback came before the end           (also a RuntimeError)
     └── MissingExtraError    an optional dependency is not installed  (also an ImportError)
 
     RegimixWarning           the answer is the best there is, but read this
@@ -206,7 +206,7 @@ class OutOfTimeError(RegimixError, TimeoutError):
 
 
 class StoppedError(RegimixError, RuntimeError):
-    """A callback asked for the end before there was an answer."""
+    """A callback asked for the end before there was an answer, or before all was written."""
 
 
 class MissingExtraError(RegimixError, ImportError):

@@ -728,6 +728,8 @@ LIMITS: dict[Any, dict[str, _Limit]] = {
         "middle": _Limit(),
         "r_squared_expected": _Limit(free=True),
         "r_squared_least_squares": _Limit(free=True),
+        "values": _Limit(low=0),
+        "step": NOT_NEGATIVE,
     },
     Inference: {
         "standard_error": _Limit("m d", free=True),

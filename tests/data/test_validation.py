@@ -325,10 +325,13 @@ def test_huge_and_tiny_weights_neither_overflow_nor_vanish():
 
 
 def test_a_weight_that_is_nothing_beside_the_others_is_absent():
-    weights, _ = read_weights(np.array([1e-320, 1.5e300, 0.5e300]), 3)
-    np.testing.assert_allclose(weights, [0.0, 1.5, 0.5])
-    with pytest.raises(DataError, match="all rows but 1"):
-        read_weights(np.array([1e-320, 1.5e300]), 2)
+    for least in (1e-320, 1e140):
+        weights, _ = read_weights(np.array([least, 1.5e300, 0.5e300]), 3)
+        np.testing.assert_allclose(weights, [0.0, 1.5, 0.5])
+        with pytest.raises(DataError, match="nothing beside the largest, in all rows but 1"):
+            read_weights(np.array([least, 1.5e300]), 2)
+    weights, _ = read_weights(np.array([1e160, 1.5e300, 0.5e300]), 3)
+    assert weights.all()
 
 
 def test_weights_are_not_the_users_memory():

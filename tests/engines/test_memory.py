@@ -338,3 +338,26 @@ def test_values_of_rows_are_the_same_for_blocks_of_any_size(monkeypatch, weighte
     # Blocks are asked for their own part of what was chosen.
     np.testing.assert_array_equal(engine.map_rows(kept_rows, cut), chosen.kept)
     assert engine.fold(masked_mass, cut) == masked_mass(engine, chosen)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_few_rows_are_the_same_in_the_space_that_they_span(intercept):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(3.0, 2.0, (12, 40)), rng.normal(size=12)
+    X[1], y[1] = X[0], y[0]  # a row twice, and one absent
+    weights = np.array([1.0] * 11 + [0.0])
+    engine = MemoryEngine(Problem.from_arrays(X, y, weights, fit_intercept=intercept))
+    turned, basis = engine.in_row_space(5)
+    width = turned.problem.n_columns
+    assert width <= 12
+    np.testing.assert_allclose(basis.T @ basis, np.eye(width), atol=1e-12)
+    t = rng.normal(size=width)
+    np.testing.assert_allclose(turned.residuals(t), engine.residuals(basis @ t), atol=1e-10)
+    # The shortest solution is that of the table.
+    Z, target = engine.standardised(np.arange(11)), engine.target(np.arange(11))
+    shortest = basis @ np.linalg.pinv(turned.problem.X[:11]) @ target
+    np.testing.assert_allclose(shortest, np.linalg.pinv(Z) @ target, atol=1e-10)
+    np.testing.assert_array_equal(turned.draw(12, 5).numbers, engine.draw(12, 5).numbers)
+    sample, other = turned.sample(12, 5), engine.sample(12, 5)
+    np.testing.assert_allclose(sample.Z, other.Z @ basis, atol=1e-12)
+    np.testing.assert_array_equal(sample.weights, other.weights)

@@ -149,7 +149,13 @@ def test_a_table_without_rows_is_refused(lengths):
 def test_weights_that_are_all_zero_are_refused(four):
     for part in four:
         part.weights[:] = 0
-    assert "sample_weight is zero in all rows but 0" in refused(four)
+    assert "nothing beside the largest, in all rows but 0" in refused(four)
+
+
+def test_weights_that_are_nothing_beside_others_are_refused_by_name(four):
+    four[0].weights[:] = 1e-300
+    four[1].weights[:] = 1e300
+    assert "sample_weight goes from 1e-300 to 1e+300" in refused(four)
 
 
 def test_a_placeholder_is_refused_by_the_name_of_its_column(four):

@@ -68,6 +68,27 @@ def test_a_short_draw_begins_a_long_one(seed, n, rows, draw):
     same_sample(short, type(short)(long.Z[:rows], long.y[:rows], long.weights[:rows]))
 
 
+@few
+@given(seeds, st.integers(3, 60), st.integers(1, 3), st.integers(-300, 300), st.booleans(), seeds)
+def test_powers_of_two_do_not_matter(seed, n, d, power, whole, draw):
+    rng = np.random.default_rng(seed)
+    X, y = whole_table(rng, n, d) if whole else (rng.normal(size=(n, d)), rng.normal(size=n))
+    weights = rng.integers(0, 3, n).astype(float)
+    weights[:2] = 1.0
+    columns = 2.0 ** rng.integers(-300, 300, d)
+    plain, other = (
+        MemoryEngine(Problem.from_arrays(*rows, weights)).draw(n // 2, draw)
+        for rows in ((X, y), (X * columns, y * 2.0**power))
+    )
+    np.testing.assert_array_equal(plain.numbers, other.numbers)
+    np.testing.assert_array_equal(plain.keys, other.keys)
+    # Rows of weight zero are absent, however large.
+    far = MemoryEngine(
+        Problem.from_arrays(np.vstack([X, X[:1] * 64]), np.append(y, 64.0), np.append(weights, 0))
+    )
+    np.testing.assert_array_equal(plain.keys, far.draw(n // 2, draw).keys)
+
+
 def test_signed_zeros_are_one_number():
     X = np.array([[0.0], [-0.0], [1.0]])
     sample = sample_of(X, np.array([-0.0, 0.0, 1.0]), None, 3, 1)

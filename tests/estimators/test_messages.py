@@ -4,8 +4,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
 
-from regimix import MixedLinearRegression, TrimmedRegressor
+from regimix import MixedLinearRegression, TrimmedEstimator, TrimmedRegressor
 from regimix.errors import RegimixError
 
 RNG = np.random.default_rng(0)
@@ -78,3 +80,31 @@ def test_a_column_of_the_same_name_that_is_not_the_response_is_a_feature():
     frame = FRAME.rename(columns={"a": "y"})
     fit = MixedLinearRegression(n_components=1, random_state=0).fit(frame, pd.Series(Y, name="y"))
     np.testing.assert_allclose(fit.coef_, [[1, 2]], atol=0.1)
+
+
+KERNEL = np.exp(-(np.linspace(-40, 40, 60) ** 2))  # from 1e-695 to 1
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+@pytest.mark.parametrize("weights", [KERNEL, np.full(60, 1e308), np.full(60, 5e-324)])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MixedLinearRegression(random_state=0),
+        MixedLinearRegression(1, search="net", random_state=0),
+        TrimmedRegressor(random_state=0),
+        TrimmedEstimator(LinearRegression(), random_state=0),
+    ],
+)
+def test_weights_of_any_size_are_answered_without_raw_warnings(estimator, weights):
+    fit = clone(estimator).fit(X, Y, sample_weight=weights)
+    assert np.isfinite(fit.predict(X)).all()
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+@pytest.mark.parametrize("others", [1e-300, 1e-10])
+def test_one_weight_beside_which_all_others_are_nothing_is_refused(others):
+    weights = np.append(1e300, np.full(59, others))
+    for estimator in (MixedLinearRegression(), TrimmedRegressor()):
+        with pytest.raises(RegimixError, match="sample_weight is zero, or nothing beside the larg"):
+            estimator.fit(X, Y, sample_weight=weights)

@@ -151,6 +151,7 @@ def test_settings_reach_the_search(standin):
         "n_jobs": 2,
     }
     MixedLinearRegression(**options).fit(X, y)
+    assert 0 < standin.settings.time_limit <= options.pop("time_limit")  # checks take some of it
     for name, value in options.items():
         assert getattr(standin.settings, name) == value
     assert standin.settings.keep == 0.8

@@ -36,6 +36,7 @@ from tests.oracles import (
     one_regime,
     random_rotation,
     repeat_rows,
+    sizes_of_systems,
     slow_ilts,
 )
 
@@ -472,6 +473,46 @@ def test_a_large_table_is_finished_on_all_rows():
         fit.objective_
         <= slow_ilts(A, y, np.array([0.0, *truth.coef[0]]), n // 2).objective[-1] * 1.001
     )
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.EvidenceWarning")
+@settings(max_examples=25, deadline=None)
+@given(seeds, st.sampled_from([60, 300, 900]), st.sampled_from(["exact", "cg"]))
+def test_a_power_of_two_changes_nothing_but_the_unit(seed, n, solver):
+    # Where two regimes compete, a start from other rows may end in the other one.
+    rng = np.random.default_rng(seed)
+    X, slopes = rng.normal(size=(n, 2)), 2 * rng.normal(size=(2, 2))
+    y = np.einsum("ij,ij->i", X, slopes[rng.integers(2, size=n)]) + 0.3 * rng.normal(size=n)
+    in_y, in_x = 2.0**20, 2.0 ** rng.integers(-20, 20, 2)
+    plain, other = (
+        TrimmedRegressor(solver=solver, random_state=seed).fit(*rows)
+        for rows in ((X, y), (X * in_x, y * in_y))
+    )
+    np.testing.assert_array_equal(plain.inlier_mask_, other.inlier_mask_)
+    np.testing.assert_array_equal(plain.coef_ / in_x * in_y, other.coef_)
+    assert plain.intercept_ * in_y == other.intercept_
+    assert plain.scale_ * in_y == other.scale_
+    assert plain.objective_ * in_y**2 == other.objective_
+    assert plain.evidence_ == other.evidence_
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_wide_tables_make_no_matrix_of_their_columns(monkeypatch):
+    sizes = sizes_of_systems(monkeypatch)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 600))
+    order = rng.permutation(30)
+    y = X[:, 0] + 0.1 * rng.normal(size=30)
+    fit, other = (
+        TrimmedRegressor(keep=1.0, random_state=0).fit(X[rows], y[rows])
+        for rows in (np.arange(30), order)
+    )
+    assert max(sizes) <= 30
+    # The shortest exact fit: columns are standardised by powers of two, and centred.
+    np.testing.assert_allclose(fit.predict(X), y, atol=1e-8)
+    np.testing.assert_allclose(fit.coef_, other.coef_, atol=1e-10)
+    assert fit.standard_error_ is None
+    assert np.isfinite(fit.scale_)
 
 
 # --- warnings and refusals ------------------------------------------------------------------------

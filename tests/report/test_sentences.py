@@ -202,7 +202,9 @@ def test_what_must_be_known_first_is_said(tone):
     odd = replace(tone, settings=settings, ranks=(1, 2), stopped="interrupted")
     notices = " ".join(headline(odd, None, 0.95)["notices"])
     assert "interrupted" in notices
-    assert "5 regimes were asked for; the rows support 2" in notices
+    assert "5 regimes were asked for; 2 were found before it was interrupted." in notices
+    done = replace(odd, stopped="nothing improves")
+    assert "5 regimes were asked for; the rows support 2." in headline(done, None, 0.95)["notices"]
     assert "1 of its 2 coefficients" in notices
 
 

@@ -5,10 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from regimix import global_ilts
 from regimix.errors import StopReason
 from regimix.result.answer import answer, closest, distances
 from regimix.result.inference import Inference
 from regimix.search.settings import Settings
+from regimix.words import bare
 from tests.result.test_mixture import mixture_of
 
 
@@ -46,6 +48,27 @@ def test_an_unknown_reason_of_a_foreign_file_is_shown_as_it_is():
 def test_shares_that_depend_on_the_features_are_called_averages():
     (notice,) = answer(mixture_of([[1.0]], gate=object())).notices
     assert notice.startswith("Shares depend on the features here")
+
+
+def test_a_response_of_few_values_is_called_one():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 1))
+    counts = np.minimum(rng.poisson(np.exp(0.3 * x[:, 0])), 5.0)
+    mixture = global_ilts(x, counts, n_components=1, random_state=0)
+    said = bare(answer(mixture).coarse)
+    values = np.unique(counts).size
+    assert said.startswith(f"y takes only {values} different values, 1 apart, and the smallest no")
+    assert said in " ".join(str(mixture).split())
+    assert answer(mixture).coarse in answer(mixture).notices
+    # As many values where the noise hides the steps, and exact prices, are like any response.
+    noisy = replace(mixture, scale=mixture.scale + 2)
+    prices = replace(mixture, rows=replace(mixture.rows, values=200, step=0.01))
+    for other in (noisy, prices, replace(mixture, rows=None)):
+        assert answer(other).coarse == ""
+        assert "different values" not in str(other)
+    smooth = global_ilts(x, x[:, 0] + rng.normal(size=300), n_components=1, random_state=0)
+    assert smooth.rows.step == 0.0
+    assert answer(smooth).coarse == ""
 
 
 def test_where_nothing_was_found_the_headline_says_so():

@@ -9,7 +9,7 @@ from polars.testing import assert_frame_equal
 
 from regimix import MixedLinearRegression, scan_parquet, tables
 from regimix.engines.parquet import ParquetReader
-from regimix.errors import DataError, DataKindError
+from regimix.errors import DataError, DataKindError, StoppedError
 from regimix.tables import parquet, write
 from tests.engines.clusters import small_cluster
 from tests.tables.parquets import DeadlyReader, contents, mixed_frame, write_files
@@ -244,7 +244,7 @@ def test_a_last_block_that_is_too_long_is_refused(rows, cluster, fitted, tmp_pat
 def test_who_watches_can_stop_it(rows, cluster, fitted, tmp_path, on_cluster):
     del cluster
     opened = scan_parquet(rows, "y", on_cluster=on_cluster)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(StoppedError, match="before all parts were written"):
         tables.write_label_parts(
             tmp_path / "out", opened, fitted[1].mixture_, watch=lambda done, total: True
         )

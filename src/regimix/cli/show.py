@@ -116,8 +116,9 @@ def print_mixture(
         voice.answer(found.r_squared, style="dim")
     voice.answer(found.ended, style="dim")
     voice.answer(found.details, style="dim")
-    if found.favours:
-        voice.answer(f"{found.favours} Use --components auto to choose by evidence.")
+    favours = found.favours and f"{found.favours} Use --components auto to choose by evidence."
+    for said in filter(None, (bare(found.coarse), favours)):
+        voice.answer(said)
 
 
 def refit(mixture: Mixture, table: DataSet | ParquetTable) -> str:

@@ -17,10 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.data.validation import CHUNK_BYTES, Table, column_labels, read_target, read_weights
+from regimix.data.validation import (
+    CHUNK_BYTES,
+    Table,
+    chunks,
+    column_labels,
+    read_target,
+    read_weights,
+)
 from regimix.errors import DataError, ParameterError
 
-__all__ = ["Frame", "Problem", "standard_places"]
+__all__ = ["Frame", "Problem", "largest_sizes", "standard_places"]
 
 Floats = NDArray[np.float64]
 
@@ -69,6 +76,9 @@ class Frame:
     target_center: float
     target_scale: float
     feature_names: tuple[str, ...]  # for messages
+    # Powers of two that draws divide each column and, last, y by: above the largest size among the
+    # rows present. (Scales come from some of the rows, and may depend on the order of all.)
+    key_units: Floats
     # Whether the table is large and nearly all of its distinct rows differ in the response.
     distinct_response: bool = False
 
@@ -80,6 +90,7 @@ class Frame:
         weights: Floats | None,
         extent: tuple[Floats, Floats],
         *,
+        sizes: Floats,
         names: tuple[str, ...],
         values: tuple[NDArray[Any], Floats] | None = None,
         **known: Any,
@@ -87,6 +98,7 @@ class Frame:
         """Find the units of a table from its standard rows, some evenly spaced ones.
 
         ``extent`` has the smallest and largest value of each column and, last, of y, over all rows;
+        ``sizes`` are the ``largest_sizes``;
         ``values`` all rows of X and of y, if they are in memory, so that messages can name a row;
         ``known`` the other attributes.
         """
@@ -113,6 +125,7 @@ class Frame:
             target_center=float(y_center[0]),
             target_scale=float(y_scale[0]),
             feature_names=names,
+            key_units=np.ldexp(1.0, np.frexp(sizes)[1]),
             distinct_response=known["mass"] > WHOLE_KEYS and _differs_with_response(X, y),
             **known,
         )
@@ -217,11 +230,13 @@ class Problem(Frame):
         rows = standard_places(n_present)
         if weights is not None:
             rows = np.flatnonzero(weights)[rows]
+        extent = np.append(lowest, target.min()), np.append(highest, target.max())
         frame = Frame.of_sample(
             values[rows],
             target[rows],
             None if weights is None else weights[rows],
-            (np.append(lowest, target.min()), np.append(highest, target.max())),
+            extent,
+            sizes=largest_sizes(values, target, weights, extent),
             names=table.names,
             values=(values, target),
             n_rows=n_rows,
@@ -252,6 +267,7 @@ class Problem(Frame):
             target_center=0.0,
             target_scale=1.0,
             feature_names=tuple(f"z{i}" for i in range(Z.shape[1])),
+            key_units=np.ones(Z.shape[1] + 1),
         )
         return cls.framed(frame, Z, y, None if plain else weights)
 
@@ -276,6 +292,21 @@ def standard_places(count: int) -> NDArray[np.intp]:
     if count <= STANDARDISE_ROWS:
         return np.arange(count)
     return np.linspace(0, count - 1, STANDARDISE_ROWS).astype(np.intp)
+
+
+def largest_sizes(
+    X: NDArray[Any], y: Floats, weights: Floats | None, extent: tuple[Floats, Floats]
+) -> Floats:
+    """Return the largest absolute value of each column and, last, of y, among the rows present."""
+    sizes = np.maximum(*map(np.abs, extent))
+    if weights is not None and not weights.all():
+        sizes = np.zeros_like(sizes)
+        for rows in chunks(*X.shape):
+            present = weights[rows] > 0
+            for values, of in ((X[rows][present], sizes[:-1]), (y[rows][present], sizes[-1:])):
+                for end in (values.max(axis=0, initial=0), values.min(axis=0, initial=0)):
+                    np.maximum(of, np.abs(np.asarray(end, dtype=np.float64)), out=of)
+    return sizes
 
 
 def _differs_with_response(X: NDArray[Any], y: Floats) -> bool:

@@ -42,6 +42,8 @@ Floats = NDArray[np.float64]
 LARGEST_VALUE = 1e140
 # Whole numbers up to here are exact in double precision, and so are their sums.
 LARGEST_COUNT = 2.0**53
+# A weight so many times smaller than the largest is nothing beside it: even its square vanishes.
+WIDEST_WEIGHTS = 1e150
 # About the second-level cache of one core: a chunk that fits is read from memory once,
 # however many operations follow.
 CHUNK_BYTES = 2 << 20
@@ -183,8 +185,9 @@ def read_weights(sample_weight: Any, n_rows: int) -> tuple[Floats | None, bool]:
     if weights.ndim == 0:
         weights = np.full(n_rows, weights)
     weights = check_weights(weights, n_rows)
-    # The largest is one: sums can no longer overflow, and weights that vanish beside it are zero.
+    # The largest is one: sums can no longer overflow. What is nothing beside it is zero.
     relative = weights / (weights.max(initial=0.0) or 1.0)
+    relative[relative < 1 / WIDEST_WEIGHTS] = 0.0
     present = int(np.count_nonzero(relative))
     check_present(present)
     whole = bool((weights == np.floor(weights)).all())
@@ -214,14 +217,31 @@ def check_weights(weights: NDArray[Any], n_rows: int) -> Floats:
     return weights
 
 
+def check_span(least: float, most: float) -> None:
+    """Refuse positive weights of which some are nothing beside the largest.
+
+    In memory they are taken to be zero; in parts, rows present are counted before it is known.
+    """
+    if least < most / WIDEST_WEIGHTS:
+        raise DataError(
+            Message(
+                Setting("sample_weight"),
+                f" goes from {least:.3g} to {most:.3g}: what is {WIDEST_WEIGHTS:g} times smaller "
+                "counts for nothing beside the largest. Set such weights to zero, which leaves "
+                "their rows out.",
+            )
+        )
+
+
 def check_present(n_present: int) -> None:
     """Refuse a table with fewer than two rows of positive weight."""
     if n_present < 2:
         raise DataError(
             Message(
                 Setting("sample_weight"),
-                f" is zero in all rows but {n_present}: a row of weight zero is absent, and a "
-                f"minimum of 2 rows is required (n_samples={n_present}). Pass positive weights.",
+                f" is zero, or nothing beside the largest, in all rows but {n_present}: a row of "
+                f"weight zero is absent, and a minimum of 2 rows is required (n_samples="
+                f"{n_present}). Pass positive weights.",
             )
         )
 

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.data.problem import Frame, standard_places
+from regimix.data.problem import Frame, largest_sizes, standard_places
 from regimix.data.validation import (
     LARGEST_COUNT,
     Table,
     check_present,
+    check_span,
     check_weights,
     read_target,
 )
@@ -222,6 +223,7 @@ class PartUnits:
                 np.min([survey.lowest for survey in surveys if survey.n_rows], axis=0),
                 np.max([survey.highest for survey in surveys if survey.n_rows], axis=0),
             ),
+            sizes=np.max([survey.sizes for survey in surveys if survey.n_rows], axis=0),
             names=names,
             n_rows=n_rows,
             n_present=sum(survey.n_present for survey in surveys),
@@ -241,7 +243,9 @@ class _Survey:
     n_rows: int
     lowest: Floats
     highest: Floats
+    sizes: Floats  # ``largest_sizes``
     n_present: int
+    weight_least: float  # of those that are not zero
     weight_most: float
     weight_sum: float
     whole_weights: bool
@@ -266,7 +270,7 @@ def _survey_rows(names: tuple[str, ...], rows: RawRows) -> _Survey:
             "feature(s); all parts must have the same columns."
         )
     if not rows.n_rows:
-        return _Survey(0, np.empty(0), np.empty(0), 0, 0.0, 0.0, True, True)
+        return _Survey(0, np.empty(0), np.empty(0), np.empty(0), 0, np.inf, 0.0, 0.0, True, True)
     lowest, highest = Table(rows.X, names).extent()
     y = read_target(rows.y, rows.n_rows)
     weights = np.ones(rows.n_rows)
@@ -277,7 +281,9 @@ def _survey_rows(names: tuple[str, ...], rows: RawRows) -> _Survey:
         rows.n_rows,
         lowest,
         highest,
+        largest_sizes(rows.X, y, weights, (lowest, highest)),
         int(np.count_nonzero(weights)),
+        float(weights.min(initial=np.inf, where=weights > 0)),
         float(weights.max()),
         # Of the largest: the sum of very large weights is no number.
         float((weights / (weights.max() or 1.0)).sum()),
@@ -295,6 +301,7 @@ def _weighing(surveys: list[_Survey]) -> tuple[bool, float, float, float]:
     n_present = sum(survey.n_present for survey in surveys)
     check_present(n_present)
     most = max(survey.weight_most for survey in surveys)
+    check_span(min(survey.weight_least for survey in surveys), most)
     relative = sum(survey.weight_sum * (survey.weight_most / most) for survey in surveys)
     whole = all(survey.whole_weights for survey in surveys)
     if whole and most < LARGEST_COUNT and relative * most < LARGEST_COUNT:

@@ -2,7 +2,9 @@
 
 Every distinct row has a 64-bit key made of its numbers and the seed. The rows of smallest key are a
 uniform draw without replacement over distinct rows: the same rows whatever their order, however
-often they repeat, and however the table is cut into blocks and chunks.
+often they repeat, and however the table is cut into blocks and chunks. Columns and response are
+divided by a power of two near their largest size first: multiplied by any power of two, a table
+has the same keys.
 
 Keys of a large table come from the response alone where nearly all rows differ in it: one number a
 row is read instead of all of them. Rows of equal response then have equal keys, and the rest of
@@ -121,7 +123,7 @@ def _draw_block(block: MemoryEngine, seed: int, bound: int, count: int) -> _Draw
     keys = np.empty(problem.n_rows, dtype=np.uint64)
     for rows in block.chunks():
         values = None if problem.distinct_response else problem.X[rows]
-        keys[rows] = _keys(values, problem.y[rows], seed)
+        keys[rows] = _keys(values, problem.y[rows], problem.key_units, seed)
     small = keys <= np.uint64(bound)
     if problem.weights is not None:
         small &= problem.weights > 0
@@ -130,7 +132,9 @@ def _draw_block(block: MemoryEngine, seed: int, bound: int, count: int) -> _Draw
     weights = np.ones(picked.size) if problem.weights is None else problem.weights[picked]
     drawn = Drawn(
         keys[picked],
-        _keys(X, y, seed) if problem.distinct_response else np.zeros(picked.size, np.uint64),
+        _keys(X, y, problem.key_units, seed)
+        if problem.distinct_response
+        else np.zeros(picked.size, np.uint64),
         block.numbers[picked],
         X,
         y,
@@ -142,7 +146,7 @@ def _draw_block(block: MemoryEngine, seed: int, bound: int, count: int) -> _Draw
     return _Drawing((drawn,), count)
 
 
-def _keys(X: NDArray[Any] | None, y: Floats, seed: int) -> Words:
+def _keys(X: NDArray[Any] | None, y: Floats, units: Floats, seed: int) -> Words:
     """Give every row a key: equal rows, equal keys.
 
     The numbers of a row are read as 64-bit words, multiplied by random odd words and added.
@@ -152,9 +156,9 @@ def _keys(X: NDArray[Any] | None, y: Floats, seed: int) -> Words:
     factors = rng.integers(0, 2**64, n_factors, dtype=np.uint64) | np.uint64(1)
     salt = mix(np.array([seed % 2**64], dtype=np.uint64))
     with np.errstate(over="ignore"):
-        words = _words(y) * factors[-1]
+        words = _words(y / units[-1]) * factors[-1]
         if X is not None:
-            words += _words(X) @ factors[:-1]
+            words += _words(X / units[:-1]) @ factors[:-1]
         return mix(words ^ salt)
 
 

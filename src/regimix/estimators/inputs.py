@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,18 @@ from regimix.errors import (
     StoppedError,
     StopReason,
 )
+from regimix.search.algorithm2 import MAX_STARTS
+from regimix.search.settings import Settings
 
-__all__ = ["NewRows", "Rows", "is_remote", "new_rows", "opened", "warn_user"]
+__all__ = ["EARLY", "NewRows", "Rows", "is_remote", "new_rows", "opened", "warn_user", "why_early"]
+
+# Reasons to end a search before it is done.
+EARLY = (
+    StopReason.MAX_STARTS,
+    StopReason.TIME_LIMIT,
+    StopReason.CALLBACK,
+    StopReason.INTERRUPTED,
+)
 
 NOTHING = Table(np.empty((0, 0)), ())
 LIBRARY = str(Path(__file__).parent.parent)
@@ -51,13 +61,19 @@ class Rows:
 
     engine: Engine
     target_name: str | None
-    deadline: float | None = None  # by ``time.monotonic()``; only for rows that are not in memory
+    deadline: float | None = None  # by ``time.monotonic()``
     encoded: Encoded | None = None  # how a data frame became numbers, if it was encoded
 
     @property
     def kept(self) -> NDArray[np.bool_] | None:
         """Which of the rows that were passed are fitted; None: all of them."""
         return None if self.encoded is None or self.encoded.kept.all() else self.encoded.kept
+
+    def limited(self, settings: Settings) -> Settings:
+        """Return settings with the time that is left: checking and reading took a part of it."""
+        if self.deadline is None:
+            return settings
+        return replace(settings, time_limit=max(self.deadline - time.monotonic(), 1e-3))
 
     def of(self, values: Any) -> Any:
         """Take the fitted rows of something else that was passed."""
@@ -256,6 +272,7 @@ def opened(
     A pass over rows that are not in memory is given up after ``time_limit`` seconds, or when
     ``watch``, called with its progress, returns a true value.
     """
+    deadline = None if time_limit is None else time.monotonic() + time_limit
     name = None if _is_dask(y) and not hasattr(y, "divisions") else getattr(y, "name", None)
     label = None if name is None else str(name)
     intercept = estimator.fit_intercept
@@ -269,7 +286,7 @@ def opened(
         problem = Problem.from_arrays(*rows, fit_intercept=intercept)
         validate_data(estimator, X, y, skip_check_array=True)
         _store_encoding(estimator, encoded)
-        yield Rows(MemoryEngine(problem), label, encoded=encoded)
+        yield Rows(MemoryEngine(problem), label, deadline, encoded)
         return
     _store_encoding(estimator, None)
     if isinstance(X, PartTable):
@@ -279,7 +296,6 @@ def opened(
                 f"a table that is read in parts brings its own response ({label!r}) and weights; "
                 "call fit with the table alone."
             )
-    deadline = None if time_limit is None else time.monotonic() + time_limit
     try:
         with _parts(X, y, sample_weight) as (names, parts):
             parts.watch, parts.deadline = watch, deadline
@@ -324,3 +340,18 @@ def _parts(X: Any, y: Any, sample_weight: Any) -> Iterator[tuple[tuple[str, ...]
 def warn_user(kind: type[Warning], *parts: str | Setting) -> None:
     """Warn whoever called ``fit``, if this is called from a helper of ``fit``."""
     warnings.warn(Message(*parts), kind, stacklevel=4)
+
+
+def why_early(stopped: str, settings: Settings, found: str = "") -> tuple[str | Setting, ...]:
+    """Say what ended a search early, what was found until then, and what to do about it."""
+    why: tuple[str | Setting, ...] = ("it was interrupted; fit again to let it finish",)
+    if stopped == StopReason.MAX_STARTS:
+        # Algorithm 2 has a budget by default.
+        budget = Setting("max_starts", settings.max_starts or MAX_STARTS)
+        why = "the budget of ", budget, " starts was spent; raise ", Setting("max_starts")
+    elif stopped == StopReason.TIME_LIMIT:
+        limit = Setting("time_limit")
+        why = "the ", limit, f" of {settings.time_limit:g} seconds was reached; raise ", limit
+    elif stopped == StopReason.CALLBACK:
+        why = ("the callback asked for it; let it return a false value to go on",)
+    return "the search stopped early: ", *why, f". {found}The best so far is returned."

@@ -345,7 +345,9 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
             codes = np.unique(y, return_inverse=True)[1]
         values = np.ones(n_rows) if weights is None else weights[present]
         # Relative weights were scaled; the inner estimator gets those of the user.
-        unit = 1.0 if whole else float(np.mean(sample_weight) * n_rows / values.sum())
+        unit = 1.0 if whole else float(np.max(sample_weight)) / float(values.max())
+        # Unless their sum is no number.
+        unit = unit if np.isfinite(unit * float(values.sum())) else 1.0
         return _Rows(X, y, values, whole, codes, names, unit, present, n_rows)
 
     def _loss_for(self, model: Any) -> Any:

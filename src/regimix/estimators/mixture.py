@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
@@ -39,18 +38,19 @@ from regimix.estimators.gating import (
     learn_gate,
 )
 from regimix.estimators.inputs import (
+    EARLY,
     NewRows,
     Rows,
     is_remote,
     new_rows,
     opened,
     warn_user,
+    why_early,
 )
 from regimix.model.em import REGIME_GAIN
 from regimix.result.answer import answer
 from regimix.result.mixture import Mixture
 from regimix.result.summary import Summary
-from regimix.search.algorithm2 import MAX_STARTS
 from regimix.search.checkpoint import seed_in
 from regimix.search.likelihood import plain_count
 from regimix.search.settings import Settings, given_starts, watcher
@@ -66,14 +66,6 @@ __all__ = ["MixedLinearRegression"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
-
-# Reasons to end a search before it is done.
-EARLY = (
-    StopReason.MAX_STARTS,
-    StopReason.TIME_LIMIT,
-    StopReason.CALLBACK,
-    StopReason.INTERRUPTED,
-)
 
 # Parameters that the search does not know.
 NOT_SEARCHED = {"fit_intercept", "gating", "init", "encode"}
@@ -272,12 +264,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         with opened(self, X, y, sample_weight, **limits) as rows:
             engine, frame = rows.engine, rows.engine.problem
             init = None if self.init is None else given_starts(engine, self.init, settings.seed)
-            limited = settings
-            if rows.deadline is not None:
-                # Reading rows that are not in memory has taken a part of the time there is.
-                left = max(rows.deadline - time.monotonic(), 1e-3)
-                limited = replace(settings, time_limit=left)
-            mixture = fit_mixture(engine, limited, init)
+            mixture = fit_mixture(engine, rows.limited(settings), init)
             known: dict[str, Any] = {}
             if self.gating is not None:
                 known["gate"] = self._learn_gate(mixture, rows, X, gating_features)
@@ -334,13 +321,18 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
     def _warn(self, problem: Frame) -> None:
         mixture = self.mixture_
         asked, found = mixture.settings.n_components, mixture.n_components
-        if mixture.stopped in EARLY:
-            why = self._why_early()
-            end = ". The best so far is returned."
-            warn_user(ConvergenceWarning, "the search stopped early: ", *why, end)
-        if mixture.found_nothing:
+        early, fewer = mixture.stopped in EARLY, asked is not None and found < asked
+        # Whether the rows support more, or anything at all, is not known then. (Algorithm 2 always
+        # has a budget of starts: what it finds within that is its answer.)
+        unknown = early and (mixture.stopped != StopReason.MAX_STARTS or self.search != "net")
+        if early:
+            until = f"{found} of the {asked} regimes asked for were found. " if fewer else ""
+            until = "No regime was found yet. " if mixture.found_nothing else until
+            until = until if unknown else ""
+            warn_user(ConvergenceWarning, *why_early(mixture.stopped, mixture.settings, until))
+        if mixture.found_nothing and not unknown:
             warn_user(EvidenceWarning, *_nothing(mixture).parts)
-        elif asked is not None and found < asked:
+        elif fewer and not unknown:
             remedy: tuple[str | Setting, ...] = (InPython(", give starts (init)"),)
             if self.search == "net":
                 remedy = (", try ", Setting("search", "auto"))
@@ -351,7 +343,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
                 *remedy,
                 ", or ask for fewer.",
             )
-        if not mixture.settled:
+        if not (mixture.settled or early):
             warn_user(
                 ConvergenceWarning,
                 "EM on all rows ran out of rounds before it settled: regimes overlap so much that "
@@ -361,7 +353,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
                 ".",
             )
         doubtful = np.isfinite(mixture.search_evidence).sum() > 1 and mixture.n_agreed < 2
-        if doubtful and not mixture.found_nothing and mixture.stopped not in EARLY:
+        if doubtful and not mixture.found_nothing and not early:
             best, second = sorted(mixture.search_evidence, reverse=True)[:2]
             warn_user(
                 UnrepeatedWarning,
@@ -387,20 +379,6 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
                 "coefficients (columns that repeat or depend on each other, or too few rows); the "
                 "shortest solution is returned. Drop columns, or bring more rows.",
             )
-
-    def _why_early(self) -> tuple[str | Setting, ...]:
-        """Say what ended the search early, and what to do about it."""
-        stopped = self.mixture_.stopped
-        if stopped == StopReason.MAX_STARTS:
-            # Algorithm 2 has a budget by default.
-            budget = Setting("max_starts", self.max_starts or MAX_STARTS)
-            return "the budget of ", budget, " starts was spent; raise ", Setting("max_starts")
-        if stopped == StopReason.TIME_LIMIT:
-            limit = Setting("time_limit")
-            return "the ", limit, f" of {self.time_limit:g} seconds was reached; raise ", limit
-        if stopped == StopReason.CALLBACK:
-            return ("the callback asked for it; let it return a false value to go on",)
-        return ("it was interrupted; fit again to let it finish",)
 
     # --- predicting -------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +12,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from regimix.data.problem import Frame
+from regimix.engines.base import Engine
+from regimix.engines.memory import MemoryEngine
 from regimix.errors import (
     ConvergenceWarning,
     EvidenceWarning,
@@ -20,13 +22,14 @@ from regimix.errors import (
     StopReason,
     read_count,
 )
-from regimix.estimators.inputs import Rows, new_rows, opened, warn_user
+from regimix.estimators.inputs import EARLY, Rows, new_rows, opened, warn_user, why_early
 from regimix.model.em import REGIME_GAIN
 from regimix.result.answer import WIDTH
 from regimix.result.inference import least_squares_errors, read_level
 from regimix.result.rowlaw import MOST_COVARIANCE_FEATURES
 from regimix.result.summary import COLUMNS, INTERCEPT, MOST_TERMS, as_frame, print_cells, print_row
-from regimix.search.settings import given_starts, read_seed
+from regimix.search.checkpoint import seed_in
+from regimix.search.settings import Control, Settings, deadline, given_starts, watcher
 from regimix.search.single import Single, find_single
 from regimix.trimmed.gradient import solver_maker
 from regimix.trimmed.ilts import MAX_ITER, check_limits, kept_mass
@@ -131,6 +134,15 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         fixed point.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the subsets.
+    time_limit : float, optional
+        Most seconds to search; the best so far is returned, with a warning.
+    callback : callable, optional
+        Called with the progress (``regimix.search.settings.Progress``) between rounds; a true
+        answer stops the search, likewise. While rows that are not in memory are still being read,
+        there is nothing to return, and the fit ends with a ``StoppedError``, or an
+        ``OutOfTimeError`` at the time limit.
+    checkpoint : path, optional
+        A file that long fits write down their progress in, as in :class:`MixedLinearRegression`.
     encode : {"auto", None}, default="auto"
         As in :class:`MixedLinearRegression`.
 
@@ -158,13 +170,16 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         Rounds of the last stage.
     start_ : str
         Which kind of start led to the answer.
+    stopped_ : StopReason
+        Why the fit ended: "fixed point", "tol", "max_iter", or early: "time_limit", "callback",
+        "interrupted".
     standard_error_ : ndarray of shape (d,) or (d + 1,), or None
         Of the coefficients and, last, of the intercept: those of least squares on the rows that
-        were not outliers. None without ``reweight``, with weights that are importances, or with
-        more than 256 columns. ``summary()`` prints them.
+        were not outliers. None without ``reweight``, with weights that are importances, with more
+        than 256 columns, or with fewer rows than columns. ``summary()`` prints them.
     evidence_ : float
         With ``keep="auto"``: by how much the score of a line exceeds that of a constant, in nats.
-        It takes 3 to call it a relation.
+        It takes 3 to call it a relation. NaN if the search was stopped before it was known.
     encoding_, left_out_ : Recipe or None, ndarray or None
         As in :class:`MixedLinearRegression`.
     n_features_in_ : int
@@ -193,6 +208,9 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         tol: float = 0.0,
         random_state: Any = None,
         encode: str | None = "auto",
+        time_limit: float | None = None,
+        callback: Any = None,
+        checkpoint: Any = None,
     ) -> None:
         self.keep = keep
         self.solver = solver
@@ -204,6 +222,9 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         self.tol = tol
         self.random_state = random_state
         self.encode = encode
+        self.time_limit = time_limit
+        self.callback = callback
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the relation.
@@ -222,23 +243,42 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         -------
         self
         """
-        self._check_parameters()
-        seed = read_seed(self.random_state)
-        with opened(self, X, y, sample_weight) as rows:
-            engine = rows.engine
+        settings = self._settings()
+        limits: dict[str, Any] = {"time_limit": settings.time_limit, "watch": watcher(settings)}
+        with opened(self, X, y, sample_weight, **limits) as rows:
+            self._find(rows, rows.limited(settings))
+        self._warn(rows.engine.problem, settings)
+        return self
+
+    def _find(self, rows: Rows, settings: Settings) -> None:
+        """Search, and store what was found."""
+        # Files of a search belong to a large part of the library: it is loaded when it is needed.
+        from regimix.result.fit import open_checkpoint
+
+        engine, seed = rows.engine, settings.seed
+        init = None if self.init is None else given_starts(engine, self.init, seed)
+        told = {"keep": self.keep, "n_starts": self.n_starts}
+        saved = open_checkpoint(engine, settings, None, init, **told)
+        basis = None
+        if isinstance(engine, MemoryEngine) and engine.problem.n_rows < engine.problem.n_features:
+            engine, basis = engine.in_row_space(seed)
+            init = None if init is None else init @ basis
+        with deadline(settings.time_limit):
             single = find_single(
                 engine,
                 None if isinstance(self.keep, str) else kept_mass(self.keep, engine.problem),
-                given=None if self.init is None else given_starts(engine, self.init, seed),
+                given=init,
                 n_starts=self.n_starts,
                 seed=seed,
                 max_iter=self.max_iter,
                 tol=self.tol,
                 make_solver=solver_maker(self.solver),
+                control=Control(settings),
+                saved=saved,
             )
-            self._store(rows, single)
-        self._warn(engine.problem, single)
-        return self
+        self._store(rows, engine, single, basis)
+        if saved is not None and self.stopped_ not in EARLY:
+            saved.done()
 
     def predict(self, X: Any) -> Floats:
         """Predict the response by the relation found, (n,); NaN in rows that are left out."""
@@ -251,25 +291,36 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         return TrimmedSummary(self, read_level(level))
 
-    def _check_parameters(self) -> None:
+    def _settings(self) -> Settings:
+        """Check the parameters."""
         if isinstance(self.keep, str) and self.keep != "auto":
             raise ParameterError(f'keep must be "auto" or a fraction in (0, 1]; got {self.keep!r}.')
         if self.solver not in SOLVERS:
             raise ParameterError(f"solver must be one of {SOLVERS}; got {self.solver!r}.")
         read_count("n_starts", self.n_starts, 0)
         check_limits(self.max_iter, self.tol)
+        seed = self.random_state
+        if self.checkpoint is not None and seed is None:
+            # A fit that goes on has the seed that it began with.
+            seed = seed_in(self.checkpoint)
+        limits = {"time_limit": self.time_limit, "callback": self.callback}
+        settings = Settings.read(random_state=seed, checkpoint=self.checkpoint, **limits)
+        solver: Any = self.solver
+        return replace(settings, solver=solver, max_iter=self.max_iter, tol=self.tol)
 
-    def _store(self, rows: Rows, single: Single) -> None:
-        engine, run = rows.engine, single.run
-        problem = engine.problem
+    def _store(self, rows: Rows, engine: Engine, single: Single, basis: Floats | None) -> None:
+        """Judge all rows by what was found; ``basis`` turns it into the columns of the table."""
+        problem, run = rows.engine.problem, single.run
         raw_scale = single.scale
         if raw_scale is None:
             raw_scale = consistent_scale(run.objective[-1], single.mass, problem.mass, run.rank)
         finish = reweight if self.reweight else judged
         final = finish(engine, run.theta, raw_scale)
+        thetas = np.stack([run.theta, final.theta])
+        (raw_coef, coef), (raw_intercept, intercept) = problem.to_user(
+            thetas if basis is None else thetas @ basis.T
+        )
         unit = problem.target_scale
-        raw_coef, raw_intercept = problem.to_user(run.theta)
-        coef, intercept = problem.to_user(final.theta)
         self.raw_coef_, self.raw_intercept_ = raw_coef, float(raw_intercept)
         self.coef_, self.intercept_ = coef, float(intercept)
         self.raw_scale_, self.scale_ = raw_scale * unit, final.scale * unit
@@ -278,33 +329,38 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         self.objective_path_ = np.array(run.objective) * unit**2
         self.objective_ = float(self.objective_path_[-1])
         self.n_iter_ = run.n_iter
-        self.start_ = single.source
+        self.start_, self.stopped_ = single.source, run.stopped
+        self._rank = run.rank
         self.standard_error_ = None
-        if final.gram is not None and problem.counts and coef.size <= MOST_COVARIANCE_FEATURES:
-            self.standard_error_ = least_squares_errors(problem, final.gram, final.scale)
+        gram = final.gram if basis is None and problem.counts else None
+        if gram is not None and coef.size <= MOST_COVARIANCE_FEATURES:
+            self.standard_error_ = least_squares_errors(problem, gram, final.scale)
         self._n_rows, self._n_inliers = problem.mass, final.mass
         self.__dict__.pop("evidence_", None)
-        if single.evidence is not None:
-            self.evidence_ = single.evidence
+        if isinstance(self.keep, str):
+            self.evidence_ = np.nan if single.evidence is None else single.evidence
 
-    def _warn(self, problem: Frame, single: Single) -> None:
-        if single.run.stopped is StopReason.MAX_ITER:
+    def _warn(self, problem: Frame, settings: Settings) -> None:
+        if self.stopped_ in EARLY:
+            warn_user(ConvergenceWarning, *why_early(self.stopped_, settings))
+        if self.stopped_ is StopReason.MAX_ITER:
             warn_user(
                 ConvergenceWarning,
                 f"ILTS made max_iter={self.max_iter} rounds without settling; the best so far is "
                 "returned. Raise max_iter, or set tol above 0.",
             )
-        if single.run.rank < problem.n_columns:
+        if self._rank < problem.n_columns:
             warn_user(
                 RankWarning,
-                f"the kept rows determine {single.run.rank} of {problem.n_columns} coefficients "
+                f"the kept rows determine {self._rank} of {problem.n_columns} coefficients "
                 "(columns that repeat or depend on each other, or too few rows); the shortest "
                 "solution is returned. Drop columns, or keep more rows.",
             )
-        if single.evidence is not None and single.evidence < REGIME_GAIN:
+        evidence = getattr(self, "evidence_", np.nan)
+        if evidence < REGIME_GAIN:
             warn_user(
                 EvidenceWarning,
-                f"a constant explains y as well as a line does: {single.evidence:.1f} nats, and "
+                f"a constant explains y as well as a line does: {evidence:.1f} nats, and "
                 f"{REGIME_GAIN:g} are needed. A robust line through the rows is returned. Check "
                 "the columns, or bring more rows.",
             )

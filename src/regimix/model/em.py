@@ -205,7 +205,7 @@ class Fitted:
         model, sums = self.model, self.sums.at(self.model.coef)
         squares = model.precision * sums.square
         if model.factor is not None:
-            squares += np.einsum("jab,jbc,jac->j", sums.gram, model.factor, model.factor)
+            squares += np.einsum("jac,jac->j", sums.gram @ model.factor, model.factor)
         likely = 0.5 * self.sums.size * (model.log_precision - 2 * LOG_ROOT_2PI) - 0.5 * squares
         return np.asarray(likely - self.log_evidence)
 

@@ -30,7 +30,16 @@ from regimix.report.rows import (
     read_rows,
 )
 from regimix.report.scatter import MOST_BESIDE, Cloud
-from regimix.result.answer import HELD, Answer, answer, closest, granted, ranked, rows_labelled
+from regimix.result.answer import (
+    HELD,
+    Answer,
+    answer,
+    closest,
+    found_instead,
+    granted,
+    ranked,
+    rows_labelled,
+)
 from regimix.result.inference import read_level
 from regimix.result.mixture import Mixture
 from regimix.result.profile import Profile
@@ -443,17 +452,19 @@ def selection(mixture: Mixture) -> dict[str, Any]:
         words = f"None was chosen: none has evidence of 3 nats. Evidence is {EVIDENCE}."
     return {
         "charts": {name: points for name, points in drawn.items() if len(points) > 1},
-        "words": words if asked is None else _favoured(asked, here, counts, path.evidence),
+        "words": words
+        if asked is None
+        else _favoured(asked, here, mixture.stopped, counts, path.evidence),
         "mark": mark,
         "here": here,
         "rows": np.column_stack([counts, *scores.values()]).tolist(),
     }
 
 
-def _favoured(asked: int, found: int, counts: list[int], evidence: Any) -> str:
+def _favoured(asked: int, found: int, stopped: str, counts: list[int], evidence: Any) -> str:
     """Say that the number was given, and what the evidence says of it."""
-    end = "the number was not chosen." if asked == found else f"the rows support {found}."
-    said = f"{_asked_for(asked)}; {end}"
+    end = "the number was not chosen" if asked == found else found_instead(found, stopped)
+    said = f"{_asked_for(asked)}; {end}."
     known = [k for k, value in zip(counts, evidence, strict=True) if np.isfinite(value)]
     if len(known) < 2:
         return f"{said} No other numbers were compared."

@@ -125,6 +125,7 @@ class Answer:
     ended: str  # why the search ended
     details: str  # evidence, time and seed
     favours: str  # says so if the evidence favours another number of regimes than that asked for
+    coarse: str  # that the response has few different values, if so
     notices: tuple[str, ...]  # what to know before reading the rest
 
     @property
@@ -190,6 +191,7 @@ def answer(
         ended=_ended(mixture),
         details=_details(mixture),
         favours=_favours(mixture),
+        coarse=_coarse(mixture),
         notices=_notices(mixture),
     )
 
@@ -273,6 +275,9 @@ def _nothing(mixture: Mixture, target: str, by: str, rows: str) -> str:
     evidence, asked = mixture.evidence, mixture.settings.n_components
     if mixture.settings.search == "net":
         said = f"Algorithm 2 accepted no linear relation of {target} to {by} in the {rows}"
+    elif mixture.stopped in EARLY:
+        said = f"No linear relation of {target} to {by} was found in the {rows} before "
+        said += EARLY[mixture.stopped]
     elif evidence < 0:
         said = (
             f"Constants explain {target} in the {rows} better than linear relations to {by} do, by "
@@ -503,6 +508,32 @@ def _favours(mixture: Mixture) -> str:
     return f"{count(asked, 'regime')} {verb} asked for; the evidence favours {best}."
 
 
+def found_instead(m: int, stopped: str) -> str:
+    """Say how many regimes were found where more were asked for; no full stop."""
+    if stopped in EARLY:
+        return f"{m} {'was' if m == 1 else 'were'} found before {EARLY[stopped]}"
+    return f"the rows support {m}"
+
+
+def _coarse(mixture: Mixture) -> str:
+    """Say that the response has few values, if that shows within a regime.
+
+    Few: each comes more often than there are values. It shows where the noise is below two of their
+    steps, so that rows of the same features take a handful of values, or a regime a single one.
+    """
+    rows = mixture.rows
+    if rows is None or not rows.values**2 <= min(mixture.mass, MOMENT_ROWS):
+        return ""
+    noise = float(mixture.scale.min())
+    if not noise < 2 * rows.step:
+        return ""
+    return (
+        f"{named(clean(mixture.target_name))} takes only {rows.values} different values, "
+        f"{number(rows.step)} apart, and the smallest noise is {number(noise)}: a regime may be "
+        "one of these values rather than a relation. A model for counts or classes may suit better."
+    )
+
+
 def _notices(mixture: Mixture) -> tuple[str, ...]:
     said = []
     rival = mixture.rival
@@ -520,7 +551,9 @@ def _notices(mixture: Mixture) -> tuple[str, ...]:
         )
     asked = mixture.settings.n_components
     if asked is not None and mixture.n_components < asked and not mixture.found_nothing:
-        said.append(f"{asked} regimes were asked for; the rows support {mixture.n_components}.")
+        instead = found_instead(mixture.n_components, mixture.stopped)
+        said.append(f"{asked} regimes were asked for; {instead}.")
+    said += [coarse] if (coarse := _coarse(mixture)) else []
     if mixture.mass != mixture.n_rows:
         said.append(
             f"Rows count by their weights: {fixed(mixture.mass, 0)} in all, from "
@@ -596,6 +629,7 @@ def describe(mixture: Mixture, width: int) -> str:
         lines += ["    " + line.doubt] if line.doubt else []
     if rival and mixture.n_components == 1:
         lines += ["", *rival]
+    lines += ["", *wrap(bare(found.coarse), width)] if found.coarse else []
     return "\n".join([*lines, "", found.ended, found.details])
 
 

@@ -83,9 +83,16 @@ TELLING_ROWS = 1000
 
 
 def open_checkpoint(
-    engine: Engine, settings: Settings, sample: Sample | None = None, init: Floats | None = None
+    engine: Engine,
+    settings: Settings,
+    sample: Sample | None = None,
+    init: Floats | None = None,
+    **more: Any,
 ) -> Checkpoint | None:
-    """Open the file that was asked for, if it belongs to these rows and settings."""
+    """Open the file that was asked for, if it belongs to these rows and settings.
+
+    ``more`` are settings that a search for all components does not know.
+    """
     if settings.checkpoint is None:
         return None
     sample = engine.sample(TELLING_ROWS, settings.seed) if sample is None else sample
@@ -93,7 +100,7 @@ def open_checkpoint(
     units = [getattr(frame, field.name) for field in fields(Frame)]
     parts: list[Any] = [value if isinstance(value, np.ndarray) else repr(value) for value in units]
     parts += [sample.Z, sample.y, sample.weights, "" if init is None else init]
-    return Checkpoint.open(settings.checkpoint, fingerprint(settings, *parts))
+    return Checkpoint.open(settings.checkpoint, fingerprint(settings, *parts, **more))
 
 
 def resumed_polish(engine: Engine, law: Law, saved: Checkpoint | None) -> Polished:

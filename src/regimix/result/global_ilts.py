@@ -8,8 +8,7 @@ from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.result.fit import fit_mixture
 from regimix.result.mixture import Mixture
-from regimix.search.net import GRANULARITY
-from regimix.search.settings import Settings, given_starts
+from regimix.search.settings import GRANULARITY, Settings, given_starts
 from regimix.trimmed.ilts import MAX_ITER, check_limits
 
 __all__ = ["global_ilts"]

@@ -12,6 +12,7 @@ from regimix.data.problem import Frame
 from regimix.engines.base import Engine
 from regimix.model.blocks import Labelling
 from regimix.model.labelling import label_counts
+from regimix.model.laws import resolution
 from regimix.model.rows import weighted_quantile
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class RowLaw:
         on the same rows, outliers included: all rows, or a random draw of 8,192. NaN if the
         response does not vary; for least squares also if there are no more rows than coefficients,
         or more than ``MOST_COVARIANCE_FEATURES`` features.
+    values, step : int, float
+        Different responses among those rows, and the step of the grid they lie on; 0 without one.
     """
 
     mean: Floats
@@ -62,6 +65,8 @@ class RowLaw:
     middle: float
     r_squared_expected: float = np.nan
     r_squared_least_squares: float = np.nan
+    values: int = 0
+    step: float = 0.0
 
     @classmethod
     def of(cls, engine: Engine, seed: int = 0, expected: Floats | None = None) -> RowLaw:
@@ -99,6 +104,8 @@ class RowLaw:
             middle=float(middle * problem.target_scale + problem.target_center),
             r_squared_expected=float(shares[0]),
             r_squared_least_squares=float(shares[1]),
+            values=int(np.unique(drawn.y).size),
+            step=resolution(drawn.y) * problem.target_scale,
         )
 
     def draw(self, n: int, rng: np.random.Generator) -> Floats:

@@ -36,7 +36,7 @@ ARRAY_KINDS = "biufc"
 WAY_OUT = "Delete the file to begin anew, or give another path."
 
 
-def fingerprint(settings: Settings, *parts: NDArray[Any] | str | float) -> str:
+def fingerprint(settings: Settings, *parts: NDArray[Any] | str | float, **more: Any) -> str:
     """Describe a fit: two of the same description end in the same answer.
 
     Parameters
@@ -45,6 +45,8 @@ def fingerprint(settings: Settings, *parts: NDArray[Any] | str | float) -> str:
         Those that say how to run, but do not change the answer, are left out.
     *parts : ndarray, str or number
         Whatever tells the data from others: units, numbers of rows, a sample.
+    **more : str or number
+        Further settings by name.
 
     Returns
     -------
@@ -62,7 +64,7 @@ def fingerprint(settings: Settings, *parts: NDArray[Any] | str | float) -> str:
             digest.update(part.tobytes())
         else:
             digest.update(repr(part).encode())
-    told = {name: getattr(settings, name) for name in sorted(names)}
+    told = {name: getattr(settings, name) for name in sorted(names)} | more
     return json.dumps({**told, "data": digest.hexdigest()})
 
 

@@ -276,6 +276,8 @@ def hunt_one(rows: Rows, signal: float | None = None) -> Parameters | None:
     signal : float, optional
         Variance of a component's predictions, if others have shown what to expect.
     """
+    if late():
+        return None
     best = _best(rows, _from_nothing(rows, len(SEARCH.zero_noise)))
     if rows.n > MODEL.many_rows * rows.width:
         return best

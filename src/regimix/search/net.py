@@ -22,10 +22,11 @@ from regimix.engines.row_sampling import mix
 from regimix.errors import ParameterError
 from regimix.model.numbers import MODEL
 from regimix.model.rows import Whitening, weighted_quantile, whiten
+from regimix.search.settings import GRANULARITY
 from regimix.search.single import Starts
 from regimix.search.subspace import Subspace, SubspaceKind, find_subspace
 
-__all__ = ["GRANULARITY", "Net", "NetSource", "lay_net", "net_source", "shuffled"]
+__all__ = ["Net", "NetSource", "lay_net", "net_source", "shuffled"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -37,8 +38,6 @@ EXACT = 1 / float(np.finfo(np.float64).eps)
 LARGEST_POWER = int(np.finfo(np.float64).maxexp * math.log10(2)) - 1
 # Rounds of the Feistel network: four make a pseudorandom permutation of its halves.
 FEISTEL_ROUNDS = 4
-# The net's granularity as a share of its radius, unless given.
-GRANULARITY = 0.5
 # Rows to find the subspace from: more than the search for it needs.
 SUBSPACE_ROWS = 300
 # The radius is the largest deviation of y that a quantile of |y| speaks for. The largest quantile

@@ -27,13 +27,14 @@ from regimix.errors import (
     read_count,
     read_number,
 )
+from regimix.model.em import DEADLINE
 from regimix.model.numbers import MODEL
-from regimix.search.net import GRANULARITY
 from regimix.search.numbers import SEARCH
 from regimix.search.subspace import SubspaceKind
 from regimix.trimmed.ilts import MAX_ITER, check_limits
 
 __all__ = [
+    "GRANULARITY",
     "Control",
     "NoiseKind",
     "Progress",
@@ -43,10 +44,14 @@ __all__ = [
     "Stopped",
     "answer_interrupts",
     "answers_interrupts",
+    "deadline",
     "given_starts",
     "read_seed",
     "watcher",
 ]
+
+# The granularity of a net as a share of its radius, unless given.
+GRANULARITY = 0.5
 
 SearchKind = Literal["auto", "joint", "partition", "net"]
 NoiseKind = Literal["auto", "normal", "student"]
@@ -390,6 +395,16 @@ class Stopped(Exception):  # noqa: N818 - not an error: the search ends with the
     def __init__(self, reason: StopReason) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+@contextmanager
+def deadline(time_limit: float | None) -> Iterator[None]:
+    """Let whatever goes in rounds make its last one after so many seconds."""
+    token = DEADLINE.set(time.monotonic() + (math.inf if time_limit is None else time_limit))
+    try:
+        yield
+    finally:
+        DEADLINE.reset(token)
 
 
 @dataclass

@@ -26,7 +26,7 @@ from regimix.data.power import raised, returned
 from regimix.data.recipe import Recipe, check_column
 from regimix.engines.parquet import ParquetReader, Span, need_pyarrow, open_parquet
 from regimix.engines.parts import PassStopped
-from regimix.errors import DataError, ParameterError, need, reason_of
+from regimix.errors import DataError, ParameterError, StoppedError, need, reason_of
 from regimix.paths import (
     as_os_errors,
     cannot_reach,
@@ -389,7 +389,7 @@ def write_label_parts(
         fit); default: ``mixture.assign``.
     watch : callable, optional
         Called with how many parts of how many are written; a true answer stops the work with a
-        KeyboardInterrupt.
+        ``StoppedError``. The files that are there are whole.
 
     Returns
     -------
@@ -424,10 +424,17 @@ def _here(
         first += sum(file.n_rows - file.n_dropped for file in files)
         written += files
         if watch is not None and watch(done + 1, len(table.readers)):
-            raise KeyboardInterrupt
+            raise _stopped()
     if labels is not None and first != len(labels):
         raise _other_table()
     return written
+
+
+def _stopped() -> StoppedError:
+    return StoppedError(
+        "watch asked for the end before all parts were written; the files that are there are "
+        "whole. The same call writes them again."
+    )
 
 
 def _on_workers(
@@ -439,7 +446,7 @@ def _on_workers(
     try:
         parts = engine.dask_map(write, table.part_readers, labels, table.part_names, watch)
     except PassStopped:
-        raise KeyboardInterrupt from None
+        raise _stopped() from None
     return [file for files in parts for file in files]
 
 
