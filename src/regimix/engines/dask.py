@@ -7,11 +7,13 @@ that is lost takes nothing with it that another could not make again.
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import multiprocessing
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from functools import reduce
 from operator import attrgetter
@@ -47,11 +49,11 @@ HELD_SHARE = 0.4
 # Results that one task adds up.
 TREE = 8
 # Seconds between two looks at the work, and at the workers; how long there may be none of them, and
-# how long if they are starting, which takes minutes on a busy machine.
+# how long if they are starting, which takes minutes on a busy machine. A scheduler may be as slow.
 POLL = 0.1
 LOOK = 1.0
 PATIENCE = 30.0
-STARTING = 600.0
+STARTING = SILENT = 600.0
 GONE = Message(
     "the cluster dropped the work: its scheduler was stopped, or restarted, or cannot be reached. "
     "Start it and fit again; with a ",
@@ -106,6 +108,7 @@ class DaskParts:
         self.part_names = None if part_names is None else tuple(part_names)
         self.watch: Watch | None = None
         self.deadline: float | None = None
+        self.silent = False  # whether the last pass ended while the scheduler did not answer
         self._parts = list(parts)
         self._held: list[Delayed] | None = None
 
@@ -129,7 +132,7 @@ class DaskParts:
                 level = [self.client.submit(_add, group, pure=False) for group in groups]
             self._wait(level, leaves)
             self.n_passes += 1
-            return level[0].result()
+            return self._answer(self.client.gather(level[0], asynchronous=True))
 
     def map_rows(
         self, task: Task, lengths: Sequence[int], dtype: Any, own: Sequence[Any] | None = None
@@ -164,7 +167,8 @@ class DaskParts:
         with self._cluster():
             futures: list[Future[Any]] = self.client.compute(self._parts, optimize_graph=False)
             self._wait(futures, futures)
-            return [future.result() for future in futures]
+            found: list[Any] = self._answer(self.client.gather(futures, asynchronous=True))
+            return found
 
     # --- the cluster ------------------------------------------------------------------------------
 
@@ -177,17 +181,44 @@ class DaskParts:
         asked = [size(self._parts[part]) for part in some]
         sizes = self.client.compute(asked, optimize_graph=False)
         self._wait(sizes, sizes, some)
-        limits = [worker.get("memory_limit") or np.inf for worker in self._workers().values()]
-        largest = max(size.result() for size in sizes)
+        workers = self._answer(self._who_is_there())["workers"]
+        limits = [worker.get("memory_limit") or np.inf for worker in workers.values()]
+        largest = max(self._answer(self.client.gather(sizes, asynchronous=True)))
         return bool(largest * count <= HELD_SHARE * sum(limits))
 
-    def _workers(self) -> dict[str, Any]:
-        """Ask who is there; a scheduler that does not answer in time is taken to be busy."""
+    def _ask(self, question: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        """Ask the scheduler something; nobody need wait for an answer."""
+        loop: Any = self.client.loop
+        return asyncio.run_coroutine_threadsafe(question, loop.asyncio_loop)
+
+    def _who_is_there(self) -> Coroutine[Any, Any, Any]:
+        scheduler: Any = self.client.scheduler
+        return scheduler.identity()  # type: ignore[no-any-return]
+
+    def _answer(self, question: Coroutine[Any, Any, T]) -> T:
+        """Ask the scheduler, and wait: not beyond the deadline, nor when told to stop."""
+        asked, begun = self._ask(question), time.monotonic()
         try:
-            found = self.client.scheduler_info(n_workers=-1, callback_timeout=CONNECT)
-        except TimeoutError:
-            return {"unknown": {}}
-        return dict(found.get("workers", {}))
+            while not asked.done():
+                concurrent.futures.wait([asked], POLL)
+                self._look_at_clock(len(self._parts), len(self._parts), begun)
+        finally:
+            asked.cancel()
+        return asked.result()
+
+    def _look_at_clock(self, done: int, total: int, asked_since: float | None) -> None:
+        """End a pass if somebody wants that, or the time is over, or the scheduler is silent."""
+        silence = 0.0 if asked_since is None else time.monotonic() - asked_since
+        self.silent = silence > LOOK
+        if self.watch is not None and self.watch(done, total):
+            raise PassStopped(StopReason.CALLBACK)
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise PassStopped(StopReason.TIME_LIMIT)
+        if silence > SILENT:
+            raise ClusterError(
+                f"the scheduler of the cluster has not answered for {SILENT:g} seconds. Look "
+                "whether its process is suspended, or its machine out of memory, and fit again."
+            )
 
     def _wait(
         self,
@@ -202,8 +233,8 @@ class DaskParts:
         try:
             self._look_on(wanted, leaves)
         except BaseException:
-            with suppress(Exception):  # the cluster may be gone
-                self.client.cancel([*wanted, *leaves], force=True)
+            if self.client.status == "running":  # nobody waits: the scheduler may be silent
+                self._ask(self.client.cancel([*wanted, *leaves], asynchronous=True, force=True))
             raise
         self._raise_failure(wanted, leaves, parts or range(len(leaves)))
 
@@ -222,7 +253,8 @@ class DaskParts:
     def _look_on(self, wanted: Sequence[Future[Any]], leaves: Sequence[Future[Any]]) -> None:
         """Look at the clock, at the workers and at what is done, until all is done."""
         alone_since: float | None = None
-        looked = time.monotonic()
+        looked = time.monotonic()  # or asked, if there is no answer yet
+        asked: concurrent.futures.Future[Any] | None = None
         while not all(future.done() for future in wanted):
             try:
                 wait(wanted, timeout=POLL)
@@ -231,14 +263,14 @@ class DaskParts:
             except FutureCancelledError:
                 return
             done = sum(leaf.done() for leaf in leaves)
-            if self.watch is not None and self.watch(done, len(leaves)):
-                raise PassStopped(StopReason.CALLBACK)
+            self._look_at_clock(done, len(leaves), None if asked is None else looked)
             now = time.monotonic()
-            if self.deadline is not None and now > self.deadline:
-                raise PassStopped(StopReason.TIME_LIMIT)
-            if now - looked > LOOK:
-                looked = now
-                alone_since = None if self._workers() else alone_since or now
+            if asked is not None and asked.done():
+                if asked.exception() is None:
+                    alone_since = None if asked.result()["workers"] else alone_since or now
+                asked, looked = None, now
+            elif asked is None and now - looked > LOOK:
+                asked, looked = self._ask(self._who_is_there()), now
             # Whoever started the cluster from here knows which workers it is to have.
             expected = getattr(getattr(self.client, "cluster", None), "plan", ())
             patience = STARTING if expected else self.patience

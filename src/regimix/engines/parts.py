@@ -120,6 +120,8 @@ class PartTable:
 class LocalParts:
     """Parts of a table that are read here, one after the other; always the same rows."""
 
+    silent = False  # as the scheduler of a cluster may be
+
     def __init__(self, read: Callable[[], Iterable[RawRows]]) -> None:
         self._read = read  # yields the parts, anew at every call
         self.part_names: tuple[str, ...] | None = None
