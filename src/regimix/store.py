@@ -512,21 +512,40 @@ def _read_mixture(plain: Any, arrays: Arrays) -> Mixture:
         raise ModelFileError(f"it holds an array that belongs nowhere: {min(place.arrays)!r}.")
     m, d = mixture.coef.shape
     place.at("coef").expect(m and d, "of at least one component and one feature")
-    place.at("feature_names").expect(len(mixture.feature_names) == d, "one name for each feature")
-    gate, labels = mixture.gate, mixture.labels
-    right = gate is None or len(gate.names) == gate.center.size
-    place.at("gate.names").expect(right, "one name for each column")
-    names = () if gate is None else [n for c in gate.columns for n in c.feature_names]
-    right = gate is None or tuple(names) in ((), gate.names)
-    place.at("gate.columns").expect(right, "what becomes the columns of the gate")
-    right = not isinstance(gate, TreeGate) or gate.is_sound()
-    place.at("gate").expect(right, "made of trees in which every way ends in a leaf")
-    covariance = None if mixture.inference is None else mixture.inference.covariance
-    right = covariance is None or covariance.shape[1] == d + mixture.fit_intercept
-    place.at("inference.covariance").expect(right, "that of all coefficients")
-    place.at("labels").expect(labels.max(initial=-1) < m, "made of numbers of components")
-    place.at("labels").expect(labels.size in (0, mixture.n_rows), "one number for each row")
+    for name, right, what in _agreements(mixture, m, d):
+        place.at(name).expect(right, what)
     return mixture
+
+
+def _agreements(mixture: Mixture, m: int, d: int) -> Iterator[tuple[str, Any, str]]:
+    """Give what fields must have in common, or the numbers of one: its name, whether, in words."""
+    labels = mixture.labels
+    yield "feature_names", len(mixture.feature_names) == d, "one name for each feature"
+    right = 0 < mixture.weights.sum() <= 1 + SUM_ROUNDING
+    yield "weights", right, "made of shares of which the sum is above 0 and at most 1"
+    yield "labels", labels.max(initial=-1) < m, "made of numbers of components"
+    yield "labels", labels.size in (0, mixture.n_rows), "one number for each row"
+    if mixture.inference is not None and mixture.inference.covariance is not None:
+        covariance = mixture.inference.covariance
+        right = covariance.shape[1] == d + mixture.fit_intercept
+        yield "inference.covariance", right, "that of all coefficients"
+        variances = np.diagonal(covariance, axis1=1, axis2=2)
+        yield "inference.covariance", not (variances < 0).any(), "one: it has negative variances"
+    if mixture.spectrum is not None:
+        falling = not (np.diff(mixture.spectrum.spectrum) > 0).any()
+        yield "spectrum.spectrum", falling, "made of numbers that fall"
+    gate = mixture.gate
+    if isinstance(gate, Gate | TreeGate):
+        yield "gate.names", len(gate.names) == gate.center.size, "one name for each column"
+        names = [name for column in gate.columns for name in column.feature_names]
+        right = tuple(names) in ((), gate.names)
+        yield "gate.columns", right, "what becomes the columns of the gate"
+        right = isinstance(gate, Gate) or gate.is_sound()
+        yield "gate", right, "made of trees in which every way ends in a leaf"
+        shares = gate.intercept > -math.inf if isinstance(gate, Gate) else gate.value
+        for name, values in (("", shares), (".average", gate.average)):
+            right = values is None or (values.sum(axis=-1) > 0).all()
+            yield f"gate{name}", right, "made of shares of which one is above 0"
 
 
 def _from_version_1(manifest: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
@@ -608,6 +627,7 @@ class _Limit:
     low: float = -LARGEST
     high: float = LARGEST
     free: bool = False  # numbers may be anything, also not a number
+    nan: bool = False  # numbers may also be unknown, which is not a number
 
 
 FREE = _Limit(free=True)
@@ -701,8 +721,10 @@ def _take_array(plain: Any, place: _Place, limit: _Limit, *, whole: bool) -> NDA
         place.agree(size, length)
     place.expect((array.dtype.kind == "i") == whole, "of the right type")
     if array.size and not limit.free:
-        place.expect(whole or np.isfinite(array).all(), "finite")
-        right = limit.low <= array.min() and array.max() <= limit.high
+        known = array[~np.isnan(array)] if limit.nan else array
+        bounded = math.isfinite(limit.low) and math.isfinite(limit.high)
+        place.expect(whole or not bounded or np.isfinite(array).all(), "finite")
+        right = not known.size or (limit.low <= known.min() and known.max() <= limit.high)
         place.expect(right, f"within {limit.low:g} and {limit.high:g}")
     return array
 
@@ -711,23 +733,29 @@ SHARE = _Limit(low=0.0, high=1.0)
 NOT_NEGATIVE = _Limit(low=0.0)
 POSITIVE = _Limit(low=math.ulp(0.0))
 TO_INFINITY = _Limit(low=0.0, high=math.inf)
+ABOVE_ZERO = replace(TO_INFINITY, low=math.ulp(0.0))
+# Sums of shares, and correlations, may exceed one by so much.
+SUM_ROUNDING = 1e-6
+# Far beyond what tables may hold, whose squares must be numbers; slopes are quotients of two such.
+IN_UNITS = _Limit(low=-1e200, high=1e200)
+SLOPE = 1e300
 
 LIMITS: dict[Any, dict[str, _Limit]] = {
     Mixture: {
-        "coef": _Limit("m d"),
-        "intercept": _Limit("m"),
+        "coef": _Limit("m d", -SLOPE, SLOPE),
+        "intercept": replace(IN_UNITS, sizes="m"),
         "weights": _Limit("m", 0.0, 1.0),
-        "scale": _Limit("m", 0.0),
+        "scale": replace(IN_UNITS, sizes="m", low=0.0),
         "labels": _Limit("n", -1),
         "outlier_share": SHARE,
         "background": NOT_NEGATIVE,
-        "background_middle": _Limit(),
-        "background_width": TO_INFINITY,
-        "background_degrees": TO_INFINITY,
-        "noise_degrees": TO_INFINITY,
+        "background_middle": IN_UNITS,
+        "background_width": ABOVE_ZERO,
+        "background_degrees": ABOVE_ZERO,
+        "noise_degrees": ABOVE_ZERO,
         "cutoff": TO_INFINITY,
         "evidence": _Limit(free=True),
-        "mass": NOT_NEGATIVE,
+        "mass": _Limit(low=1.0),
         "feature_names": _Limit("d"),
         "component_evidence": _Limit("m", free=True),
         "origin": _Limit("m"),
@@ -747,22 +775,23 @@ LIMITS: dict[Any, dict[str, _Limit]] = {
         "taus": SHARE,
     },
     # The directions are those of whitened features: q of them, which need not be d.
-    Subspace: {"basis": _Limit("q r"), "spectrum": _Limit("q", free=True)},
+    Subspace: {"basis": _Limit("q r"), "spectrum": _Limit("q")},
     RowLaw: {
-        "mean": _Limit("d"),
-        "deviation": _Limit("d", 0.0),
-        "correlation": _Limit("d d"),
-        "middle": _Limit(),
+        "mean": replace(IN_UNITS, sizes="d"),
+        "deviation": replace(IN_UNITS, sizes="d", low=0.0),
+        "correlation": _Limit("d d", -1 - SUM_ROUNDING, 1 + SUM_ROUNDING),
+        "middle": IN_UNITS,
         "r_squared_expected": _Limit(free=True),
         "r_squared_least_squares": _Limit(free=True),
     },
     Inference: {
-        "standard_error": _Limit("m d", free=True),
-        "intercept_error": _Limit("m", free=True),
+        "standard_error": _Limit("m d", 0.0, math.inf, nan=True),
+        "intercept_error": _Limit("m", 0.0, math.inf, nan=True),
         "degrees": _Limit("m", free=True),
         "r_squared": _Limit("m", free=True),
         "size": _Limit("m", 0.0),
         "covariance": _Limit("m p p", free=True),
+        "notes": _Limit("m"),
     },
     Stability: {
         "jaccard": _Limit("b m", 0.0, 1.0),
@@ -779,9 +808,9 @@ LIMITS: dict[Any, dict[str, _Limit]] = {
     # A component without rows has the intercept minus infinity.
     Gate: {
         "coef": _Limit("m gate_columns"),
-        "intercept": _Limit("m", free=True),
+        "intercept": _Limit("m", -math.inf),
         "center": _Limit("gate_columns"),
-        "scale": _Limit("gate_columns", 0.0),
+        "scale": _Limit("gate_columns", math.ulp(0.0)),
         "names": _Limit("gate_columns"),
         "average": _Limit("m", 0.0, 1.0),
         "hit_rate": _Limit(free=True),
@@ -794,7 +823,7 @@ LIMITS: dict[Any, dict[str, _Limit]] = {
         "value": _Limit("gate_nodes m", 0.0, 1.0),
         "roots": _Limit("gate_trees", 0),
         "center": _Limit("gate_columns"),
-        "scale": _Limit("gate_columns", 0.0),
+        "scale": _Limit("gate_columns", math.ulp(0.0)),
         "names": _Limit("gate_columns"),
         "average": _Limit("m", 0.0, 1.0),
         "hit_rate": _Limit(free=True),

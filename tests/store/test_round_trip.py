@@ -109,7 +109,7 @@ def test_labels_take_as_many_bytes_as_they_need():
     for m in (2, 200, 70_000):
         labels = np.array([-1, m - 1] * 5000)
         many = dataclasses.replace(
-            example(), coef=np.zeros((m, 2)), intercept=np.zeros(m), weights=np.zeros(m),
+            example(), coef=np.zeros((m, 2)), intercept=np.zeros(m), weights=np.full(m, 1 / m),
             scale=np.zeros(m), labels=labels, n_rows=labels.size, component_evidence=None,
             origin=(), ranks=None, inference=None, gate=None, resampled=None,
         )  # fmt: skip
