@@ -196,6 +196,28 @@ def test_a_file_that_was_cut_off_is_named(client, tmp_path):
         MixedLinearRegression().fit(X, y)
 
 
+@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize("pattern", ["", "*.parquet"])
+def test_a_file_replaced_early_in_a_fit_is_named(client, tmp_path, gone, pattern):
+    for part in range(3):
+        X, y = made_table(part, 200)
+        frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y)
+        frame.to_parquet(tmp_path / f"part{part}.parquet")
+    parts, replaced = dd.read_parquet(str(tmp_path / pattern)), []
+
+    def callback(progress):
+        if not replaced and progress.parts_done == progress.n_parts:
+            replaced.append(tmp_path / "part1.parquet")
+            (frame + 1).to_parquet(tmp_path / "new")
+            (tmp_path / "new").replace(replaced[0])
+            if gone:
+                replaced[0].unlink()
+
+    with pytest.raises(DataError, match=r"'part1.parquet' has changed since the fit began"):
+        MixedLinearRegression(callback=callback).fit(parts[["a", "b", "c"]], parts["y"])
+    assert replaced
+
+
 # --- nobody answers -------------------------------------------------------------------------------
 
 

@@ -13,10 +13,11 @@ import multiprocessing
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from functools import reduce
 from operator import attrgetter
+from pathlib import PurePath
 from typing import Any, TypeVar
 
 import dask.array as da
@@ -25,9 +26,11 @@ from dask.delayed import Delayed, delayed
 from distributed import Client, Future, LocalCluster, default_client, futures_of, wait
 from distributed.client import FutureCancelledError
 from distributed.scheduler import KilledWorker
+from fsspec.core import url_to_fs
 
 from regimix.data.validation import Table, read_vector
 from regimix.engines.base import combine
+from regimix.engines.parquet import FileMark, mark_of
 from regimix.engines.parts import PartTable, PassStopped, RawRows, Task, Watch, name_of
 from regimix.errors import (
     ClusterError,
@@ -38,6 +41,7 @@ from regimix.errors import (
     Setting,
     StopReason,
 )
+from regimix.paths import is_table_file
 
 __all__ = ["DaskParts", "connected", "current_client", "dask_map", "dask_rows"]
 
@@ -90,6 +94,8 @@ class DaskParts:
         Whether the cluster outlives the fit: results for each row then stay on it.
     patience : float
         Seconds to wait for a worker when none is left and none is known to be starting.
+    sources : sequence of (str, dict)
+        Where the workers read Parquet files, with fsspec's options: changes of them are noticed.
     """
 
     def __init__(
@@ -100,6 +106,7 @@ class DaskParts:
         *,
         lasting: bool = True,
         patience: float = PATIENCE,
+        sources: Sequence[tuple[str, dict[str, Any]]] = (),
     ) -> None:
         self.client = client
         self.lasting = lasting
@@ -111,6 +118,8 @@ class DaskParts:
         self.silent = False  # whether the last pass ended while the scheduler did not answer
         self._parts = list(parts)
         self._held: list[Delayed] | None = None
+        self._sources = sources
+        self._marks = self._look_at_files()
 
     @property
     def held(self) -> bool:
@@ -131,6 +140,7 @@ class DaskParts:
                 groups = [level[first : first + TREE] for first in range(0, len(level), TREE)]
                 level = [self.client.submit(_add, group, pure=False) for group in groups]
             self._wait(level, leaves)
+            self._check_files()
             self.n_passes += 1
             return self._answer(self.client.gather(level[0], asynchronous=True))
 
@@ -153,6 +163,7 @@ class DaskParts:
                 self._wait(futures, futures)
             except PassStopped:
                 return lazy  # computed when somebody needs them
+            self._check_files()
             self.n_passes += 1
             return rows
 
@@ -169,6 +180,29 @@ class DaskParts:
             self._wait(futures, futures)
             found: list[Any] = self._answer(self.client.gather(futures, asynchronous=True))
             return found
+
+    def _look_at_files(self) -> dict[str, FileMark]:
+        """Return sizes and versions of the files; of none where they cannot be seen from here."""
+        found: dict[str, FileMark] = {}
+        for source, options in self._sources:
+            with suppress(Exception):
+                system, place = url_to_fs(source, **options)
+                system.invalidate_cache()
+                look = system.find if system.isdir(place) else system.glob
+                for name, info in look(place, detail=True).items():
+                    if is_table_file(PurePath(name)):
+                        found[name] = mark_of(info, str(info.get("size")))
+        return found
+
+    def _check_files(self) -> None:
+        now = self._look_at_files() if self._marks else {}
+        for name, mark in self._marks.items():
+            if now and not mark.is_same(now.get(name, FileMark("gone"))):
+                how = "it was written anew" if name in now else "it is gone"
+                raise DataError(
+                    f"{PurePath(name).name!r} has changed since the fit began: {how}. Read the "
+                    "data frame again, and fit it while nobody writes its files."
+                )
 
     # --- the cluster ------------------------------------------------------------------------------
 
@@ -303,6 +337,7 @@ class DaskParts:
         for kind, reason in WORKER_FAILURES.items():
             if isinstance(error, kind):
                 raise ClusterError(reason.format(getattr(error, "task", error))) from error
+        self._check_files()
         statuses = [leaf.status for leaf in leaves]
         index = parts[statuses.index("error")] if "error" in statuses else 0
         raise DataError(
@@ -386,18 +421,33 @@ def dask_rows(X: Any, y: Any, sample_weight: Any = None) -> Iterator[tuple[Names
     The cluster is the current one, or one started for this table.
     """
     part_names: Sequence[str] | None = None
+    sources: list[tuple[str, dict[str, Any]]] = []
     if isinstance(X, PartTable):
         read = delayed(_read_whole, pure=True)
         names, parts = X.names, [read(reader) for reader in X.readers]
         part_names = X.part_names
     else:
         names, parts = _dask_parts(X, y, sample_weight)
+        sources = _sources(X)
     client = current_client()
     if client is not None:
-        yield names, DaskParts(client, parts, part_names)
+        yield names, DaskParts(client, parts, part_names, sources=sources)
         return
     with connected() as client:
-        yield names, DaskParts(client, parts, part_names, lasting=False)
+        yield names, DaskParts(client, parts, part_names, lasting=False, sources=sources)
+
+
+def _sources(frame: Any) -> list[tuple[str, dict[str, Any]]]:
+    """Return the places from which a data frame of Dask reads Parquet files, with options."""
+    found = []
+    for step in frame.expr.walk() if hasattr(frame, "expr") else ():
+        known = getattr(step, "_parameters", ())
+        if "path" in known:
+            path = step.operand("path")
+            options = step.operand("storage_options") if "storage_options" in known else None
+            some = path if isinstance(path, list | tuple) else [path]
+            found += [(str(one), options or {}) for one in some]
+    return found
 
 
 def dask_map(
