@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,7 @@ __all__ = [
     "FileMark",
     "ParquetReader",
     "Span",
+    "columns_of",
     "mark_of",
     "need_pyarrow",
     "open_parquet",
@@ -265,6 +266,16 @@ class ParquetReader:
     def _columns(self) -> list[str]:
         others = [name for name in (self.target, self.weights) if name is not None]
         return [*self.features, *others]
+
+
+def columns_of(batch: Any, names: Sequence[str], kept: Bools) -> Any:
+    """Return columns of the rows that are kept, as a polars frame; None without names."""
+    if not names:
+        return None
+    import polars as pl
+    import pyarrow as pa
+
+    return pl.from_arrow(batch.select(list(names)).filter(pa.array(kept)))
 
 
 class _Piece:

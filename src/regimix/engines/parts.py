@@ -95,8 +95,8 @@ class PartTable:
     on_cluster: bool = False  # whether workers of a Dask cluster are to read it, not this machine
     gating: tuple[str, ...] = ()  # columns that may tell the regime of a row
 
-    def gating_rows(self, rows: int, seed: int) -> tuple[RawRows, Any]:
-        """Draw about so many rows, and a data frame of their columns for the gating."""
+    def some_rows(self, rows: int, seed: int, columns: Sequence[str]) -> tuple[RawRows, Any]:
+        """Draw about so many rows, and a data frame of columns of them, of any kind."""
         raise NotImplementedError
 
     def local_parts(self) -> LocalParts:
