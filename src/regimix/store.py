@@ -20,13 +20,14 @@ import stat
 import struct
 import warnings
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import IO, Any, BinaryIO, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.lib import format as npy
@@ -53,9 +54,10 @@ FORMAT = "regimix model"
 VERSION = 2
 MANIFEST = "manifest.json"
 FIELDS = {"format", "version", "library", "arrays", "model", "recipe"}
-# Larger files are refused unless asked for: labels take eight times as much memory as they take in
-# a file, and a file from strangers should not fill it.
+# Larger files are refused unless asked for: a file from strangers should not fill the memory.
 MAX_BYTES = 1 << 28
+# Bytes of an array that are read at a time; more memory is taken as they arrive, not before.
+READ_BYTES = 1 << 20
 # Names of features are the largest part of a manifest: 100,000 long ones fit.
 MOST_MANIFEST_BYTES = 1 << 24
 MOST_MEMBERS = 64
@@ -154,7 +156,8 @@ def load(path: str | Path, *, max_bytes: int = MAX_BYTES) -> Mixture:
 def open_model(path: str | Path, *, max_bytes: int = MAX_BYTES) -> ModelFile:
     """Read everything a model file holds: the mixture, and how to read tables for it."""
     try:
-        return decode(_bytes_of(Path(path), max_bytes))
+        with _opened(Path(path), max_bytes) as file:
+            return decode(file)
     except ModelFileError as error:
         raise ModelFileError(f"{str(path)!r} cannot be read as a model: {error}") from None
 
@@ -172,8 +175,9 @@ def _mixture_of(model: Any) -> Mixture:
     )
 
 
-def _bytes_of(path: Path, max_bytes: int) -> bytes:
-    """Read a regular file of bounded size."""
+@contextmanager
+def _opened(path: Path, max_bytes: int) -> Iterator[BinaryIO]:
+    """Open a regular file of bounded size."""
     # Without waiting for the other end, should it be a pipe.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
@@ -186,7 +190,7 @@ def _bytes_of(path: Path, max_bytes: int) -> bytes:
                     f"it has {state.st_size} bytes, more than the {max_bytes} allowed; if you "
                     "trust it, pass a larger max_bytes."
                 )
-            return file.read(max_bytes)
+            yield file
     except OSError as error:
         raise ModelFileError(f"{error.strerror or error}.") from None
 
@@ -296,19 +300,21 @@ def _pack(members: Mapping[str, bytes]) -> bytes:
 # The record that ends an archive, and bytes of the headers of a member: before its data, and in the
 # list at the end.
 END = struct.Struct("<4s4H2IH")
-LOCAL_BYTES, LISTED_BYTES = 30, 46
+LOCAL_BYTES, LISTED_BYTES, LOCATOR_BYTES = 30, 46, 20
 
 
-def _unpack(data: bytes) -> dict[str, bytes]:
-    """Take an archive apart, in which nothing is compressed, hidden or there twice."""
-    if not data.startswith(b"PK\x03\x04"):
+@contextmanager
+def _unpacked(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
+    """Open an archive, in which nothing is compressed, hidden or there twice."""
+    if file.read(4) != b"PK\x03\x04":
         raise ModelFileError("it is no model file: it does not begin like one.")
-    _check_end(data)
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - END.size - LOCATOR_BYTES))
+    _check_end(file.read())
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            infos = archive.infolist()
-            _check_members(infos, len(data))
-            return {info.filename: archive.read(info) for info in infos}
+        with zipfile.ZipFile(file) as archive:
+            _check_members(archive.infolist(), size)
+            yield archive
     except ModelFileError:
         raise
     except (zipfile.BadZipFile, RuntimeError, EOFError, ValueError, struct.error) as error:
@@ -319,7 +325,7 @@ def _check_end(data: bytes) -> None:
     """Bound the list of members at the end: ``zipfile`` would read one of any length."""
     mark, *_, size, _, comment = END.unpack(data[-END.size :].rjust(END.size))
     # The mark of a second such list, with sizes of 64 bits, which zipfile would prefer.
-    extended = data[-END.size - 20 :].startswith(b"PK\x06\x07")
+    extended = data[: -END.size].startswith(b"PK\x06\x07")
     if mark != b"PK\x05\x06" or comment or extended:
         raise _damaged("it does not end like a model file")
     if size > MOST_MEMBERS * (LISTED_BYTES + LONGEST_NAME):
@@ -358,55 +364,77 @@ def _damaged(reason: str) -> ModelFileError:
     )
 
 
-def _read_arrays(plain: Any, members: dict[str, bytes]) -> Arrays:
+def _read_arrays(plain: Any, archive: zipfile.ZipFile) -> Arrays:
     """Read the arrays that the manifest lists: these and no others, in this order."""
     place = ROOT.at("arrays")
     place.expect(isinstance(plain, dict), "an object")
     place.expect(all(map(ARRAY_NAME.fullmatch, plain)), "made of plain names")
-    place.expect([_member(name) for name in plain] == list(members), "the list of its members")
+    listed = [MANIFEST, *map(_member, plain)]
+    place.expect(listed == archive.namelist(), "the list of its members")
     entries = _read(dict[str, _Entry], plain, place)
-    return {name: _read_array(name, entries[name], members[_member(name)]) for name in plain}
+    return {name: _read_array(name, entries[name], archive) for name in plain}
 
 
-def _read_array(name: str, entry: _Entry, data: bytes) -> NDArray[Any]:
-    """Read an array whose type, shape and checksum stand in the manifest."""
+def _read_array(name: str, entry: _Entry, archive: zipfile.ZipFile) -> NDArray[Any]:
+    """Read an array whose type, shape and checksum stand in the manifest.
+
+    Whole numbers get one size more than in the file, so that small sums with them do not overflow;
+    eight bytes each would take eight times the memory of the file.
+    """
     dtype, shape = np.dtype(entry.dtype), entry.shape
-    if hashlib.sha256(data).hexdigest() != entry.sha256:
-        raise ModelFileError(f"its array {name!r} was changed: the checksum is wrong.")
     right = len(shape) <= MOST_DIMENSIONS and math.prod(max(n, 1) for n in shape) <= MOST_NUMBERS
     if not right:
         raise ModelFileError(f"it holds an array of the shape {shape}, which is too large.")
-    found, start = _npy_header(data)
     size = math.prod(shape) * dtype.itemsize
-    if found != (shape, False, dtype) or len(data) != start + size:
-        raise ModelFileError(f"it holds an array that is not of the shape {shape} it should have.")
-    values = np.frombuffer(data, dtype, offset=start).reshape(shape)
-    return values.astype(dtype.newbyteorder("="))
+    member = archive.getinfo(_member(name))
+    with archive.open(member) as stream:
+        found, begin = _npy_header(stream)
+        if found != (shape, False, dtype) or member.file_size != len(begin) + size:
+            raise ModelFileError(
+                f"it holds an array that is not of the shape {shape} it should have."
+            )
+        checksum = hashlib.sha256(begin)
+        wider = np.dtype(f"=i{min(8, 2 * dtype.itemsize)}" if dtype.kind == "i" else "=f8")
+        values, done = np.empty(math.prod(shape), wider), 0
+        while some := stream.read(READ_BYTES):
+            checksum.update(some)
+            numbers = np.frombuffer(some, dtype)
+            values[done : done + numbers.size] = numbers
+            done += numbers.size
+    if checksum.hexdigest() != entry.sha256:
+        raise ModelFileError(f"its array {name!r} was changed: the checksum is wrong.")
+    return values.reshape(shape)
 
 
-def _npy_header(data: bytes) -> tuple[Any, int]:
-    """Read shape, order and type of an array, and where its numbers begin; None if it has none."""
-    stream = io.BytesIO(data)
+def _npy_header(stream: IO[bytes]) -> tuple[Any, bytes]:
+    """Read shape, order and type of an array, None if it has none; and the bytes of all that."""
+    begin = io.BytesIO(stream.read(npy.MAGIC_LEN + 2))
+    length = int.from_bytes(begin.getvalue()[npy.MAGIC_LEN :], "little")
+    if length > LONGEST_HEADER:
+        return None, b""
+    begin = io.BytesIO(begin.getvalue() + stream.read(length))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # headers of Python 2 are repaired with a warning
-            if npy.read_magic(stream) != (1, 0):
-                return None, 0
-            header = npy.read_array_header_1_0(stream, max_header_size=LONGEST_HEADER)
+            if npy.read_magic(begin) != (1, 0):
+                return None, b""
+            header = npy.read_array_header_1_0(begin, max_header_size=LONGEST_HEADER)
     except Exception:  # NumPy parses the header as Python's literals, which fail in many ways
-        return None, 0
-    return header, stream.tell()
+        return None, b""
+    return header, begin.getvalue()
 
 
 # --- reading: the document ------------------------------------------------------------------------
 
 
-def decode(data: bytes) -> ModelFile:
+def decode(data: bytes | BinaryIO) -> ModelFile:
     """Read a model file of any version; refuse everything else."""
-    members = _unpack(data)
-    _Place("its first member").expect(next(iter(members), "") == MANIFEST, MANIFEST)
-    manifest = _read_manifest(members.pop(MANIFEST))
-    arrays = _read_arrays(manifest.get("arrays"), members)
+    with _unpacked(io.BytesIO(data) if isinstance(data, bytes) else data) as archive:
+        first = next(iter(archive.namelist()), "")
+        _Place("its first member").expect(first == MANIFEST, MANIFEST)
+        ROOT.expect(archive.getinfo(MANIFEST).file_size <= MOST_MANIFEST_BYTES, "of a sane size")
+        manifest = _read_manifest(archive.read(MANIFEST))
+        arrays = _read_arrays(manifest.get("arrays"), archive)
     written = manifest["version"]
     for number in range(written, VERSION):
         try:
@@ -434,7 +462,6 @@ def _with_encoding(mixture: Mixture, plain: dict[str, Any]) -> Mixture:
 
 def _read_manifest(data: bytes) -> dict[str, Any]:
     """Parse the manifest, and make sure that this version can read it."""
-    ROOT.expect(len(data) <= MOST_MANIFEST_BYTES, "of a sane size")
     try:
         manifest = json.loads(
             data.decode("ascii"),
@@ -485,21 +512,40 @@ def _read_mixture(plain: Any, arrays: Arrays) -> Mixture:
         raise ModelFileError(f"it holds an array that belongs nowhere: {min(place.arrays)!r}.")
     m, d = mixture.coef.shape
     place.at("coef").expect(m and d, "of at least one component and one feature")
-    place.at("feature_names").expect(len(mixture.feature_names) == d, "one name for each feature")
-    gate, labels = mixture.gate, mixture.labels
-    right = gate is None or len(gate.names) == gate.center.size
-    place.at("gate.names").expect(right, "one name for each column")
-    names = () if gate is None else [n for c in gate.columns for n in c.feature_names]
-    right = gate is None or tuple(names) in ((), gate.names)
-    place.at("gate.columns").expect(right, "what becomes the columns of the gate")
-    right = not isinstance(gate, TreeGate) or gate.is_sound()
-    place.at("gate").expect(right, "made of trees in which every way ends in a leaf")
-    covariance = None if mixture.inference is None else mixture.inference.covariance
-    right = covariance is None or covariance.shape[1] == d + mixture.fit_intercept
-    place.at("inference.covariance").expect(right, "that of all coefficients")
-    place.at("labels").expect(labels.max(initial=-1) < m, "made of numbers of components")
-    place.at("labels").expect(labels.size in (0, mixture.n_rows), "one number for each row")
+    for name, right, what in _agreements(mixture, m, d):
+        place.at(name).expect(right, what)
     return mixture
+
+
+def _agreements(mixture: Mixture, m: int, d: int) -> Iterator[tuple[str, Any, str]]:
+    """Give what fields must have in common, or the numbers of one: its name, whether, in words."""
+    labels = mixture.labels
+    yield "feature_names", len(mixture.feature_names) == d, "one name for each feature"
+    right = 0 < mixture.weights.sum() <= 1 + SUM_ROUNDING
+    yield "weights", right, "made of shares of which the sum is above 0 and at most 1"
+    yield "labels", labels.max(initial=-1) < m, "made of numbers of components"
+    yield "labels", labels.size in (0, mixture.n_rows), "one number for each row"
+    if mixture.inference is not None and mixture.inference.covariance is not None:
+        covariance = mixture.inference.covariance
+        right = covariance.shape[1] == d + mixture.fit_intercept
+        yield "inference.covariance", right, "that of all coefficients"
+        variances = np.diagonal(covariance, axis1=1, axis2=2)
+        yield "inference.covariance", not (variances < 0).any(), "one: it has negative variances"
+    if mixture.spectrum is not None:
+        falling = not (np.diff(mixture.spectrum.spectrum) > 0).any()
+        yield "spectrum.spectrum", falling, "made of numbers that fall"
+    gate = mixture.gate
+    if isinstance(gate, Gate | TreeGate):
+        yield "gate.names", len(gate.names) == gate.center.size, "one name for each column"
+        names = [name for column in gate.columns for name in column.feature_names]
+        right = tuple(names) in ((), gate.names)
+        yield "gate.columns", right, "what becomes the columns of the gate"
+        right = isinstance(gate, Gate) or gate.is_sound()
+        yield "gate", right, "made of trees in which every way ends in a leaf"
+        shares = gate.intercept > -math.inf if isinstance(gate, Gate) else gate.value
+        for name, values in (("", shares), (".average", gate.average)):
+            right = values is None or (values.sum(axis=-1) > 0).all()
+            yield f"gate{name}", right, "made of shares of which one is above 0"
 
 
 def _from_version_1(manifest: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
@@ -581,6 +627,7 @@ class _Limit:
     low: float = -LARGEST
     high: float = LARGEST
     free: bool = False  # numbers may be anything, also not a number
+    nan: bool = False  # numbers may also be unknown, which is not a number
 
 
 FREE = _Limit(free=True)
@@ -674,33 +721,41 @@ def _take_array(plain: Any, place: _Place, limit: _Limit, *, whole: bool) -> NDA
         place.agree(size, length)
     place.expect((array.dtype.kind == "i") == whole, "of the right type")
     if array.size and not limit.free:
-        place.expect(np.isfinite(array).all(), "finite")
-        right = limit.low <= array.min() and array.max() <= limit.high
+        known = array[~np.isnan(array)] if limit.nan else array
+        bounded = math.isfinite(limit.low) and math.isfinite(limit.high)
+        place.expect(whole or not bounded or np.isfinite(array).all(), "finite")
+        right = not known.size or (limit.low <= known.min() and known.max() <= limit.high)
         place.expect(right, f"within {limit.low:g} and {limit.high:g}")
-    return array.astype(np.int64) if whole else array
+    return array
 
 
 SHARE = _Limit(low=0.0, high=1.0)
 NOT_NEGATIVE = _Limit(low=0.0)
 POSITIVE = _Limit(low=math.ulp(0.0))
 TO_INFINITY = _Limit(low=0.0, high=math.inf)
+ABOVE_ZERO = replace(TO_INFINITY, low=math.ulp(0.0))
+# Sums of shares, and correlations, may exceed one by so much.
+SUM_ROUNDING = 1e-6
+# Far beyond what tables may hold, whose squares must be numbers; slopes are quotients of two such.
+IN_UNITS = _Limit(low=-1e200, high=1e200)
+SLOPE = 1e300
 
 LIMITS: dict[Any, dict[str, _Limit]] = {
     Mixture: {
-        "coef": _Limit("m d"),
-        "intercept": _Limit("m"),
+        "coef": _Limit("m d", -SLOPE, SLOPE),
+        "intercept": replace(IN_UNITS, sizes="m"),
         "weights": _Limit("m", 0.0, 1.0),
-        "scale": _Limit("m", 0.0),
+        "scale": replace(IN_UNITS, sizes="m", low=0.0),
         "labels": _Limit("n", -1),
         "outlier_share": SHARE,
         "background": NOT_NEGATIVE,
-        "background_middle": _Limit(),
-        "background_width": TO_INFINITY,
-        "background_degrees": TO_INFINITY,
-        "noise_degrees": TO_INFINITY,
+        "background_middle": IN_UNITS,
+        "background_width": ABOVE_ZERO,
+        "background_degrees": ABOVE_ZERO,
+        "noise_degrees": ABOVE_ZERO,
         "cutoff": TO_INFINITY,
         "evidence": _Limit(free=True),
-        "mass": NOT_NEGATIVE,
+        "mass": _Limit(low=1.0),
         "feature_names": _Limit("d"),
         "component_evidence": _Limit("m", free=True),
         "origin": _Limit("m"),
@@ -720,24 +775,25 @@ LIMITS: dict[Any, dict[str, _Limit]] = {
         "taus": SHARE,
     },
     # The directions are those of whitened features: q of them, which need not be d.
-    Subspace: {"basis": _Limit("q r"), "spectrum": _Limit("q", free=True)},
+    Subspace: {"basis": _Limit("q r"), "spectrum": _Limit("q")},
     RowLaw: {
-        "mean": _Limit("d"),
-        "deviation": _Limit("d", 0.0),
-        "correlation": _Limit("d d"),
-        "middle": _Limit(),
+        "mean": replace(IN_UNITS, sizes="d"),
+        "deviation": replace(IN_UNITS, sizes="d", low=0.0),
+        "correlation": _Limit("d d", -1 - SUM_ROUNDING, 1 + SUM_ROUNDING),
+        "middle": IN_UNITS,
         "r_squared_expected": _Limit(free=True),
         "r_squared_least_squares": _Limit(free=True),
         "values": _Limit(low=0),
         "step": NOT_NEGATIVE,
     },
     Inference: {
-        "standard_error": _Limit("m d", free=True),
-        "intercept_error": _Limit("m", free=True),
+        "standard_error": _Limit("m d", 0.0, math.inf, nan=True),
+        "intercept_error": _Limit("m", 0.0, math.inf, nan=True),
         "degrees": _Limit("m", free=True),
         "r_squared": _Limit("m", free=True),
         "size": _Limit("m", 0.0),
         "covariance": _Limit("m p p", free=True),
+        "notes": _Limit("m"),
     },
     Stability: {
         "jaccard": _Limit("b m", 0.0, 1.0),
@@ -754,9 +810,9 @@ LIMITS: dict[Any, dict[str, _Limit]] = {
     # A component without rows has the intercept minus infinity.
     Gate: {
         "coef": _Limit("m gate_columns"),
-        "intercept": _Limit("m", free=True),
+        "intercept": _Limit("m", -math.inf),
         "center": _Limit("gate_columns"),
-        "scale": _Limit("gate_columns", 0.0),
+        "scale": _Limit("gate_columns", math.ulp(0.0)),
         "names": _Limit("gate_columns"),
         "average": _Limit("m", 0.0, 1.0),
         "hit_rate": _Limit(free=True),
@@ -769,7 +825,7 @@ LIMITS: dict[Any, dict[str, _Limit]] = {
         "value": _Limit("gate_nodes m", 0.0, 1.0),
         "roots": _Limit("gate_trees", 0),
         "center": _Limit("gate_columns"),
-        "scale": _Limit("gate_columns", 0.0),
+        "scale": _Limit("gate_columns", math.ulp(0.0)),
         "names": _Limit("gate_columns"),
         "average": _Limit("m", 0.0, 1.0),
         "hit_rate": _Limit(free=True),

@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import fsspec
@@ -12,14 +13,18 @@ import numpy as np
 import polars as pl
 import pytest
 
+from regimix import load, scan_parquet
+from regimix.cli import fit as fit_module
 from regimix.cli import place as place_module
 from regimix.cli.app import explain
 from regimix.cli.console import Bar, CommandError, Voice, progress_bar
 from regimix.cli.place import Place
 from regimix.engines.dask import current_client
 from regimix.errors import ClusterError, Message, OutOfTimeError, Setting
+from regimix.report.rows import read_rows
 from regimix.search.settings import Progress
 from regimix.tables import parquet
+from regimix.tables.write import gate_shares
 from tests.cli.terminal import PATIENCE, Terminal
 from tests.engines.clusters import small_cluster
 from tests.tables.parquets import contents, mixed_frame, write_files
@@ -60,6 +65,67 @@ def numbers(summary):
             for regime in regimes
         ]
     )
+
+
+REGIMES = ("fit", "groups", "--target", "y", "--seed", "0")
+
+
+@pytest.fixture
+def groups(tmp_path):
+    """Two regimes, which a text and a number that are no features tell apart."""
+    rng = np.random.default_rng(0)
+    n = 600
+    second, x = rng.random(n) < 0.5, rng.normal(size=n)
+    columns = {
+        "x": x,
+        "y": np.where(second, 3 * x + 1, -2 * x) + 0.1 * rng.normal(size=n),
+        "kind": np.where(second ^ (rng.random(n) < 0.1), "cat", "dog"),
+        "size": rng.normal(size=n) + second,
+    }
+    return write_files(tmp_path / "groups", pl.DataFrame(columns))
+
+
+@pytest.mark.parametrize(("engine", "columns"), [("parts", "kind,size"), ("dask", "all")])
+def test_a_profile_is_that_of_the_table_in_memory(regimix, groups, scheduler, engine, columns):
+    """Where all rows are compared, it is the same; the report has it, too."""
+    use = ("--profile", columns, *(("--features", "x") if columns == "all" else ()), "--json")
+    cluster = ("--scheduler", scheduler) if engine == "dask" else ()
+    known = regimix(*REGIMES, *use, "--engine", "memory").summary["profile"]
+    ran = regimix(*REGIMES, *use, "--engine", engine, *cluster, "--report", "r.html")
+    assert ran.code == 0, ran.err
+    found = ran.summary["profile"]
+    assert found["sentences"] == known["sentences"]
+    assert len(found["values"]) == len(known["values"]) > 0
+    assert "Regime 0 is mostly" in " ".join(found["sentences"])
+    assert "mostly" in Path("r.html").read_text(encoding="utf-8")
+
+
+def test_a_profile_of_many_rows_says_that_they_are_a_draw(regimix, groups, monkeypatch):
+    monkeypatch.setattr(fit_module, "PROFILE_ROWS", 300)
+    ran = regimix(*REGIMES, "--profile", "kind", "--engine", "parts")
+    assert re.search(r"Compared are (2|3)\d\d rows, drawn at random from the 600", ran.out)
+    ran = regimix(*REGIMES, "--profile", "kinds", "--engine", "parts")
+    assert ran.code != 0
+    assert "no column 'kinds' (--profile)" in ran.err
+
+
+@pytest.mark.parametrize("gate", ["logistic", "trees"])
+def test_a_report_knows_the_columns_of_a_gate_in_parts(regimix, groups, gate, monkeypatch):
+    gating = ("--gating", gate, "--gating-columns", "kind", "--features", "x")
+    assert regimix(*REGIMES, *gating, "--model", "m.regimix").code == 0
+    monkeypatch.setattr(place_module, "UNPACKED", 1_000_000)
+    how = ("groups/*.parquet", "--memory", "1GB", "--out", "r.html")
+    ran = regimix("report", "m.regimix", *how)
+    assert ran.code == 0, ran.err
+    assert "read in parts" in ran.out
+    mixture, frame = load("m.regimix"), pl.read_parquet("groups/*.parquet")
+    shares = mixture.gate.shares(frame.select("kind"))
+    assert len(np.unique(shares[:, 0])) == 2
+    parts = scan_parquet("groups/*.parquet", "y", ["x"], gating=["kind"])
+    rows = (frame.select("x").to_numpy(), frame["y"].to_numpy(), shares)
+    found = read_rows(mixture, parts, None, None, partial(gate_shares, mixture))
+    np.testing.assert_array_equal(found.labels, mixture.assign(*rows))
+    np.testing.assert_allclose(found.sure, mixture.responsibilities(*rows).max(axis=1))
 
 
 @pytest.fixture

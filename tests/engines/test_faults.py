@@ -4,7 +4,7 @@ import os
 import signal
 import socketserver
 import time
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from threading import Thread, Timer
 from types import SimpleNamespace
@@ -38,11 +38,14 @@ from tests.engines.clusters import (
     WaitWhile,
     always_die,
     fail,
+    far_cluster,
     made_table,
     small_cluster,
 )
 
 PARTS, PART_ROWS = 4, 600
+# Seconds after which a process goes on that a test has suspended, and the test fails.
+FROZEN = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -159,11 +162,12 @@ def test_a_worker_killed_in_a_round_by_the_user_s_own_graph(client, expected, tm
     assert hook.count > 5
 
 
-def test_a_part_that_kills_every_worker_is_not_tried_for_ever(client, monkeypatch):
-    monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
-    with pytest.raises(ClusterError, match="died again and again"):
-        MixedLinearRegression(random_state=0).fit(table_of(always_die))
-    client.wait_for_workers(2, timeout=ENOUGH)
+def test_a_part_that_kills_every_worker_is_not_tried_for_ever():
+    """On a cluster of its own: Dask may give up a worker that has died too often."""
+    with small_cluster(1) as client:
+        client.cluster.scheduler.allowed_failures = 0
+        with pytest.raises(ClusterError, match="died again and again"):
+            MixedLinearRegression(random_state=0).fit(table_of(always_die))
 
 
 # --- a part cannot be read ------------------------------------------------------------------------
@@ -192,6 +196,28 @@ def test_a_file_that_was_cut_off_is_named(client, tmp_path):
         MixedLinearRegression().fit(X, y)
 
 
+@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize("pattern", ["", "*.parquet"])
+def test_a_file_replaced_early_in_a_fit_is_named(client, tmp_path, gone, pattern):
+    for part in range(3):
+        X, y = made_table(part, 200)
+        frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y)
+        frame.to_parquet(tmp_path / f"part{part}.parquet")
+    parts, replaced = dd.read_parquet(str(tmp_path / pattern)), []
+
+    def callback(progress):
+        if not replaced and progress.parts_done == progress.n_parts:
+            replaced.append(tmp_path / "part1.parquet")
+            (frame + 1).to_parquet(tmp_path / "new")
+            (tmp_path / "new").replace(replaced[0])
+            if gone:
+                replaced[0].unlink()
+
+    with pytest.raises(DataError, match=r"'part1.parquet' has changed since the fit began"):
+        MixedLinearRegression(callback=callback).fit(parts[["a", "b", "c"]], parts["y"])
+    assert replaced
+
+
 # --- nobody answers -------------------------------------------------------------------------------
 
 
@@ -211,14 +237,7 @@ def test_a_part_that_never_comes_ends_at_the_time_limit(client, tmp_path, part):
 
 def test_a_worker_that_stands_still_does_not_stall_the_answer(client, expected, monkeypatch):
     """The answer so far, or a word that there is none; not a fit that waits for ever."""
-    stopped, begun = [], []
-
-    def clock():
-        # It stands while rows are read: how long that takes is up to the machine.
-        return time.monotonic() - begun[0] if begun else 0.0
-
-    for module in (dask_engine, partition, inputs, mixture, settings):
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock))
+    stopped, begun = [], stop_clocks(monkeypatch)
 
     def callback(progress):
         if progress.stage != "reading" and not stopped:
@@ -252,6 +271,131 @@ def test_a_callback_may_stop_the_reading(client):
     with pytest.raises(StoppedError):
         MixedLinearRegression(callback=lambda progress: next(calls) >= 0).fit(table_of())
     assert next(calls) == 1
+
+
+# --- the scheduler stands still -------------------------------------------------------------------
+
+
+@contextmanager
+def frozen(pid):
+    """Suspend a process; wake it afterwards, or when a test that fails must end."""
+    os.kill(pid, signal.SIGSTOP)
+    waker = Timer(FROZEN, os.kill, (pid, signal.SIGCONT))
+    waker.start()
+    try:
+        yield
+        assert waker.is_alive()  # else nobody knows what would have happened
+    finally:
+        waker.cancel()
+        os.kill(pid, signal.SIGCONT)
+
+
+def stop_clocks(monkeypatch):
+    """Let time stand until the list that is returned has a beginning."""
+    begun = []
+
+    def clock():
+        # It stands while rows are read: how long that takes is up to the machine.
+        return time.monotonic() - begun[0] if begun else 0.0
+
+    for module in (dask_engine, partition, inputs, mixture, settings):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock))
+    return begun
+
+
+@pytest.fixture(scope="module")
+def far_client():
+    with far_cluster() as client:
+        yield client
+
+
+def pid_of_scheduler(client):
+    return client.run_on_scheduler(os.getpid)
+
+
+@pytest.mark.parametrize("stage", ["reading", "later"])
+def test_a_frozen_scheduler_does_not_stop_the_clock(far_client, stage, monkeypatch, expected):
+    """While rows are read there is no answer yet; later it is that of the search."""
+    pid, begun = pid_of_scheduler(far_client), stop_clocks(monkeypatch)
+    with ExitStack() as stack:
+
+        def callback(progress):
+            if not begun and (progress.stage == "reading") == (stage == "reading"):
+                stack.enter_context(frozen(pid))
+                begun.append(time.monotonic())
+
+        model = MixedLinearRegression(random_state=0, time_limit=3.0, callback=callback)
+        if stage == "reading":
+            with pytest.raises(OutOfTimeError, match="a scheduler or a worker that does not"):
+                model.fit(table_of())
+            return
+        with pytest.warns(ConvergenceWarning, match="time_limit of 3 seconds"):
+            model.fit(table_of())
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=0.1)
+
+
+def test_a_frozen_scheduler_and_algorithm_2(far_client, monkeypatch):
+    """What is left to do cannot be done: nobody waits another minute for it."""
+    pid, begun = pid_of_scheduler(far_client), stop_clocks(monkeypatch)
+    monkeypatch.setattr(partition, "LAST_SECONDS", 10 * FROZEN)
+    with ExitStack() as stack:
+
+        def callback(progress):
+            if not begun and progress.stage != "reading":
+                stack.enter_context(frozen(pid))
+                begun.append(time.monotonic())
+
+        model = MixedLinearRegression(
+            random_state=0, search="net", time_limit=3.0, callback=callback
+        )
+        with pytest.raises(OutOfTimeError):
+            model.fit(table_of())
+
+
+def test_a_frozen_scheduler_listens_to_the_callback(far_client):
+    """By which the command line hears Ctrl-C."""
+    pid, calls = pid_of_scheduler(far_client), count()
+    with ExitStack() as stack:
+
+        def callback(progress):
+            if (call := next(calls)) == 0:
+                stack.enter_context(frozen(pid))
+            return call == 3 / dask_engine.POLL
+
+        with pytest.raises(StoppedError):
+            MixedLinearRegression(random_state=0, callback=callback).fit(table_of())
+
+
+def test_a_frozen_scheduler_can_be_interrupted(far_client):
+    pid, calls = pid_of_scheduler(far_client), count()
+    with ExitStack() as stack:
+
+        def callback(progress):
+            if (call := next(calls)) == 0:
+                stack.enter_context(frozen(pid))
+            if call == 3 / dask_engine.POLL:
+                signal.raise_signal(signal.SIGINT)
+
+        with pytest.raises(KeyboardInterrupt):
+            MixedLinearRegression(random_state=0, callback=callback).fit(table_of())
+
+
+def test_a_scheduler_that_is_silent_for_long_is_given_up(far_client, monkeypatch):
+    monkeypatch.setattr(dask_engine, "SILENT", 2.0)
+    pid, calls = pid_of_scheduler(far_client), count()
+    with ExitStack() as stack:
+
+        def callback(progress):
+            if next(calls) == 0:
+                stack.enter_context(frozen(pid))
+
+        with pytest.raises(ClusterError, match="scheduler of the cluster has not answered for 2"):
+            MixedLinearRegression(random_state=0, callback=callback).fit(table_of())
+
+
+def test_a_client_of_ours_leaves_a_frozen_scheduler(far_client):
+    with ExitStack() as stack, dask_engine.connected(far_client.scheduler.address) as client:
+        stack.enter_context(frozen(pid_of_scheduler(client)))
 
 
 # --- the whole cluster is lost --------------------------------------------------------------------

@@ -17,6 +17,9 @@ FOUND = [
     Case(seed=0, call="trimmed", names="mixed", container="pandas"),
     Case(seed=0, call="any regressor", cell="text"),
     Case(seed=0, call="any classifier", cell="nan", container="list"),
+    Case(seed=71000148, call="trimmed by cg", rows=2, columns=4, numbers="0/1"),
+    Case(seed=72000068, call="any regressor", rows=0, columns=1, container="list"),
+    Case(72000128, "mixture of 2", rows=2, response="exact", weights="tiny and huge"),
 ]
 
 

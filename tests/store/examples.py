@@ -186,14 +186,16 @@ def differences(one, other, place="mixture"):
             return [f"{place}: other length"]
         pairs = [(str(i), a, b) for i, (a, b) in enumerate(zip(one, other, strict=True))]
     elif isinstance(one, np.ndarray):
-        same = (one.dtype, one.shape) == (other.dtype, other.shape)
+        same = (one.dtype.kind, one.shape) == (other.dtype.kind, other.shape)
+        if one.dtype.kind == "i":  # a file holds as few bytes as the numbers need
+            one, other = one.astype(np.int64), other.astype(np.int64)
         return [] if same and one.tobytes() == other.tobytes() else [place]
     else:
         return [] if repr(one) == repr(other) else [f"{place}: {one!r} and {other!r}"]
     return [line for name, a, b in pairs for line in differences(a, b, f"{place}.{name}")]
 
 
-finite = st.floats(allow_nan=False, allow_infinity=False)
+finite = st.floats(-1e200, 1e200)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
 
@@ -205,22 +207,28 @@ def any_array(*shape):
     return arrays(np.float64, shape, elements=st.floats(width=64))
 
 
+def covariances(m, p):
+    """Anything whose variances are not negative."""
+    return any_array(m, p, p).map(lambda array: np.where(np.eye(p) > 0, np.abs(array), array))
+
+
 @st.composite
 def mixtures(draw):
     """Draw a mixture, sensible only where the format demands it."""
     m, d, n = draw(st.integers(1, 3)), draw(st.integers(1, 4)), draw(st.integers(0, 6))
-    shares = arrays(np.float64, m, elements=st.floats(0, 1))
-    positive = arrays(np.float64, m, elements=st.floats(0, 1e300))
+    shares = arrays(np.float64, m, elements=st.floats(1e-300, 1 / m))
+    positive = arrays(np.float64, m, elements=st.floats(0, 1e200))
+    above_zero = st.floats(1e-300, allow_infinity=True)
     fit_intercept = draw(st.booleans())
     p = d + fit_intercept
     inference = Inference(
-        standard_error=draw(any_array(m, d)),
-        intercept_error=draw(any_array(m)),
+        standard_error=draw(any_array(m, d).map(np.abs)),
+        intercept_error=draw(any_array(m).map(np.abs)),
         degrees=draw(any_array(m)),
         r_squared=draw(any_array(m)),
         r_squared_overall=draw(st.floats()),
         size=draw(positive),
-        covariance=draw(st.none() | any_array(m, p, p)),
+        covariance=draw(st.none() | covariances(m, p)),
     )
     settings = Settings(
         n_components=draw(st.none() | st.integers(1, 9)),
@@ -239,15 +247,15 @@ def mixtures(draw):
         outlier_share=draw(st.floats(0, 1)),
         background=draw(st.floats(0, 1e300)),
         background_middle=draw(finite),
-        background_width=draw(st.floats(0, allow_infinity=True)),
+        background_width=draw(above_zero),
         background_degrees=draw(st.sampled_from([2.0, np.inf])),
-        noise_degrees=draw(st.floats(0, allow_infinity=True)),
+        noise_degrees=draw(above_zero),
         settled=draw(st.booleans()),
         cutoff=draw(st.floats(0, allow_infinity=True)),
         evidence=draw(st.floats(allow_nan=False)),
         stopped=draw(texts),
         n_rows=n,
-        mass=draw(st.floats(0, 1e300)),
+        mass=draw(st.floats(1, 1e300)),
         fit_intercept=fit_intercept,
         feature_names=tuple(draw(st.lists(texts, min_size=d, max_size=d))),
         settings=settings,

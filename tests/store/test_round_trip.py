@@ -4,6 +4,7 @@ import dataclasses
 import io
 import json
 import pickle
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -15,6 +16,7 @@ from regimix import MixedLinearRegression, TrimmedRegressor
 from regimix.datasets import load_tone
 from regimix.errors import ModelFileError
 from regimix.result.mixture import Mixture
+from regimix.search.subspace import Subspace
 from regimix.store import LEFT_OUT, LIMITS, _hints, decode, encode, load, open_model, save
 from tests.store.examples import RECIPE, differences, example, mixtures, with_trees
 
@@ -107,7 +109,7 @@ def test_labels_take_as_many_bytes_as_they_need():
     for m in (2, 200, 70_000):
         labels = np.array([-1, m - 1] * 5000)
         many = dataclasses.replace(
-            example(), coef=np.zeros((m, 2)), intercept=np.zeros(m), weights=np.zeros(m),
+            example(), coef=np.zeros((m, 2)), intercept=np.zeros(m), weights=np.full(m, 1 / m),
             scale=np.zeros(m), labels=labels, n_rows=labels.size, component_evidence=None,
             origin=(), ranks=None, inference=None, gate=None, resampled=None,
         )  # fmt: skip
@@ -115,6 +117,27 @@ def test_labels_take_as_many_bytes_as_they_need():
         sizes[m] = len(data) - len(encode(many, labels=False, recipe=None))
         assert np.array_equal(decode(data).mixture.labels, labels)
     assert [round(size / 10_000) for size in sizes.values()] == [1, 2, 4]
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.float64])
+def test_loading_takes_at_most_twice_the_file(tmp_path, kind):
+    """Numbers go from the file to where they stay, without copies in between."""
+    many = 20_000_000 // kind().itemsize
+    mixture = dataclasses.replace(example(), labels=np.zeros(many, np.int8), n_rows=many)
+    if kind is np.float64:
+        large = Subspace(np.zeros((many, 1)), np.zeros(many), 1.5, 1, "bounded")
+        mixture = dataclasses.replace(example(), spectrum=large)
+    path = tmp_path / "m.regimix"
+    path.write_bytes(encode(mixture, labels=True, recipe=None))
+    load(path)
+    tracemalloc.start()
+    try:
+        loaded = load(path)
+        str(loaded), str(loaded.summary())
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 2 * path.stat().st_size + 3_000_000
 
 
 def test_the_recipe_comes_back(tmp_path):

@@ -59,6 +59,8 @@ __all__ = ["Interrupts", "demo", "fit"]
 
 # Reasons to stop that leave the search unfinished.
 LIMITS = (StopReason.MAX_STARTS, StopReason.TIME_LIMIT)
+# Rows of a table in parts that a profile compares: a difference that matters shows among them.
+PROFILE_ROWS = 100_000
 # What --profile says for every column that is not used.
 ALL = ["all"]
 INTERRUPTED = (StopReason.CALLBACK, StopReason.INTERRUPTED)
@@ -222,12 +224,6 @@ def fit(
             f"(--engine {place.engine}); leave it out, or use --engine memory, with --rows N for a "
             "sample."
         )
-    if profile is not None and not place.in_memory:
-        raise CommandError(
-            "--profile compares columns of rows in memory, and this table is read part by part "
-            f"(--engine {place.engine}); leave it out, or use --engine memory, with --rows N for a "
-            "sample."
-        )
     profiled = names(profile)
     labels = None if labels is None else tidied(labels)
     settings = {
@@ -292,9 +288,11 @@ def _read(
     aside = [] if how["features"] or profiled == ALL else profiled or []
     how["drop"] = [*how["drop"], *(name for name in aside if name not in kept)]
     try:
-        if not place.in_memory:
-            return tables.scan_parquet(source, **how, **place.scanning())
-        data = tables.read(source, **how, **whole)
+        data: DataSet | ParquetTable
+        if place.in_memory:
+            data = tables.read(source, **how, **whole)
+        else:
+            data = tables.scan_parquet(source, **how, **place.scanning())
     except UnknownColumnError as error:
         # The lack of a doubled comma may have made a name unknown.
         meant = [name for name in error.close if "," in name]
@@ -309,11 +307,21 @@ def _read(
         doubled = meant[0].replace(",", ",,")
         advice = f"Double the comma that is part of a name: {doubled}"
         raise CommandError(f"{in_options(error)} {advice}") from error
-    _check_weights(data)
-    if profiled is not None and profiled != ALL and data.original is not None:
+    if isinstance(data, tables.DataSet):
+        _check_weights(data)
+    if profiled is not None and profiled != ALL:
         for name in profiled:
-            check_column(data.original.columns, name, data.source, "--profile")
+            check_column(_columns(data) or [name], name, data.source, "--profile")
     return data
+
+
+def _columns(table: DataSet | ParquetTable) -> list[str]:
+    """Name all columns of a table, used or not; none if they are not known any more."""
+    from regimix.tables import ParquetTable
+
+    if isinstance(table, ParquetTable):
+        return table.columns
+    return [] if table.original is None else list(table.original.columns)
 
 
 def _check_weights(data: DataSet) -> None:
@@ -484,18 +492,28 @@ def _fit_and_print(
 
 
 def _profile(columns: list[str] | None, outcome: Outcome) -> Profile | None:
-    """Say who is in each regime, if that was asked for."""
+    """Say who is in each regime, if that was asked for; of a table in parts by a draw of rows."""
     from regimix.tables import DataSet
+    from regimix.tables.write import gate_shares
 
-    table = outcome.table
-    if columns is None or not isinstance(table, DataSet) or table.original is None:
+    table, mixture = outcome.table, outcome.mixture
+    there = [] if columns is None else _columns(table)
+    if columns is None or not there:
         return None
-    frame, every = table.original, columns == ALL and "all" not in table.original.columns
-    if every:
+    if columns == ALL and "all" not in there:
         recipe = table.recipe
         used = {recipe.target, recipe.weights, recipe.key, *(c.name for c in recipe.columns)}
-        columns = [name for name in frame.columns if name not in used]
-    return outcome.mixture.profile(frame, columns, sample_weight=table.weights)
+        columns = [name for name in there if name not in used]
+    if isinstance(table, DataSet):
+        return mixture.profile(table.original, columns, sample_weight=table.weights)
+    wanted = list(dict.fromkeys([*columns, *table.gating]))
+    rows, frame = table.some_rows(PROFILE_ROWS, mixture.seed, wanted)
+    gating = frame.select(table.gating) if table.gating else None
+    labels = mixture.assign(rows.X, rows.y, gate_shares(mixture, rows.X, gating))
+    weights = None if table.recipe.weights is None else rows.weights
+    found = mixture.profile(frame, columns, labels=labels, sample_weight=weights)
+    drawn = (rows.n_rows, mixture.n_rows) if rows.n_rows < mixture.n_rows else None
+    return replace(found, drawn=drawn)
 
 
 def _check_labels(wanted: Wanted, table: DataSet | ParquetTable) -> None:
@@ -657,7 +675,8 @@ def _write_report(path: Path, outcome: Outcome, *, command: tuple[str, ...]) -> 
         known = {"keys": table.keys, "command": again, "shares": shares, "profile": outcome.profile}
         report.write(path, mixture, table.X, table.y, **known)
     else:
-        report.write(path, mixture, keys=range(1, mixture.n_rows + 1), command=again)
+        numbers = range(1, mixture.n_rows + 1)
+        report.write(path, mixture, keys=numbers, command=again, profile=outcome.profile)
 
 
 def _without_password(command: tuple[str, ...], source: str) -> list[str]:

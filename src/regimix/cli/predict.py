@@ -152,6 +152,7 @@ def report(
         write(out, mixture, table.X, table.y, keys=table.keys, **page)
         notes, n_rows, drawn = table.notes, table.n_rows, ""
     else:
+        how["gating"] = _gating_columns(mixture)
         parts = scan_like(data, recipe, **how, **place.scanning())
         page["shares"] = None if mixture.gate is None else partial(gate_shares, mixture)
         write(out, mixture, parts, **page)

@@ -7,14 +7,17 @@ that is lost takes nothing with it that another could not make again.
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import multiprocessing
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from functools import reduce
 from operator import attrgetter
+from pathlib import PurePath
 from typing import Any, TypeVar
 
 import dask.array as da
@@ -23,9 +26,11 @@ from dask.delayed import Delayed, delayed
 from distributed import Client, Future, LocalCluster, default_client, futures_of, wait
 from distributed.client import FutureCancelledError
 from distributed.scheduler import KilledWorker
+from fsspec.core import url_to_fs
 
 from regimix.data.validation import Table, read_vector
 from regimix.engines.base import combine
+from regimix.engines.parquet import FileMark, mark_of
 from regimix.engines.parts import PartTable, PassStopped, RawRows, Task, Watch, name_of
 from regimix.errors import (
     ClusterError,
@@ -36,6 +41,7 @@ from regimix.errors import (
     Setting,
     StopReason,
 )
+from regimix.paths import is_table_file
 
 __all__ = ["DaskParts", "connected", "current_client", "dask_map", "dask_rows"]
 
@@ -47,11 +53,11 @@ HELD_SHARE = 0.4
 # Results that one task adds up.
 TREE = 8
 # Seconds between two looks at the work, and at the workers; how long there may be none of them, and
-# how long if they are starting, which takes minutes on a busy machine.
+# how long if they are starting, which takes minutes on a busy machine. A scheduler may be as slow.
 POLL = 0.1
 LOOK = 1.0
 PATIENCE = 30.0
-STARTING = 600.0
+STARTING = SILENT = 600.0
 GONE = Message(
     "the cluster dropped the work: its scheduler was stopped, or restarted, or cannot be reached. "
     "Start it and fit again; with a ",
@@ -88,6 +94,8 @@ class DaskParts:
         Whether the cluster outlives the fit: results for each row then stay on it.
     patience : float
         Seconds to wait for a worker when none is left and none is known to be starting.
+    sources : sequence of (str, dict)
+        Where the workers read Parquet files, with fsspec's options: changes of them are noticed.
     """
 
     def __init__(
@@ -98,6 +106,7 @@ class DaskParts:
         *,
         lasting: bool = True,
         patience: float = PATIENCE,
+        sources: Sequence[tuple[str, dict[str, Any]]] = (),
     ) -> None:
         self.client = client
         self.lasting = lasting
@@ -106,8 +115,11 @@ class DaskParts:
         self.part_names = None if part_names is None else tuple(part_names)
         self.watch: Watch | None = None
         self.deadline: float | None = None
+        self.silent = False  # whether the last pass ended while the scheduler did not answer
         self._parts = list(parts)
         self._held: list[Delayed] | None = None
+        self._sources = sources
+        self._marks = self._look_at_files()
 
     @property
     def held(self) -> bool:
@@ -128,8 +140,9 @@ class DaskParts:
                 groups = [level[first : first + TREE] for first in range(0, len(level), TREE)]
                 level = [self.client.submit(_add, group, pure=False) for group in groups]
             self._wait(level, leaves)
+            self._check_files()
             self.n_passes += 1
-            return level[0].result()
+            return self._answer(self.client.gather(level[0], asynchronous=True))
 
     def map_rows(
         self, task: Task, lengths: Sequence[int], dtype: Any, own: Sequence[Any] | None = None
@@ -150,6 +163,7 @@ class DaskParts:
                 self._wait(futures, futures)
             except PassStopped:
                 return lazy  # computed when somebody needs them
+            self._check_files()
             self.n_passes += 1
             return rows
 
@@ -164,7 +178,31 @@ class DaskParts:
         with self._cluster():
             futures: list[Future[Any]] = self.client.compute(self._parts, optimize_graph=False)
             self._wait(futures, futures)
-            return [future.result() for future in futures]
+            found: list[Any] = self._answer(self.client.gather(futures, asynchronous=True))
+            return found
+
+    def _look_at_files(self) -> dict[str, FileMark]:
+        """Return sizes and versions of the files; of none where they cannot be seen from here."""
+        found: dict[str, FileMark] = {}
+        for source, options in self._sources:
+            with suppress(Exception):
+                system, place = url_to_fs(source, **options)
+                system.invalidate_cache()
+                look = system.find if system.isdir(place) else system.glob
+                for name, info in look(place, detail=True).items():
+                    if is_table_file(PurePath(name)):
+                        found[name] = mark_of(info, str(info.get("size")))
+        return found
+
+    def _check_files(self) -> None:
+        now = self._look_at_files() if self._marks else {}
+        for name, mark in self._marks.items():
+            if now and not mark.is_same(now.get(name, FileMark("gone"))):
+                how = "it was written anew" if name in now else "it is gone"
+                raise DataError(
+                    f"{PurePath(name).name!r} has changed since the fit began: {how}. Read the "
+                    "data frame again, and fit it while nobody writes its files."
+                )
 
     # --- the cluster ------------------------------------------------------------------------------
 
@@ -177,17 +215,44 @@ class DaskParts:
         asked = [size(self._parts[part]) for part in some]
         sizes = self.client.compute(asked, optimize_graph=False)
         self._wait(sizes, sizes, some)
-        limits = [worker.get("memory_limit") or np.inf for worker in self._workers().values()]
-        largest = max(size.result() for size in sizes)
+        workers = self._answer(self._who_is_there())["workers"]
+        limits = [worker.get("memory_limit") or np.inf for worker in workers.values()]
+        largest = max(self._answer(self.client.gather(sizes, asynchronous=True)))
         return bool(largest * count <= HELD_SHARE * sum(limits))
 
-    def _workers(self) -> dict[str, Any]:
-        """Ask who is there; a scheduler that does not answer in time is taken to be busy."""
+    def _ask(self, question: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        """Ask the scheduler something; nobody need wait for an answer."""
+        loop: Any = self.client.loop
+        return asyncio.run_coroutine_threadsafe(question, loop.asyncio_loop)
+
+    def _who_is_there(self) -> Coroutine[Any, Any, Any]:
+        scheduler: Any = self.client.scheduler
+        return scheduler.identity()  # type: ignore[no-any-return]
+
+    def _answer(self, question: Coroutine[Any, Any, T]) -> T:
+        """Ask the scheduler, and wait: not beyond the deadline, nor when told to stop."""
+        asked, begun = self._ask(question), time.monotonic()
         try:
-            found = self.client.scheduler_info(n_workers=-1, callback_timeout=CONNECT)
-        except TimeoutError:
-            return {"unknown": {}}
-        return dict(found.get("workers", {}))
+            while not asked.done():
+                concurrent.futures.wait([asked], POLL)
+                self._look_at_clock(len(self._parts), len(self._parts), begun)
+        finally:
+            asked.cancel()
+        return asked.result()
+
+    def _look_at_clock(self, done: int, total: int, asked_since: float | None) -> None:
+        """End a pass if somebody wants that, or the time is over, or the scheduler is silent."""
+        silence = 0.0 if asked_since is None else time.monotonic() - asked_since
+        self.silent = silence > LOOK
+        if self.watch is not None and self.watch(done, total):
+            raise PassStopped(StopReason.CALLBACK)
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise PassStopped(StopReason.TIME_LIMIT)
+        if silence > SILENT:
+            raise ClusterError(
+                f"the scheduler of the cluster has not answered for {SILENT:g} seconds. Look "
+                "whether its process is suspended, or its machine out of memory, and fit again."
+            )
 
     def _wait(
         self,
@@ -202,8 +267,8 @@ class DaskParts:
         try:
             self._look_on(wanted, leaves)
         except BaseException:
-            with suppress(Exception):  # the cluster may be gone
-                self.client.cancel([*wanted, *leaves], force=True)
+            if self.client.status == "running":  # nobody waits: the scheduler may be silent
+                self._ask(self.client.cancel([*wanted, *leaves], asynchronous=True, force=True))
             raise
         self._raise_failure(wanted, leaves, parts or range(len(leaves)))
 
@@ -222,7 +287,8 @@ class DaskParts:
     def _look_on(self, wanted: Sequence[Future[Any]], leaves: Sequence[Future[Any]]) -> None:
         """Look at the clock, at the workers and at what is done, until all is done."""
         alone_since: float | None = None
-        looked = time.monotonic()
+        looked = time.monotonic()  # or asked, if there is no answer yet
+        asked: concurrent.futures.Future[Any] | None = None
         while not all(future.done() for future in wanted):
             try:
                 wait(wanted, timeout=POLL)
@@ -231,14 +297,14 @@ class DaskParts:
             except FutureCancelledError:
                 return
             done = sum(leaf.done() for leaf in leaves)
-            if self.watch is not None and self.watch(done, len(leaves)):
-                raise PassStopped(StopReason.CALLBACK)
+            self._look_at_clock(done, len(leaves), None if asked is None else looked)
             now = time.monotonic()
-            if self.deadline is not None and now > self.deadline:
-                raise PassStopped(StopReason.TIME_LIMIT)
-            if now - looked > LOOK:
-                looked = now
-                alone_since = None if self._workers() else alone_since or now
+            if asked is not None and asked.done():
+                if asked.exception() is None:
+                    alone_since = None if asked.result()["workers"] else alone_since or now
+                asked, looked = None, now
+            elif asked is None and now - looked > LOOK:
+                asked, looked = self._ask(self._who_is_there()), now
             # Whoever started the cluster from here knows which workers it is to have.
             expected = getattr(getattr(self.client, "cluster", None), "plan", ())
             patience = STARTING if expected else self.patience
@@ -271,6 +337,7 @@ class DaskParts:
         for kind, reason in WORKER_FAILURES.items():
             if isinstance(error, kind):
                 raise ClusterError(reason.format(getattr(error, "task", error))) from error
+        self._check_files()
         statuses = [leaf.status for leaf in leaves]
         index = parts[statuses.index("error")] if "error" in statuses else 0
         raise DataError(
@@ -354,18 +421,33 @@ def dask_rows(X: Any, y: Any, sample_weight: Any = None) -> Iterator[tuple[Names
     The cluster is the current one, or one started for this table.
     """
     part_names: Sequence[str] | None = None
+    sources: list[tuple[str, dict[str, Any]]] = []
     if isinstance(X, PartTable):
         read = delayed(_read_whole, pure=True)
         names, parts = X.names, [read(reader) for reader in X.readers]
         part_names = X.part_names
     else:
         names, parts = _dask_parts(X, y, sample_weight)
+        sources = _sources(X)
     client = current_client()
     if client is not None:
-        yield names, DaskParts(client, parts, part_names)
+        yield names, DaskParts(client, parts, part_names, sources=sources)
         return
     with connected() as client:
-        yield names, DaskParts(client, parts, part_names, lasting=False)
+        yield names, DaskParts(client, parts, part_names, lasting=False, sources=sources)
+
+
+def _sources(frame: Any) -> list[tuple[str, dict[str, Any]]]:
+    """Return the places from which a data frame of Dask reads Parquet files, with options."""
+    found = []
+    for step in frame.expr.walk() if hasattr(frame, "expr") else ():
+        known = getattr(step, "_parameters", ())
+        if "path" in known:
+            path = step.operand("path")
+            options = step.operand("storage_options") if "storage_options" in known else None
+            some = path if isinstance(path, list | tuple) else [path]
+            found += [(str(one), options or {}) for one in some]
+    return found
 
 
 def dask_map(

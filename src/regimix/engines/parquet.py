@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,16 @@ from regimix.engines.parts import RawRows
 from regimix.errors import DataError, MissingExtraError
 from regimix.paths import as_os_errors
 
-__all__ = ["FileMark", "ParquetReader", "Span", "need_pyarrow", "open_parquet", "what_failed"]
+__all__ = [
+    "FileMark",
+    "ParquetReader",
+    "Span",
+    "columns_of",
+    "mark_of",
+    "need_pyarrow",
+    "open_parquet",
+    "what_failed",
+]
 
 Bools = NDArray[np.bool_]
 
@@ -92,16 +101,17 @@ def open_parquet(path: str, *, at_once: bool = False) -> Iterator[tuple[Any, Fil
         system.open(place, "rb", cache_type="none") as stream,
         pq.ParquetFile(stream, **options) as file,
     ):
-        yield file, _remote_mark(system.info(place), stream)
+        yield file, mark_of(system.info(place), _fingerprint(stream))
 
 
-def _remote_mark(info: dict[str, Any], stream: Any) -> FileMark:
+def mark_of(info: dict[str, Any], footer: str = "") -> FileMark:
+    """Return what fsspec knows of a file."""
     version = next((str(info[name]) for name in VERSIONS if info.get(name)), "")
     if version.startswith("W/"):  # "weak": may differ where bytes do not
         version = ""
     # Listings and files may give times to different digits; a version needs no time.
     time = "" if version else next((str(info[name]) for name in TIMES if info.get(name)), "")
-    return FileMark(_fingerprint(stream), version, time)
+    return FileMark(footer, version, time)
 
 
 def _fingerprint(stream: Any) -> str:
@@ -256,6 +266,16 @@ class ParquetReader:
     def _columns(self) -> list[str]:
         others = [name for name in (self.target, self.weights) if name is not None]
         return [*self.features, *others]
+
+
+def columns_of(batch: Any, names: Sequence[str], kept: Bools) -> Any:
+    """Return columns of the rows that are kept, as a polars frame; None without names."""
+    if not names:
+        return None
+    import polars as pl
+    import pyarrow as pa
+
+    return pl.from_arrow(batch.select(list(names)).filter(pa.array(kept)))
 
 
 class _Piece:

@@ -152,9 +152,9 @@ class PartitionEngine(Engine):
         return PartitionEngine(self.parts, maker, self._firsts)
 
     def hurry(self) -> None:
-        """Let the last passes finish, within a minute if there was a limit."""
+        """Let the last passes finish, within a minute if there was a limit, and if they can."""
         self.parts.watch = None
-        if self.parts.deadline is not None:
+        if self.parts.deadline is not None and not self.parts.silent:
             self.parts.deadline = time.monotonic() + LAST_SECONDS
 
     def predicting(self) -> tuple[MemoryEngine, Floats]:

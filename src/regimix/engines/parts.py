@@ -96,8 +96,8 @@ class PartTable:
     on_cluster: bool = False  # whether workers of a Dask cluster are to read it, not this machine
     gating: tuple[str, ...] = ()  # columns that may tell the regime of a row
 
-    def gating_rows(self, rows: int, seed: int) -> tuple[RawRows, Any]:
-        """Draw about so many rows, and a data frame of their columns for the gating."""
+    def some_rows(self, rows: int, seed: int, columns: Sequence[str]) -> tuple[RawRows, Any]:
+        """Draw about so many rows, and a data frame of columns of them, of any kind."""
         raise NotImplementedError
 
     def local_parts(self) -> LocalParts:
@@ -120,6 +120,8 @@ class PartTable:
 
 class LocalParts:
     """Parts of a table that are read here, one after the other; always the same rows."""
+
+    silent = False  # as the scheduler of a cluster may be
 
     def __init__(self, read: Callable[[], Iterable[RawRows]]) -> None:
         self._read = read  # yields the parts, anew at every call

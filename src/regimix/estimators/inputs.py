@@ -318,7 +318,7 @@ def opened(
                 f" of {time_limit:g} seconds was reached before there was an answer: the rows were "
                 "still being read. Raise ",
                 Setting("time_limit"),
-                "; on a cluster, look for a worker that does not answer.",
+                "; on a cluster, look for a scheduler or a worker that does not answer.",
             )
         ) from stopped
 

@@ -218,6 +218,8 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
         _check_parameters(self)
         if hasattr(X, "to_numpy") and hasattr(X, "columns"):
             read_names(X)
+        if isinstance(X, list | tuple) and not X:
+            raise DataError("X has no rows (n_samples=0); pass a table with rows.")
         with _in_our_words(self.estimator, X):
             rows, run = self._fit(X, y, sample_weight)
         self._warn(rows, run)

@@ -309,7 +309,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         drawn: Any
         columns = None
         if isinstance(X, PartTable) and X.gating:
-            drawn, columns = X.gating_rows(GATE_ROWS, mixture.seed)
+            drawn, columns = X.some_rows(GATE_ROWS, mixture.seed, X.gating)
         else:
             drawn = rows.engine.draw(GATE_ROWS, mixture.seed).distinct(GATE_ROWS)
         problem = Problem.framed(problem, drawn.X, drawn.y, drawn.weights)

@@ -201,7 +201,8 @@ class _Reader:
 def _log_joint(residuals: Floats, law: Law, y: Floats) -> tuple[Floats, Floats | None]:
     """Log of share times density, (m + 1, c), the background's last; and weights in heavy tails."""
     scaled = residuals * (1.0 / law.scale[:, None])
-    np.square(scaled, out=scaled)
+    with np.errstate(over="ignore"):  # infinitely far is far enough
+        np.square(scaled, out=scaled)
     log_kernel, tail, _ = NoiseLaw(law.degrees).kernel(scaled)
     joint = np.empty((len(residuals) + 1, residuals.shape[1]))
     height = np.log(law.share) - np.log(law.scale) - LOG_ROOT_2PI

@@ -76,6 +76,7 @@ def fall_of_background(distance: Floats, degrees: float = MODEL.background_degre
 
     Student's law with 2 degrees of freedom; or normal, if they are infinite.
     """
+    distance = np.clip(distance, -1e150, 1e150)  # whose squares are numbers
     if np.isinf(degrees):
         return np.asarray(-0.5 * distance**2)
     return np.asarray(-1.5 * np.log1p(0.5 * distance**2))

@@ -131,8 +131,9 @@ def weighted_fit(design: Floats, y: Floats, weights: Floats) -> Floats:
         root = np.sqrt(weights)
         block = design * root[:, None]
         gram = block @ block.T
-        ridge = MODEL.gram_rounding * (float(np.trace(gram)) / width + 1e-300)
-        gram.flat[:: n + 1] += ridge
+        size = float(np.trace(gram)) / width
+        # Without any size the solution is zero, whatever the ridge is, as long as it is a number.
+        gram.flat[:: n + 1] += MODEL.gram_rounding * (size if size > 1e-280 else 1.0)
         return np.asarray(block.T @ np.linalg.solve(gram, root * y))
     weighted = design * weights[:, None]
     gram = weighted.T @ design

@@ -142,7 +142,8 @@ def render(
         Of the intervals.
     shares : array of shape (n, m), optional
         Shares of the regimes in each row, where they depend on the row; for a table that is read in
-        parts a function that returns them for rows of X.
+        parts a function that returns them for rows of X, and for a frame of their columns for the
+        gating, if the table was opened with such (``gating=[...]``).
     date : str, optional
         When the report was written. Default: today. The rest depends on the arguments alone.
     command : str, optional

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from regimix.data.power import raised
 from regimix.data.validation import Table, read_target
-from regimix.engines.parquet import ParquetReader
+from regimix.engines.parquet import ParquetReader, columns_of
 from regimix.engines.parts import PartTable
 from regimix.errors import DataError
 from regimix.result.answer import Distances, distances, rows_labelled
@@ -180,7 +180,7 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
         drawn = _Draw(mixture, shares)
         drawn.read(X, y, keys)
         values, target, names, of, counts = drawn.X, drawn.y, drawn.keys, drawn.of, drawn.counts
-        shares = shares(values) if callable(shares) else None
+        shares = drawn.shares
         labels, fitted = mixture.assign(values, target, shares), drawn.is_of_the_fit
     elif X is None and y is None:
         if excerpt is None:
@@ -267,7 +267,9 @@ class _Draw:
     """Rows drawn uniformly in one pass over a table in parts, of which all labels are counted."""
 
     def __init__(self, mixture: Mixture, shares: Any) -> None:
-        self._mixture, self._shares = mixture, shares
+        self._mixture = mixture
+        self._shares = shares if callable(shares) else None
+        self.shares = None if self._shares is None else np.empty((0, mixture.n_components))
         d = len(mixture.feature_names)
         self._most = max(1, MOST_NUMBERS // (d + EXTRA_COLUMNS))
         self._rng = np.random.default_rng(SAMPLE_SEED)
@@ -297,15 +299,21 @@ class _Draw:
                 for rows, kept, batch in reader.labelled(span, BATCH_NUMBERS // len(table.names)):
                     names = None if reader.key is None else batch.column(reader.key)
                     there = np.flatnonzero(kept)
-                    self._add(rows.X, raised(rows.y, reader.power), there, first, names)
+                    beside = columns_of(batch, reader.gating, kept)
+                    self._add(rows.X, raised(rows.y, reader.power), there, first, names, beside)
                     first += kept.size
         if not self.of:
             raise DataError("the table has no row without a missing value; there is none to show.")
 
-    def _add(self, X: NDArray[Any], y: Any, there: Ints, first: int, names: Any) -> None:
+    def _add(
+        self, X: NDArray[Any], y: Any, there: Ints, first: int, names: Any, beside: Any
+    ) -> None:
         known, X = np.isfinite(y), np.asarray(X, dtype=np.float64)
+        shares = None
+        if self._shares is not None:
+            shares = self._shares(X) if beside is None else self._shares(X, beside)
+            shares = shares[known]
         there, X, y = there[known], X[known], y[known]
-        shares = self._shares(X) if callable(self._shares) else None
         if y.size:
             labels = self._mixture.assign(X, y, shares)
             self.counts += np.bincount(labels % self.counts.size, minlength=self.counts.size)
@@ -314,6 +322,8 @@ class _Draw:
         best = np.sort(np.argsort(lots, kind="stable")[: self._most])
         old, new = best[best < self._lots.size], best[best >= self._lots.size] - self._lots.size
         self._lots, self.of = lots[best], self.of + y.size
+        if shares is not None and self.shares is not None:
+            self.shares = np.vstack([self.shares[old], shares[new]])
         self.X, self.y = np.vstack([self.X[old], X[new]]), np.append(self.y[old], y[new])
         called = there[new] + first if names is None else names.take(there[new]).to_pylist()
         self.keys = [*(self.keys[i] for i in old), *list(called)]

@@ -98,7 +98,8 @@ def _quantiles(
 ) -> Floats:
     """Return the quantile of each row's mixture of the regimes that have a share there, (n,)."""
     inside, aim = shares > 0, tails * shares.sum(axis=1)
-    deviations = np.where(inside, deviations, 1.0)
+    # A regime without noise, whose coefficients are certain, is a step: nearly so will do.
+    deviations = np.maximum(np.where(inside, deviations, 1.0), np.finfo(np.float64).tiny)
     quantiles = means + stdtrit(degrees, tails[:, None]) * deviations
     low = np.where(inside, quantiles, np.inf).min(axis=1)
     high = np.where(inside, quantiles, -np.inf).max(axis=1)
@@ -106,7 +107,8 @@ def _quantiles(
     low, high = (np.where(inside.any(axis=1), end, 0.0) for end in (low, high))
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
-        scaled = (middle[:, None] - means) / deviations
+        with np.errstate(over="ignore"):
+            scaled = (middle[:, None] - means) / deviations
         below = np.einsum("ij,ij->i", shares, _below(scaled, degrees)) < aim
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     return np.asarray(0.5 * (low + high))

@@ -204,6 +204,8 @@ class Profile:
         Columns that nothing can be said of, and why.
     n_doubtful : int or None
         Rows whose label is in doubt.
+    drawn : (int, int) or None
+        Rows that were compared and rows of the table, where the former were drawn at random.
     """
 
     columns: tuple[ProfileColumn, ...]
@@ -211,6 +213,7 @@ class Profile:
     sizes: Floats
     left_out: dict[str, str]
     n_doubtful: int | None = None
+    drawn: tuple[int, int] | None = None
 
     def __getitem__(self, name: str) -> ProfileColumn:
         for column in self.columns:
@@ -256,6 +259,9 @@ class Profile:
     def notes(self) -> tuple[str, ...]:
         """How rows were counted, what was left out, and what was corrected for."""
         said = []
+        if self.drawn is not None:
+            some, of = (fixed(rows, 0) for rows in self.drawn)
+            said.append(f"Compared are {some} rows, drawn at random from the {of} of the table.")
         tested = sum(not np.isnan(column.p_value) for column in self.columns)
         if tested > 1:
             said.append(f"p-values are corrected for {count(tested, 'column')} (Holm).")

@@ -51,7 +51,7 @@ from regimix.tables.recipe import (
 )
 from regimix.words import count
 
-__all__ = ["ParquetTable", "gating_frame", "read_size", "scan_like", "scan_parquet"]
+__all__ = ["ParquetTable", "read_size", "scan_like", "scan_parquet"]
 
 # Bytes of numbers in a part, and about how many parts even a small table has, so that every worker
 # of a few has work. A part is what a worker reads at once, and what is written as one file; it does
@@ -114,20 +114,27 @@ class ParquetTable(PartTable):
         dropped = (f"{n_dropped} of {self.n_read} {what}",) if n_dropped else ()
         return (*self.notes, *dropped)
 
-    def gating_rows(self, rows: int, seed: int) -> tuple[RawRows, Any]:
-        """Draw about so many rows, and a polars frame of their columns for the gating.
+    @property
+    def columns(self) -> list[str]:
+        """The names of all columns, used or not."""
+        with open_parquet(self.spans[0].path) as (file, _):
+            return list(file.schema_arrow.names)
+
+    def some_rows(self, rows: int, seed: int, columns: Sequence[str]) -> tuple[RawRows, Any]:
+        """Draw about so many rows, and a polars frame of columns of them, of any kind.
 
         Every row is as likely as any other; the draw depends on the seed and on the place of a row
         alone, so that a cluster draws the same rows.
         """
         import polars as pl
 
-        draw = _GatingDraw(min(1.0, rows / max(self.n_read, 1)), seed)
+        draw = _Draw(min(1.0, rows / max(self.n_read, 1)), seed)
+        readers = [replace(reader, gating=tuple(columns)) for reader in self.part_readers]
         if self.on_cluster:
             engine = import_module("regimix.engines.dask")
-            parts = engine.dask_map(draw, self.part_readers, None, self.part_names, None)
+            parts = engine.dask_map(draw, readers, None, self.part_names, None)
         else:
-            parts = [draw(reader) for reader in self.part_readers]
+            parts = [draw(reader) for reader in readers]
         pieces = [piece for part in parts for piece in part]
         X, y, weights = (np.concatenate(column) for column in list(zip(*pieces, strict=True))[:3])
         frames = [pl.DataFrame(pl.from_arrow(piece[3])) for piece in pieces]
@@ -145,8 +152,8 @@ class ParquetTable(PartTable):
 
 
 @dataclass(frozen=True)
-class _GatingDraw:
-    """Draws rows of a part with their columns for the gating; can be sent to a worker."""
+class _Draw:
+    """Draws rows of a part with some of their columns; can be sent to a worker."""
 
     share: float
     seed: int
@@ -167,16 +174,6 @@ class _GatingDraw:
                 X = rows.X[some].astype(np.float64)
                 pieces.append((X, y, weights[some].astype(np.float64), columns))
         return pieces
-
-
-def gating_frame(batch: Any, names: tuple[str, ...], kept: Any) -> Any:
-    """Return the columns for the gating of the rows that are kept, as a polars frame."""
-    if not names:
-        return None
-    import polars as pl
-    import pyarrow as pa
-
-    return pl.from_arrow(batch.select(list(names)).filter(pa.array(kept)))
 
 
 def scan_parquet(

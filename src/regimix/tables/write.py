@@ -24,7 +24,7 @@ import numpy as np
 from regimix.atomic import open_atomically, remove_leftovers, write_bytes
 from regimix.data.power import raised, returned
 from regimix.data.recipe import Recipe, check_column
-from regimix.engines.parquet import ParquetReader, Span, need_pyarrow, open_parquet
+from regimix.engines.parquet import ParquetReader, Span, columns_of, need_pyarrow, open_parquet
 from regimix.engines.parts import PassStopped
 from regimix.errors import DataError, ParameterError, StoppedError, need, reason_of
 from regimix.paths import (
@@ -37,7 +37,7 @@ from regimix.paths import (
     is_within,
     reach,
 )
-from regimix.tables.parquet import READERS, ParquetTable, gating_frame
+from regimix.tables.parquet import READERS, ParquetTable
 from regimix.tables.recipe import DataSet
 
 if TYPE_CHECKING:
@@ -511,7 +511,7 @@ class _PartWriter:
             numbers = np.arange(kept.size) + (span.first_row + total + 1)
             columns = [pa.nulls(0, field.type) for field in writer.schema]
             if rows.n_rows:
-                gating = gating_frame(batch, reader.gating, kept)
+                gating = columns_of(batch, reader.gating, kept)
                 found = self._named(reader, rows.X, rows.y, known, numbers[kept], gating)
                 named = list(found.values())
                 columns = [pa.array(np.ma.getdata(v), mask=np.ma.getmaskarray(v)) for v in named]
