@@ -102,7 +102,7 @@ def draw_rounds(table: Table, figure: Figure) -> None:
         ax.plot(t, said, color=COLOURS[1], label="predicted")
         label(ax, str(setting).replace(", ", "\n"), "round", "", log="y")
         ax.title.set_fontsize(8)
-        ax.set_ylim(bottom=LEAST_SHOWN)
+        ax.set_ylim(LEAST_SHOWN, 1.2)
     axes[0].set_ylabel("error / variance")
     names = dict(zip(*axes[0].get_legend_handles_labels()[::-1], strict=True))
     axes[0].legend(names.values(), names.keys())
