@@ -119,7 +119,8 @@ test-oldest: ## the tests with the oldest dependencies that pyproject.toml promi
 	@test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
 	@$(OLDEST)/bin/python -m pip install -qq --disable-pip-version-check hatchling
 	@$(OLDEST)/bin/python -m pip install -qq --disable-pip-version-check --no-build-isolation \
-	  -c $(OLDEST).txt -e '.[cli,dask,plot,sql]' pandas hypothesis playwright pytest pytest-xdist
+	  -c $(OLDEST).txt -e '.[cli,dask,plot,sql]' pandas hypothesis playwright pytest pytest-xdist \
+	  aiohttp flask flask-cors 'moto[s3]' s3fs
 	@$(ONE_THREAD) $(OLDEST)/bin/python -m pytest -q -n $(WORKERS) -o filterwarnings=default \
 	  -p no:cacheprovider --disable-warnings $(ARGS)
 

@@ -64,7 +64,7 @@ def try_out(path: Path, version: str, *, cli: bool) -> None:
         subprocess.run([python, "-W", "error", "-c", code], check=True, cwd=folder)
         if cli:
             command = str(Path(folder) / "bin" / "regimix")
-            subprocess.run([command, "demo", "--quiet"], check=True, cwd=folder)
+            subprocess.run([command, "demo"], check=True, cwd=folder, stdout=subprocess.DEVNULL)
 
 
 def main() -> None:

@@ -35,7 +35,6 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "within_subsection_order": "FileNameSortKey",
     "doc_module": ("regimix",),
-    "reference_url": {"regimix": None},
     "download_all_examples": False,
     "show_memory": False,
     "min_reported_time": 60,

@@ -83,8 +83,10 @@ print(prices.round(3))
 print(f"{model.n_agreed_} of {model.n_searches_} searches agreed")
 chosen = model.selection_
 print(dict(zip(chosen["n_components"].tolist(), chosen["evidence"].round().tolist(), strict=True)))
-rival = model.mixture_.rivals[0]
-print(f"best rival: {rival.describe()}, {rival.lead:.0f} nats")
+mixture = model.mixture_
+rival = mixture.rivals[0]
+what = rival.describe(mixture.target_name, mixture.feature_names)
+print(f"best rival: {what}, {rival.lead:.0f} nats")
 
 ResidualsDisplay.from_estimator(model)
 plt.show()

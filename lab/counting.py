@@ -37,16 +37,11 @@ class CountingEngine(MemoryEngine):
     updates : bool
         Whether normal equations may be updated by the rows that moved; without, as in the paper,
         they are summed afresh every round.
-    flipped : bool
-        Sabotage: turn gradients around.
     """
 
-    def __init__(
-        self, engine: MemoryEngine, *, updates: bool = False, flipped: bool = False
-    ) -> None:
+    def __init__(self, engine: MemoryEngine, *, updates: bool = False) -> None:
         super().__init__(engine.problem, engine.chunk_rows)
         self.updates = updates
-        self.flipped = flipped
         self.work = 0.0
 
     def follow(self, n_starts: int, mass: float, *, narrow: bool = False) -> Follower:
@@ -87,7 +82,7 @@ class _CountingFollower(Follower):
     def gradients(self, starts: Sequence[int], thetas: Floats) -> Floats:
         """Sum ``w z r`` over each start's kept rows."""
         self._engine.work += len(starts) * self._mass * self._d
-        return self._sign * self._follower.gradients(starts, thetas)
+        return self._follower.gradients(starts, thetas)
 
     def diagonal(self, start: int) -> Floats:
         """Sum ``w z^2`` over the kept rows."""
@@ -106,10 +101,6 @@ class _CountingFollower(Follower):
     def kept(self, start: int) -> tuple[Bools, Floats | None]:
         """Return the kept rows."""
         return self._follower.kept(start)
-
-    @property
-    def _sign(self) -> float:
-        return -1.0 if self._engine.flipped else 1.0
 
 
 @dataclass(frozen=True)
@@ -146,13 +137,12 @@ def counted_run(
     *,
     make_solver: Callable[[Problem, float], Solver] | None = None,
     updates: bool = False,
-    flipped: bool = False,
     max_iter: int = 300,
 ) -> CountedRun:
     """Run ILTS, or GD-ILTS with a solver of its own, and count its work round by round."""
     problem = Problem.from_arrays(X, y, fit_intercept=False)
     mass = kept_mass(keep, problem)
-    engine = CountingEngine(MemoryEngine(problem), updates=updates, flipped=flipped)
+    engine = CountingEngine(MemoryEngine(problem), updates=updates)
     solver = (make_solver or _exact)(problem, mass)
     work: list[float] = []
     errors: list[float] = []

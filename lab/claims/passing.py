@@ -94,15 +94,15 @@ def draw_rounds(table: Table, figure: Figure) -> None:
     axes = panels(figure, len(SETTINGS), sharey=True)
     largest = table.where(d=max(table["d"]))
     for ax, ((setting,), rows) in zip(axes, largest.groups("setting"), strict=True):
-        for _, run in rows.groups("repeat"):
-            ax.plot(
-                run["round"], run["measured"], ".", color=COLOURS[0], alpha=0.5, label="measured"
-            )
-        t, said = zip(*rows.mean("predicted", "round"), strict=True)
-        ax.plot(t, said, color=COLOURS[1], label="predicted")
+        for (t,), runs in rows.groups("round"):
+            measured = runs.numbers("measured")
+            ax.vlines(t, min(measured), max(measured), color=COLOURS[0], alpha=0.4)
+            ax.plot(t, np.mean(measured), ".", color=COLOURS[0], label="measured")
+        rounds, said = zip(*rows.mean("predicted", "round"), strict=True)
+        ax.plot(rounds, said, color=COLOURS[1], label="predicted")
         label(ax, str(setting).replace(", ", "\n"), "round", "", log="y")
         ax.title.set_fontsize(8)
-        ax.set_ylim(bottom=LEAST_SHOWN)
+        ax.set_ylim(LEAST_SHOWN, 1.2)
     axes[0].set_ylabel("error / variance")
     names = dict(zip(*axes[0].get_legend_handles_labels()[::-1], strict=True))
     axes[0].legend(names.values(), names.keys())
@@ -127,7 +127,7 @@ ROUNDS = Experiment(
     measure=measure_rounds,
     check=check_rounds,
     draw=draw_rounds,
-    repeats={"quick": 12, "full": 8},
+    repeats={"quick": 12, "full": 20},
 )
 
 # --- the threshold --------------------------------------------------------------------------------

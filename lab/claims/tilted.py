@@ -140,5 +140,5 @@ TILTED = Experiment(
     measure=measure,
     check=check,
     draw=draw,
-    repeats={"quick": 3, "full": 6},
+    repeats={"quick": 3, "full": 24},
 )

@@ -1,4 +1,4 @@
-"""Find the hidden linear regimes in dirty data.
+"""Find several linear regimes in one table, label every row, and flag the outliers.
 
 The public names are resolved when they are first used, so that ``import regimix`` stays quick and
 loads scikit-learn only for those who ask for an estimator. Errors and warnings are in

@@ -65,7 +65,7 @@ __all__ = [
 
 
 class StopReason(StrEnum):
-    """Why a search or a trimmed fit ended; after the fits, the last four ended it early."""
+    """Why a search or a trimmed fit ended; the last four mean that it was ended early."""
 
     FIXED_POINT = "fixed point"
     TOL = "tol"

@@ -147,7 +147,7 @@ def test_the_options_of_the_table_arrive(regimix, tmp_path, table, data):
         "used": 595,
         "in_doubt": 0,
     }
-    assert any(note.startswith("5 of 600 rows") for note in ran.summary["notes"])
+    assert any("dropped: 5 of 600 rows" in note for note in ran.summary["notes"])
     refused = regimix("fit", "holes.csv", "--target", "y", *options, "--missing", "error")
     assert refused.code == 2
     assert "x0" in refused.err

@@ -166,7 +166,7 @@ def test_the_answer_is_that_of_the_table_in_memory(regimix, in_memory, scheduler
     counts = dict(written["regime"].drop_nulls().value_counts().iter_rows())
     assert counts[-1] == in_memory["outliers"]["rows"]
     assert [counts[j] for j in range(3)] == [regime["rows"] for regime in in_memory["regimes"]]
-    assert "missing or infinite value and are dropped" in ran.err
+    assert "missing or infinite value are dropped" in ran.err
     if engine == "dask":
         assert re.search(r"Dashboard of the cluster: http://\S+/status", ran.err)
 

@@ -77,7 +77,7 @@ def test_columns_become_what_the_command_line_makes_of_them(fitted):
     assert "kind=b" in str(fit.summary())
     summary = " ".join(str(fit.summary()).split())
     assert "Column 'name' is left out" in summary
-    assert "3 of 400 rows have a missing or infinite value and are left out" in summary
+    assert "Rows with a missing or infinite value are left out: 3 of 400 rows" in summary
     assert "is text of 3 values" in str(fit.encoding_)
 
 
@@ -143,7 +143,7 @@ def test_every_loss_is_warned_of_once_where_the_user_is():
     said = [str(one.message) for one in caught if one.category is LeftOutWarning]
     assert [text.partition(":")[0][:23] for text in said] == [
         "Column 'name' is left o",
-        "3 of 400 rows have a mi",
+        "Rows with a missing or ",
     ]
     assert {one.filename for one in caught} == {__file__}
     with pytest.warns(LeftOutWarning, match="2 of 400 rows") as caught:

@@ -229,7 +229,7 @@ def test_rows_with_missing_values_are_dropped_and_counted():
     assert (data.n_read, data.n_dropped, data.n_rows) == (N, 4, N - 4)
     assert data.keys.tolist() == [i + 1 for i in range(N) if i not in (1, 3, 5, 7)]
     assert np.isfinite(data.X).all()
-    assert "4 of 30 rows have a missing or infinite value and are dropped" in notes(data)
+    assert "Rows with a missing or infinite value are dropped: 4 of 30 rows" in notes(data)
     assert "(2 in 'x', 1 in 'z', 1 in 'y')" in notes(data)
 
 

@@ -29,7 +29,7 @@ EXTRAS = {
 
 app = typer.Typer(
     cls=PlainGroup,
-    help="Find the hidden linear regimes in dirty data.",
+    help="Find several linear regimes in one table, label every row, and flag the outliers.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
@@ -67,7 +67,7 @@ def regimix(
         typer.Option("--debug", metavar="", help="Show where in the code an error comes from."),
     ] = False,
 ) -> None:
-    """Find the hidden linear regimes in dirty data."""
+    """Find several linear regimes in one table, label every row, and flag the outliers."""
 
 
 def run(arguments: list[str] | None = None) -> int:

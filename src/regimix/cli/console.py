@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from enum import IntEnum
 from typing import IO, TYPE_CHECKING, Any
 
@@ -238,7 +238,9 @@ def progress_bar(voice: Voice, time_limit: float | None, *, lines: bool = False)
     )
     silent = voice.quiet or not voice.err.is_terminal
     say = voice.note if lines and not voice.err.is_terminal else None
-    with Progress(*columns, console=voice.err, transient=True, disable=silent) as progress:
+    progress = Progress(*columns, console=voice.err, transient=True, disable=silent)
+    # Before rich 14.3, a bar that is not shown ends with an empty line all the same.
+    with nullcontext() if silent else progress:
         task = progress.add_task("reading", total=time_limit, found="", parts=None)
         yield Bar(progress, task, say)
 

@@ -203,7 +203,7 @@ def fit(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Find the regimes of a table: how many, what each one's equation is, which rows are wrong."""
+    """Find the regimes of a table: how many, the equation of each, and the outliers."""
     if jobs == 0:
         raise CommandError("--jobs must be a whole number from 1, or -1 for all; got 0.")
     if time_limit is not None and not time_limit > 0:

@@ -47,7 +47,7 @@ def predict(
     with_columns: options.WithColumns = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Predict rows, with the likely regime and an interval; say where known responses belong."""
+    """Label rows whose response is known; predict the others, with the likely regime."""
     place = Place(engine, scheduler, workers, memory).settled(
         data, ("--out", out), rows=rows, query=query, encoding=encoding
     )

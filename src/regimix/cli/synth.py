@@ -12,7 +12,7 @@ from regimix.atomic import write_bytes
 from regimix.cli.console import Voice
 from regimix.cli.options import Quiet, Seed, each, of_command, real, whole
 from regimix.cli.place import TABLE, TRUTH, check_outputs
-from regimix.words import count, fixed
+from regimix.words import count
 
 if TYPE_CHECKING:
     from regimix.synth import MLRCData
@@ -35,13 +35,13 @@ def synth(
         str | None, of_command("A,B,...", "Their relative sizes.", show_default="equal")
     ] = None,
     corruption: Annotated[
-        float, of_command("SHARE", "Share of the rows whose response is wrong.", parser=real)
+        float, of_command("SHARE", "Share of the rows that are outliers.", parser=real)
     ] = 0.0,
     corruption_kind: Annotated[
         str,
         of_command(
             ("gross", "same-scale", "adversarial"),
-            "Errors added, responses redrawn, or one wrong regime that wrong rows agree on.",
+            "Errors added, responses redrawn, or one regime of their own for all outliers.",
         ),
     ] = "gross",
     noise: Annotated[
@@ -66,7 +66,7 @@ def synth(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Make data with known regimes and corrupted rows, and write down the truth."""
+    """Make data with known regimes and outliers, and write down the truth."""
     answers = truth if truth is not None else out.with_name(f"{out.name}.truth.json")
     check_outputs([("OUT", out, TABLE), ("--truth", answers, TRUTH)])
     from regimix.synth import make_mlrc
@@ -85,11 +85,11 @@ def synth(
     columns: dict[str, Any] = {f"x{i}": column for i, column in enumerate(data.X.T)}
     write_table(out, {**columns, "y": data.y})
     write_bytes(answers, f"{json.dumps(_truth(data, seed), indent=1)}\n".encode())
-    wrong = int(data.truth.corrupted.sum())
+    outliers = int(data.truth.corrupted.sum())
     voice = Voice(quiet=quiet)
     voice.answer(
         f"{out}: {count(rows, 'row')}, {count(features, 'feature')} x0, x1, ..., target y; "
-        f"{fixed(wrong, 0)} wrong.",
+        f"{count(outliers, 'outlier')}.",
         whole=True,
     )
     voice.answer(f"{answers}: the {components} regimes, and where each row belongs.", whole=True)

@@ -251,9 +251,9 @@ class Encoder:
         if missing == "error":
             first = int(np.flatnonzero(~usable)[0]) + 1
             raise DataError(
-                f"{dropped} of the {total} rows of {self.source} have a missing or infinite value "
-                f"({where}); the first is row {first}. Fill them in, leave those columns out, or "
-                "have such rows dropped."
+                f"a value is missing or infinite in {dropped} of the {total} rows of {self.source} "
+                f"({where}); the first is row {first}. Fill in such values, leave those columns "
+                "out, or have such rows dropped."
             )
         if dropped == total:
             raise DataError(
@@ -262,7 +262,7 @@ class Encoder:
             )
         advice = f"; leave out {worst[0]!r} to keep more of them" if 2 * dropped > total else ""
         self.notes.append(
-            f"{dropped} of {total} rows have a missing or infinite value and are {left} "
+            f"Rows with a missing or infinite value are {left}: {dropped} of {total} rows "
             f"({where}){advice}."
         )
 

@@ -263,8 +263,9 @@ class _Columns:
         there = np.isfinite(self.values).all(axis=1)
         if not there.all():
             warnings.warn(
-                f"{np.count_nonzero(~there)} of {there.size} rows have a missing value in the "
-                "columns for the gating: the average shares of the regimes are used for them.",
+                "A column for the gating has no value in "
+                f"{np.count_nonzero(~there)} of {there.size} rows: the average shares of the "
+                "regimes are used there.",
                 LeftOutWarning,
                 stacklevel=5,
             )

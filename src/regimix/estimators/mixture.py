@@ -102,7 +102,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
     fit_intercept : bool, default=True
         Whether each regime has an intercept.
     gating : None, "logistic", "trees" or classifier, default=None
-        What learns, once the regimes are found, which of them rows belong to, so that
+        A classifier that learns, once the regimes are found, which of them a row follows, so that
         ``predict`` averages them by the shares of each row instead of one share for all. None:
         nothing. "logistic": multinomial logistic regression. "trees": a forest of decision trees.
         Or any scikit-learn classifier with ``predict_proba``; it is cloned. Methods that take
@@ -117,7 +117,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
     time_limit : float, optional
         Most seconds to search, likewise.
     checkpoint : path, optional
-        A file that long fits write down their progress in, whole or not at all. A fit of the same
+        A file in which long fits save their progress, whole or not at all. A fit of the same
         rows with the same settings goes on from it, to the same answer; a finished fit removes it.
     keep_rows : bool, default=False
         Whether the fitted model holds rows of the table (all, if they are few; a draw otherwise),
@@ -133,7 +133,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
     encode : {"auto", None}, default="auto"
         "auto": columns of a data frame (pandas, polars) may be text, categories, true/false and
         dates, with missing values, and become numbers as on the command line (``docs/files.rst``).
-        Rows with a missing value and columns that cannot be used are left out, with an
+        Rows with a missing value and columns that cannot be used are left out, with a
         ``LeftOutWarning``. None: everything but numbers is refused. Arrays hold numbers either
         way, none of them missing.
 
@@ -158,7 +158,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
     outlier_share_ : float
     evidence_ : float
         By how much the score of the regimes exceeds that of constants, in nats: whether there is
-        a relation at all. It takes 3, odds of 20 to 1. (``search="net"`` counts rows and knows no
+        a relation at all. It takes 3, odds of 20 to 1. (``search="net"`` counts rows and has no
         evidence: NaN.)
     noise_degrees_ : float
         Degrees of freedom of Student's law of the noise; infinite for the normal law.
@@ -229,7 +229,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, gating_features: Any = None
     ) -> Self:
-        """Find the relations.
+        """Find the regimes, their noise and the outliers.
 
         Parameters
         ----------
@@ -472,7 +472,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         return rows.framed(self.mixture_.outlier_score(rows.X, rows.y, shares), "outlier_score")
 
     def flag(self, X: Any, y: Any, rate: float = 0.01, gating_features: Any = None) -> Any:
-        """Flag unlikely rows, of clean rows about the given share, (n,)."""
+        """Flag rows of unlikely response, (n,): ``rate`` of the rows that follow the model."""
         rows, shares = self._rows(X, gating_features, y)
         return rows.framed(self.mixture_.flag(rows.X, rows.y, rate, shares), "flagged", fill=False)
 
@@ -690,7 +690,7 @@ def _nothing(mixture: Mixture) -> Message:
         )
     if mixture.settings.search == "net" or selection is None:
         return Message(
-            "no regime was accepted; a robust fit to the rows is returned. Try ",
+            "no regime was accepted; one line through the rows is returned. Try ",
             Setting("search", "auto"),
             ", or bring more rows.",
         )
@@ -701,7 +701,7 @@ def _nothing(mixture: Mixture) -> Message:
             f"which score {-evidence:.1f} nats less. The best found is returned. Check the "
             "columns, or bring more rows.",
         )
-    line = "A robust line through the rows is returned."
+    line = "One line through the rows is returned."
     if evidence >= 0:
         best = int(selection.n_components[np.argmax(selection.evidence)])
         return Message(

@@ -361,6 +361,6 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
             warn_user(
                 EvidenceWarning,
                 f"a constant explains y as well as a line does: {evidence:.1f} nats, and "
-                f"{REGIME_GAIN:g} are needed. A robust line through the rows is returned. Check "
+                f"{REGIME_GAIN:g} are needed. The line that was found is returned. Check "
                 "the columns, or bring more rows.",
             )

@@ -334,8 +334,8 @@ class ConvergenceDisplay(Display):
 
     Of several trimmed fits the one that ended lowest stands out. Of a search, the line is what the
     model so far has gained over the first, in nats; searches that follow begin again at zero. A
-    dot is a move that was taken, a cross what a move would have led to which was left, and an arrow
-    at the edge one that would have lost far more.
+    dot is a move that was taken, a cross one that was rejected, where it would have led to, and an
+    arrow at the edge one that would have lost far more.
 
     Attributes
     ----------

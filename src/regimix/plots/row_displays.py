@@ -201,7 +201,7 @@ def _ends(x: Floats, labels: NDArray[np.int64], regime: int) -> Floats:
 class ResidualsDisplay(RowDisplay):
     """Residuals of every regime, with guides at two noise levels on each side.
 
-    A column for each regime, as wide as rows are many there, or residuals over fitted values. By
+    A column for each regime, wider where there are more rows, or residuals over fitted values. By
     default residuals are in units of the noise of their regime. Outliers are grey crosses in the
     column of their nearest regime; those far outside are arrows at the edge.
 

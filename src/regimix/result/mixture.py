@@ -359,7 +359,7 @@ class Mixture(Regimes):
     evidence : float
         By how much the score of the regimes exceeds that of constants, in nats: whether there is a
         relation at all. It takes 3 (odds of 20 to 1), or more than 0 with a given number of
-        regimes. ``search="net"`` knows no score: NaN if something was found, minus infinity if
+        regimes. ``search="net"`` has no score: NaN if something was found, minus infinity if
         not.
     component_evidence : ndarray of shape (m,) or None
         How much of it is lost without each component.
@@ -445,7 +445,7 @@ class Mixture(Regimes):
 
     @property
     def found_nothing(self) -> bool:
-        """Whether the rows support no relation; the answer is then a robust fit to all of them."""
+        """Whether the rows support no relation; the answer is then one line through all of them."""
         if self.settings.search == "net":
             return self.evidence == -np.inf
         return self.evidence < (REGIME_GAIN if self.settings.n_components is None else 0.0)

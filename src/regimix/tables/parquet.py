@@ -110,9 +110,10 @@ class ParquetTable(PartTable):
 
     def notes_and_dropped(self, n_dropped: int) -> tuple[str, ...]:
         """Return the notes, and how many rows were dropped, if any."""
-        what = "rows have a missing or infinite value and are dropped."
-        dropped = (f"{n_dropped} of {self.n_read} {what}",) if n_dropped else ()
-        return (*self.notes, *dropped)
+        if not n_dropped:
+            return self.notes
+        dropped = f"{n_dropped} of {self.n_read} rows"
+        return (*self.notes, f"Rows with a missing or infinite value are dropped: {dropped}.")
 
     @property
     def columns(self) -> list[str]:

@@ -48,7 +48,7 @@ def read(
     file_format: str | None = None,
     encoding: str = "utf-8",
 ) -> DataSet:
-    """Read a table and make it numbers.
+    """Read a table and turn it into numbers.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def read_like(
 
 
 def from_frame(frame: pl.DataFrame | Any, **options: Any) -> DataSet:
-    """Make a polars (or pandas) frame numbers; options as of ``read``."""
+    """Turn a polars (or pandas) frame into numbers; options are those of ``read``."""
     return read(frame, **options)
 
 

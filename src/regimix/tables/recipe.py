@@ -224,7 +224,7 @@ class DataSet:
         return int(self.X.shape[0])
 
     def frame(self) -> pl.DataFrame:
-        """Return X as a polars frame with the names of its columns, as estimators like it."""
+        """Return X as a polars frame with the names of its columns, for an estimator."""
         import polars as pl
 
         return pl.DataFrame(self.X, schema=list(self.feature_names), orient="row")

@@ -220,7 +220,7 @@ def label_columns(
     each_regime: bool | None = None,
     forecast: bool = False,
 ) -> dict[str, Any]:
-    """Say of each row what the mixture makes of it, as columns.
+    """Return labels, probabilities and predictions of each row, as columns.
 
     The key comes first. With a target: the target as it was read, ``regime`` (-1: outlier),
     ``prediction``,
@@ -372,7 +372,7 @@ def write_label_parts(
     labels: Any = None,
     watch: Watch | None = None,
 ) -> list[WrittenFile]:
-    """Write what a mixture makes of each row of a table in parts to a folder of Parquet files.
+    """Write labels and predictions of a table in parts to a folder of Parquet files.
 
     The columns are those of ``label_columns``; for new rows (``scan_like``) that may lack a target,
     ``prediction_0``, ... and the ``forecast`` are always among them. Rows that cannot be used are
