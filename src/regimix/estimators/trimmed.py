@@ -315,6 +315,7 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
     def _store(self, rows: Rows, engine: Engine, single: Single, basis: Floats | None) -> None:
         """Judge all rows by what was found; ``basis`` turns it into the columns of the table."""
         problem, run = rows.engine.problem, single.run
+        engine.hurry()  # there is an answer: what is left is to apply it
         raw_scale = single.scale
         if raw_scale is None:
             raw_scale = consistent_scale(run.objective[-1], single.mass, problem.mass, run.rank)
