@@ -349,7 +349,10 @@ def test_few_rows_are_the_same_in_the_space_that_they_span(intercept):
     engine = MemoryEngine(Problem.from_arrays(X, y, weights, fit_intercept=intercept))
     turned, basis = engine.in_row_space(5)
     width = turned.problem.n_columns
-    assert width <= 12
+    assert width == 10
+    often = MemoryEngine(Problem.from_arrays(np.tile(X[:11], (9, 1)), np.tile(y[:11], 9)))
+    assert often.in_row_space(5)[0].problem.n_columns == 10
+    assert MemoryEngine(Problem.from_arrays(X[:, :9], y)).in_row_space(5) is None
     np.testing.assert_allclose(basis.T @ basis, np.eye(width), atol=1e-12)
     t = rng.normal(size=width)
     np.testing.assert_allclose(turned.residuals(t), engine.residuals(basis @ t), atol=1e-10)

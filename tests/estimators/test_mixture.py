@@ -536,6 +536,22 @@ def test_whole_weights_equal_repeated_rows_in_any_order(seed, outliers):
         assert np.mean(labels == repeated.labels_) >= 0.995
 
 
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+@settings(max_examples=3)
+@given(seeds)
+def test_a_power_of_two_changes_nothing_but_the_unit(seed):
+    X, y, _ = two_regimes(seed, n=100, d=2, noise=0.3)
+    in_y, in_x = 2.0**20, np.array([2.0**-9, 2.0**5])
+    plain, other = (
+        MixedLinearRegression(2, random_state=1).fit(*rows)
+        for rows in ((X, y), (X * in_x, y * in_y))
+    )
+    np.testing.assert_array_equal(plain.labels_, other.labels_)
+    np.testing.assert_array_equal(plain.coef_ / in_x * in_y, other.coef_)
+    np.testing.assert_array_equal(plain.scale_ * in_y, other.scale_)
+    assert plain.evidence_ == other.evidence_
+
+
 @pytest.mark.parametrize("search", ["auto", "net"])
 def test_the_number_of_jobs_does_not_matter(search):
     X, y, _ = two_regimes(10, d=2, noise=0.01)

@@ -113,6 +113,17 @@ def test_a_callback_sees_every_stage(rows):
     assert list(dict.fromkeys(seen)) == ["starts", "samples", "all rows"]
 
 
+@pytest.mark.filterwarnings("ignore::regimix.errors.ConvergenceWarning")
+def test_an_answer_is_not_lost_in_the_last_passes(rows):
+    table = in_parts(*rows)
+    callback, seen = stop_at("nothing", "callback")
+    TrimmedRegressor(random_state=0, callback=callback).fit(table)
+    for left in range(2 * len(table.readers)):
+        callback, _ = stop_at("reading", "callback", count=seen.count("reading") - left)
+        fit = TrimmedRegressor(random_state=0, callback=callback).fit(table)
+        assert fit.inlier_mask_.shape == rows[1].shape
+
+
 def test_a_fit_that_is_done_is_not_stopped(rows):
     whole = TrimmedRegressor(random_state=0).fit(*rows)
     callback, seen = stop_at("all rows", "callback", count=whole.n_iter_ + 1)

@@ -152,21 +152,29 @@ class MemoryEngine(Engine):
             shares[-1].append(chunk)
         return shares
 
-    def in_row_space(self, seed: int) -> tuple[MemoryEngine, Floats]:
-        """Write rows that are fewer than their columns in a basis of the space that they span.
+    def in_row_space(self, seed: int) -> tuple[MemoryEngine, Floats] | None:
+        """Write distinct rows that are fewer than their columns in a basis of what they span.
 
         Returns the same rows with as many columns as there are distinct ones, standardised, and the
         basis, (p, columns): coefficients ``basis @ t`` predict as ``t`` does there, and the
-        shortest of either are those of the other. Draws with this seed are the same rows.
+        shortest of either are those of the other. Draws with this seed are the same rows. None if
+        there are enough rows; how often each is written does not matter.
         """
         problem = self.problem
-        drawn = self.draw(problem.n_rows, seed)
-        basis = np.linalg.qr(self.block_of(drawn).standardised(slice(None)).T)[0]
+        whole = int(np.ceil(problem.mass))
+        drawn = self.draw(whole, seed)
+        distinct = drawn.distinct(problem.n_columns)
+        if distinct.keys.size >= problem.n_columns:
+            return None
+        basis = np.linalg.qr(self.block_of(distinct).standardised(slice(None)).T)[0]
         Z, y = self.standardised(slice(None)) @ basis, self.target(slice(None))
         known = Problem.from_standardised(Z, y, problem.weights, counts=problem.counts)
-        turned = MemoryEngine(known)
-        numbers = drawn.numbers
-        turned._last_draw = seed, problem.n_rows, replace(drawn, X=Z[numbers], y=y[numbers])
+        turned, numbers = MemoryEngine(known), drawn.numbers
+        turned._last_draw = (
+            seed,
+            max(whole, problem.n_rows),
+            replace(drawn, X=Z[numbers], y=y[numbers]),
+        )
         return turned, basis
 
     # --- rows of this block -----------------------------------------------------------------------

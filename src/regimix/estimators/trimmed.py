@@ -29,8 +29,9 @@ from regimix.result.inference import least_squares_errors, read_level
 from regimix.result.rowlaw import MOST_COVARIANCE_FEATURES
 from regimix.result.summary import COLUMNS, INTERCEPT, MOST_TERMS, as_frame, print_cells, print_row
 from regimix.search.checkpoint import seed_in
+from regimix.search.numbers import SEARCH
 from regimix.search.settings import Control, Settings, deadline, given_starts, watcher
-from regimix.search.single import Single, find_single
+from regimix.search.single import Single, find_single, majority
 from regimix.trimmed.gradient import solver_maker
 from regimix.trimmed.ilts import MAX_ITER, check_limits, kept_mass
 from regimix.trimmed.reweight import consistent_scale, judged, reweight
@@ -260,8 +261,10 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         told = {"keep": self.keep, "n_starts": self.n_starts}
         saved = open_checkpoint(engine, settings, None, init, **told)
         basis = None
-        if isinstance(engine, MemoryEngine) and engine.problem.n_rows < engine.problem.n_features:
-            engine, basis = engine.in_row_space(seed)
+        # A search draws all rows of such a table anyway.
+        few = engine.problem.mass <= SEARCH.rows_per_coefficient * engine.problem.n_columns
+        if isinstance(engine, MemoryEngine) and few and (turned := engine.in_row_space(seed)):
+            engine, basis = turned
             init = None if init is None else init @ basis
         with deadline(settings.time_limit):
             single = find_single(
@@ -273,6 +276,7 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
                 max_iter=self.max_iter,
                 tol=self.tol,
                 make_solver=solver_maker(self.solver),
+                share=majority(rows.engine.problem),
                 control=Control(settings),
                 saved=saved,
             )
@@ -311,6 +315,7 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
     def _store(self, rows: Rows, engine: Engine, single: Single, basis: Floats | None) -> None:
         """Judge all rows by what was found; ``basis`` turns it into the columns of the table."""
         problem, run = rows.engine.problem, single.run
+        engine.hurry()  # there is an answer: what is left is to apply it
         raw_scale = single.scale
         if raw_scale is None:
             raw_scale = consistent_scale(run.objective[-1], single.mass, problem.mass, run.rank)

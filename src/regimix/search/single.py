@@ -199,6 +199,7 @@ def find_single(
     max_iter: int,
     tol: float,
     make_solver: SolverMaker,
+    share: float | None = None,
     control: Control | None = None,
     saved: Checkpoint | None = None,
 ) -> Single:
@@ -210,6 +211,8 @@ def find_single(
         The user's starts, standardised; they are tried beside the others.
     n_starts : int
         Elemental subsets to try.
+    share : float, optional
+        What a majority is; default: ``majority``.
     control : Control, optional
         Asked between rounds whether to go on. Where it says no, and after an interrupt, the best so
         far is returned; ``run.stopped`` has the reason. (A deadline ends the search in any case.)
@@ -224,7 +227,7 @@ def find_single(
     starts = single_starts(sample)
     if given is not None:
         starts = starts.and_also(given, "given")
-    share = majority(problem) if mass is None else mass / problem.mass
+    share = share or majority(problem) if mass is None else mass / problem.mass
     begun = _Begun(starts.thetas[1], starts.source[1], share, rank=problem.n_columns)
     known = None if saved is None else saved.get("single")
     if known is not None:
