@@ -93,7 +93,7 @@ bench-recovery: $(VENV)/.dev ## who finds every component: hours; see benchmarks
 	@.ci/apt $(BENCH_PACKAGES) || echo "Going on without the peers that need them."
 	@$(ONE_THREAD) $(BIN)/python -m benchmarks.recovery --jobs $(WORKERS) $(ARGS)
 
-size: $(VENV)/.dev ## how large the house is: lines, files, chosen numbers, the way of a fit
+size: $(VENV)/.dev ## how large the package is: lines, files, chosen numbers, what a fit passes through
 	@$(ONE_THREAD) $(BIN)/python -m benchmarks.house $(ARGS)
 
 bench-real: $(VENV)/.dev ## real tables of R packages: an hour; see benchmarks/real/README.md

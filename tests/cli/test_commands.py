@@ -133,7 +133,7 @@ def test_a_gate_is_learnt_saved_and_used(regimix, gating, ending, tmp_path):
     assert said["gating"]["kind"] == gating
     assert [name.partition("=")[0] for name in said["gating"]["columns"]] == ["firm", "firm", "age"]
     assert said["gating"]["hit_rate"] > 0.95
-    assert "The regime of a row is told from 'firm', 'age'" in ran.err
+    assert "The regime of a row is predicted from 'firm', 'age'" in ran.err
     assert regimix("report", "m.regimix", f"rows.{ending}", "-o", "again.html").code == 0
     new = rows.drop("y", "id").head(100)
     new.write_csv("new.csv") if here else new.write_parquet("new.parquet")

@@ -194,7 +194,7 @@ def _open_model(model: Path, data: str) -> tuple[Mixture, Recipe]:
 
 
 def _gating_columns(mixture: Mixture) -> tuple[str, ...]:
-    """Name the columns that the regime of a row is told from, if those are not the features."""
+    """Name the columns that predict the regime of a row, if those are not the features."""
     gate = mixture.gate
     if gate is None or gate.from_features:
         return ()

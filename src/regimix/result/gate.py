@@ -78,17 +78,17 @@ class ColumnGate(ABC):
 
     @property
     def describe(self) -> str:
-        """What the regime is told from, and how well, in a sentence."""
+        """Which columns predict the regime, and how well, in a sentence."""
         named = [column.name for column in self.columns] or list(self.names)
         few = ", ".join(map(repr, named[:MOST_NAMED]))
         more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
         by = "the features" if self.from_features else few + more
         if self.average is None or not np.isfinite(self.hit_rate):
-            return f"The regime of a row is told from {by} (gating: {self.kind})."
+            return f"The regime of a row is predicted from {by} (gating: {self.kind})."
         return (
-            f"The regime of a row is told from {by} (gating: {self.kind}): the likeliest one is "
-            f"its own in {percent(self.hit_rate)} of the rows that follow one, where the largest "
-            f"regime has {percent(float(self.average.max()))}."
+            f"The regime of a row is predicted from {by} (gating: {self.kind}): correctly for "
+            f"{percent(self.hit_rate)} of the rows that are no outliers; "
+            f"{percent(float(self.average.max()))} belong to the largest regime."
         )
 
     @abstractmethod
