@@ -62,12 +62,3 @@ def test_an_unknown_column_is_named_with_its_like(regimix, machines):
         assert ran.code == 2
         assert "no column 'mod' (--profile). Did you mean 'mode'" in ran.err
         assert not ran.out
-
-
-def test_tables_in_parts_are_refused(regimix, tmp_path):
-    write_table(
-        tmp_path / "t.parquet", {"x": np.arange(50.0), "y": np.arange(50.0), "c": ["a", "b"] * 25}
-    )
-    ran = regimix("fit", "t.parquet", "-y", "y", "--engine", "parts", "--profile", "c")
-    assert ran.code == 2
-    assert "--engine memory" in ran.err

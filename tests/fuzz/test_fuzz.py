@@ -20,6 +20,11 @@ FOUND = [
     Case(seed=71000148, call="trimmed by cg", rows=2, columns=4, numbers="0/1"),
     Case(seed=72000068, call="any regressor", rows=0, columns=1, container="list"),
     Case(72000128, "mixture of 2", rows=2, response="exact", weights="tiny and huge"),
+    Case(80002085, "no intercept", rows=3, columns=1, unit=1e-120, y_unit=1e120),
+    Case(80005010, "net by cg", rows=2, weights="tiny and huge"),
+    Case(73000522, "trimmed", rows=2, response="noise", weights="tiny and huge"),
+    Case(73000638, "any classifier", rows=2, container="float32", weights="tiny and huge"),
+    Case(80003199, "mixture of 2", rows=2, y_unit=1e-120, weights="tiny and huge"),
 ]
 
 

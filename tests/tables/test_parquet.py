@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from regimix import MixedLinearRegression, TrimmedRegressor, scan_parquet, tables
 from regimix.engines import parquet as engine_parquet
-from regimix.engines.parquet import Span, _remote_mark
+from regimix.engines.parquet import Span, _fingerprint, mark_of
 from regimix.errors import DataError, DataKindError, MissingExtraError, ParameterError
 from regimix.tables import parquet
 from regimix.tables.parquet import Footer, _held, cut_into_parts
@@ -299,9 +299,10 @@ def test_an_object_that_was_replaced_is_named(tmp_path):
 )
 def test_what_file_systems_tell_is_compared(before, after, same):
     file = io.BytesIO(b"PAR1" + b"footer" + (6).to_bytes(4, "little") + b"PAR1")
-    assert _remote_mark(before, file).is_same(_remote_mark(after, file)) is same
     other = io.BytesIO(b"PAR1" + b"Footer" + (6).to_bytes(4, "little") + b"PAR1")
-    assert not _remote_mark(before, file).is_same(_remote_mark(before, other))
+    footer, another = _fingerprint(file), _fingerprint(other)
+    assert mark_of(before, footer).is_same(mark_of(after, footer)) is same
+    assert not mark_of(before, footer).is_same(mark_of(before, another))
 
 
 @pytest.mark.parametrize("kind", ["file", "address"])

@@ -130,8 +130,11 @@ def test_a_connection_that_breaks_once_is_made_again(line, expected):
     assert line.cuts == 0
 
 
-@pytest.mark.slow
-def test_a_connection_that_is_lost_is_an_error_that_names_the_file(line):
+def test_a_connection_that_is_lost_is_an_error_that_names_the_file(line, monkeypatch):
+    # How often s3fs tries again, each time after a longer pause, is up to s3fs.
+    monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    s3fs.S3FileSystem.clear_instance_cache()
     table = scan_parquet(BUCKET, "y")
     line.cuts = 10**6
     with pytest.raises(DataError, match=r"cannot read .*part\d\.parquet") as error:

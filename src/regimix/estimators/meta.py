@@ -95,7 +95,12 @@ def _in_our_words(inner: Any, X: Any) -> Iterator[None]:
         yield
     except (RegimixError, InvalidParameterError, NotFittedError):
         raise
-    except (TypeError, ValueError):
+    except (TypeError, ValueError) as error:
+        if "sample_weight contains infinity" in str(error):  # in single precision, as X has it
+            raise DataError(
+                f"{type(inner).__name__} cannot take such large weights: {error} Divide "
+                "sample_weight by its largest value, or pass X in double precision."
+            ) from error
         takes = get_tags(inner).input_tags
         if not (hasattr(inner, "steps") or hasattr(X, "tocsr") or takes.allow_nan):
             Table.read(X, fewest_rows=1).extent()

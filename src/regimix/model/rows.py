@@ -344,7 +344,9 @@ def whitened_rows(sample: Sample, *, intercept: bool, outliers: bool = True) -> 
     gap = np.abs(y - middle)
     # The mean absolute deviation sees the bulk and is zero only if the response is constant.
     scale = weighted_quantile(gap, weights, 0.5) * MAD_TO_DEVIATION
-    scale = scale or float(np.average(gap, weights=weights)) or 1.0
+    # Nor may it be so small, where one weight exceeds all others, that these rows are no numbers.
+    least = float(gap.max()) / MODEL.farthest
+    scale = scale or max(float(np.average(gap, weights=weights)), least) or 1.0
     scaled = np.clip((y - center) / scale, -MODEL.farthest, MODEL.farthest)
     ones = np.ones((len(y), 1))
     design = np.hstack([ones, features]) if intercept else np.ascontiguousarray(features)

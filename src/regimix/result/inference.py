@@ -43,6 +43,8 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
+# A standard error above this has a square that is no number: its covariance stays unknown.
+LARGEST_ERROR = 1e150
 # A coefficient depends on what the rows leave open if this part of it lies there.
 OPEN = 1e-6
 # Doubt about the rows of a component can take this part of what they say, and no more.
@@ -138,6 +140,11 @@ def infer(
             continue
         half = _half(problem, roots, None if squared is None else _information(squared, j))
         half *= law.scale[j] * problem.target_scale
+        largest = float(np.abs(half).max(initial=0.0))
+        if largest > LARGEST_ERROR:
+            half /= largest
+            errors[j] = largest * np.sqrt(np.einsum("ij,ij->i", half, half))
+            continue
         errors[j] = np.sqrt(np.einsum("ij,ij->i", half, half))
         if covariance is not None:
             covariance[j] = half @ half.T
