@@ -12,8 +12,6 @@ from glob import escape
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["open_atomically", "remove_leftovers", "write_bytes"]
-
 # Characters of the target's name in that of its temporary file: names have a largest length.
 NAMED = 100
 # Seconds.

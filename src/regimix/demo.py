@@ -12,8 +12,6 @@ from regimix.estimators.trimmed import TrimmedRegressor
 from regimix.result.answer import answer
 from regimix.words import number
 
-__all__ = ["main"]
-
 # One sign per regime, largest first, and one for outliers: in the table and in the picture.
 MARKS = "o+*#%@"
 OUTLIER = "x"

@@ -5,31 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = [
-    "END",
-    "NAME",
-    "UNKNOWN",
-    "aligned",
-    "bare",
-    "choice",
-    "clean",
-    "count",
-    "decimals",
-    "fixed",
-    "interval",
-    "listing",
-    "measured",
-    "named",
-    "number",
-    "percent",
-    "powered",
-    "probability",
-    "scientific",
-    "several",
-    "short",
-    "spelled",
-]
-
 # What is written for a number that is not known.
 UNKNOWN = "–"
 # Marks around a name in a sentence: the signs of Unicode that isolate a text.

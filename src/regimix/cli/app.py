@@ -17,8 +17,6 @@ from regimix.cli.predict import predict, report
 from regimix.cli.synth import synth
 from regimix.errors import MissingExtraError, OutOfTimeError, RegimixError
 
-__all__ = ["app", "explain", "run"]
-
 # The extras, and packages that they bring and a command may miss.
 EXTRAS = {
     "cli": ("jinja2", "polars", "rich", "typer"),

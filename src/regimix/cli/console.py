@@ -33,8 +33,6 @@ from regimix.words import count
 if TYPE_CHECKING:
     from regimix.search.settings import Progress as Step
 
-__all__ = ["READING", "Aborted", "Bar", "Code", "CommandError", "Voice", "progress_bar"]
-
 # What a terminal that does not know a sign is shown in its place.
 PLAIN = str.maketrans(
     {

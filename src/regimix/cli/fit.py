@@ -55,8 +55,6 @@ if TYPE_CHECKING:
     from regimix.result.profile import Profile
     from regimix.tables import DataSet, ParquetTable
 
-__all__ = ["Interrupts", "demo", "fit"]
-
 # Reasons to stop that leave the search unfinished.
 LIMITS = (StopReason.MAX_STARTS, StopReason.TIME_LIMIT)
 # Rows of a table in parts that a profile compares: a difference that matters shows among them.

@@ -24,8 +24,6 @@ from regimix.words import choice
 if TYPE_CHECKING:
     from regimix.cli.console import Voice
 
-__all__ = ["Place", "check_outputs", "tidied"]
-
 # A file of Parquet needs up to so many times its size in memory: it is packed, its columns and its
 # rows are side by side for a while, and the fit needs room too.
 UNPACKED = 8

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["FittedRows", "print_mixture", "print_profile", "refit", "summary"]
-
 # The colours of the plots and the report, as the user's terminal has them; one for outliers.
 COLOURS = ("bright_blue", "red", "green", "magenta", "yellow", "cyan")
 OUTLIER = "bright_black"

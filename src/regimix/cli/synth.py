@@ -17,8 +17,6 @@ from regimix.words import count
 if TYPE_CHECKING:
     from regimix.synth import MLRCData
 
-__all__ = ["synth"]
-
 
 def synth(
     out: Annotated[

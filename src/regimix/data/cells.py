@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from regimix.data.recipe import Mark
 
-__all__ = ["Cells", "FrameCells", "spelled"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 MARKS: tuple[Mark, Mark] = (".", ",")

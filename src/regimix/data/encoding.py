@@ -26,18 +26,6 @@ from regimix.data.validation import (
 from regimix.errors import DataError, DataKindError
 from regimix.words import count
 
-__all__ = [
-    "LEFT_OUT",
-    "Encoded",
-    "Encoder",
-    "choose_columns",
-    "classify",
-    "encode_rows",
-    "encode_table",
-    "is_plain",
-    "remark",
-]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 

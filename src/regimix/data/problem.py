@@ -27,8 +27,6 @@ from regimix.data.validation import (
 )
 from regimix.errors import DataError, ParameterError
 
-__all__ = ["Frame", "Problem", "largest_sizes", "standard_places"]
-
 Floats = NDArray[np.float64]
 
 # Standardising serves conditioning only (the fit is equivariant), so a few thousand evenly spaced

@@ -12,8 +12,6 @@ from typing import Any, Literal, get_args
 from regimix.errors import DataError, Message, ParameterError, Setting, UnknownColumnError
 from regimix.words import choice, powered
 
-__all__ = ["Column", "Kind", "Mark", "Recipe", "check_column", "read_power"]
-
 Kind = Literal["number", "flag", "date", "levels"]
 Mark = Literal["", ".", ","]
 

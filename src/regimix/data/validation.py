@@ -20,22 +20,6 @@ from numpy.typing import NDArray
 from regimix.errors import DataError, DataKindError, Message, Setting
 from regimix.threads import fitting_threads, in_threads
 
-__all__ = [
-    "CHUNK_BYTES",
-    "LARGEST_COUNT",
-    "Table",
-    "check_weights",
-    "chunk_size",
-    "chunks",
-    "holds_numbers",
-    "is_frame",
-    "is_missing",
-    "read_names",
-    "read_target",
-    "read_vector",
-    "read_weights",
-]
-
 Floats = NDArray[np.float64]
 
 # Sums of squares of values up to this size are finite, with room for any number of rows.

@@ -31,16 +31,6 @@ from regimix.result.gate import (
 )
 from regimix.result.mixture import Mixture
 
-__all__ = [
-    "ClassifierGate",
-    "LearnedGate",
-    "check_gating",
-    "check_rows",
-    "gate_parameters",
-    "gate_shares",
-    "learn_gate",
-]
-
 Floats = NDArray[np.float64]
 
 # A row enters the classifier under every component that it belongs to with more than this chance.

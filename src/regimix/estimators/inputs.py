@@ -41,8 +41,6 @@ from regimix.errors import (
 from regimix.search.algorithm2 import MAX_STARTS
 from regimix.search.settings import Settings
 
-__all__ = ["EARLY", "NewRows", "Rows", "is_remote", "new_rows", "opened", "warn_user", "why_early"]
-
 # Reasons to end a search before it is done.
 EARLY = (
     StopReason.MAX_STARTS,

@@ -47,8 +47,6 @@ from regimix.estimators.inputs import warn_user
 from regimix.search.settings import read_seed
 from regimix.trimmed.ilts import check_limits
 
-__all__ = ["TrimmedEstimator"]
-
 Floats = NDArray[np.float64]
 
 # Rows that every class keeps at the least: enough for an inner 5-fold cross-validation.

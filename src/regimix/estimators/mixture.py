@@ -62,8 +62,6 @@ if TYPE_CHECKING:
     from regimix.result.profile import Profile
     from regimix.result.stability import Stability
 
-__all__ = ["MixedLinearRegression"]
-
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 

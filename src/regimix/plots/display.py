@@ -28,28 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.collections import PathCollection
     from matplotlib.lines import Line2D
 
-__all__ = [
-    "MOST_POINTS",
-    "STRETCH",
-    "Display",
-    "Frame",
-    "RowDisplay",
-    "RowView",
-    "begin",
-    "contrast",
-    "draw",
-    "draw_line",
-    "draw_outliers",
-    "find_doubtful",
-    "find_mixture",
-    "last_step",
-    "outline",
-    "positive_scale",
-    "regime_name",
-    "rows_of_estimator",
-    "rows_of_mixture",
-]
-
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 Span = tuple[float, float]

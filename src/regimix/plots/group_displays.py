@@ -20,8 +20,6 @@ from regimix.words import clean, fixed, probability, short
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ComparisonDisplay", "ProfileDisplay"]
-
 Floats = NDArray[np.float64]
 
 # Panels of a profile, and how many stand side by side.

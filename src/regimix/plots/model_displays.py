@@ -32,8 +32,6 @@ from regimix.words import clean, percent
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CoefficientsDisplay", "ConvergenceDisplay", "SelectionDisplay", "StabilityDisplay"]
-
 Floats = NDArray[np.float64]
 
 MOST_FEATURES = 15

@@ -27,8 +27,6 @@ from regimix.words import count
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["OverviewDisplay"]
-
 Floats = NDArray[np.float64]
 
 # Features that are shown: one large, the others small, so many side by side.

@@ -28,8 +28,6 @@ from regimix.words import clean, listing
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["QQDisplay", "RegimesDisplay", "ResidualsDisplay"]
-
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 

@@ -21,27 +21,6 @@ from regimix.report.rows import Rows, Terms, sample
 from regimix.search.selection import Attempt
 from regimix.words import END, NAME, fixed, measured, number, percent, scientific
 
-__all__ = [
-    "MOST_FOREST",
-    "Html",
-    "Scale",
-    "axes",
-    "chart",
-    "convergence",
-    "forest",
-    "frame",
-    "line",
-    "marks",
-    "panels",
-    "path",
-    "prose",
-    "shape",
-    "swatch",
-    "tag",
-    "tick_labels",
-    "ticks",
-]
-
 Floats = NDArray[np.float64]
 
 # Shapes tell regimes apart where colours cannot, in print and for the colour-blind: a path around

@@ -14,8 +14,6 @@ from regimix.result.mixture import Mixture
 from regimix.result.profile import Profile
 from regimix.words import clean, interval, measured, probability
 
-__all__ = ["comparison_html", "equations", "mixture_html", "profile_html"]
-
 # A notebook keeps every output: its pictures are small.
 MOST_POINTS = 600
 SIZE = (560.0, 320.0)

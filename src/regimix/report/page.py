@@ -61,8 +61,6 @@ from regimix.words import (
     several,
 )
 
-__all__ = ["assumptions", "headline", "render", "selection", "snippet", "write"]
-
 # Characters of a title, and of an equation.
 LONGEST_TITLE, EQUATION = 200, 96
 # Attempts of the search that are listed.

@@ -22,16 +22,6 @@ from regimix.result.rowlaw import EXTRA_COLUMNS, MOST_NUMBERS, SURE, are_fitted
 from regimix.result.summary import coefficient_table
 from regimix.words import clean, count, fixed, listing, number, percent
 
-__all__ = [
-    "MOST_FEATURES",
-    "Rows",
-    "Terms",
-    "label_data",
-    "outlier_words",
-    "read_rows",
-    "sample",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -15,8 +15,6 @@ from regimix.report.rows import Rows, Terms, sample
 from regimix.result.answer import typical_row
 from regimix.words import clean, count, fixed
 
-__all__ = ["MOST_BESIDE", "Cloud", "compact"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Span = tuple[float, float]

@@ -27,8 +27,6 @@ from regimix.trimmed.ilts import NormalEquations
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
 
-__all__ = ["Bootstrap", "bootstrap"]
-
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 Refit = Callable[[MemoryEngine], Law]

@@ -27,8 +27,6 @@ from regimix.words import clean, count, interval, measured, probability
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
 
-__all__ = ["Comparison", "compare", "joint_covariance"]
-
 Floats = NDArray[np.float64]
 
 # Comparisons that are printed, those with the largest t values.

@@ -21,8 +21,6 @@ from regimix.data.validation import Table, chunks, is_frame, read_names
 from regimix.errors import DataError
 from regimix.words import percent
 
-__all__ = ["ColumnGate", "Gate", "TreeGate", "encode_columns", "read_columns", "scale_columns"]
-
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 

@@ -26,21 +26,6 @@ from regimix.trimmed.ilts import EPSILON, RANK_ROUNDINGS
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
 
-__all__ = [
-    "Inference",
-    "conf_int",
-    "errors",
-    "estimates",
-    "holm",
-    "infer",
-    "least_squares_errors",
-    "p_values",
-    "read_level",
-    "recorded",
-    "separation",
-    "t_values",
-]
-
 Floats = NDArray[np.float64]
 
 # A coefficient depends on what the rows leave open if this part of it lies there.

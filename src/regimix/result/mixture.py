@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from regimix.search.selection import Attempt, Selection
     from regimix.search.subspace import Subspace
 
-__all__ = ["Mixture", "Regimes"]
-
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 

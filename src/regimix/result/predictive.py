@@ -18,8 +18,6 @@ from regimix.data.validation import chunks
 if TYPE_CHECKING:
     from regimix.result.inference import Inference
 
-__all__ = ["deviations", "equal_tails", "regime_intervals", "surprise"]
-
 Floats = NDArray[np.float64]
 
 # Halvings of the interval in which a quantile is known to lie: to a part in 10^12.

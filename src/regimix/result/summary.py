@@ -29,16 +29,6 @@ from regimix.words import (
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
 
-__all__ = [
-    "Summary",
-    "as_frame",
-    "coefficient_table",
-    "print_cells",
-    "print_row",
-    "summary_columns",
-    "summary_frame",
-]
-
 Floats = NDArray[np.float64]
 
 INTERCEPT = "intercept"

@@ -34,8 +34,6 @@ from regimix.theory.directions import MOST_MOMENT_FEATURES, FourthMoments
 from regimix.theory.regularity import Regularity
 from regimix.words import UNKNOWN, count, fixed, number, percent
 
-__all__ = ["Audit", "Finding", "RegimeAudit", "audit"]
-
 Floats = NDArray[np.float64]
 Verdict = Literal["holds", "unclear", "not proven"]
 

@@ -16,26 +16,10 @@ from numpy.typing import NDArray
 from scipy.linalg import orth
 
 from regimix import synth
-from regimix.errors import DataError, ParameterError, read_number
-from regimix.errors import read_count as count
+from regimix.errors import DataError, ParameterError, read_count, read_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-__all__ = [
-    "affine_error_at",
-    "count",
-    "fraction",
-    "largest_count",
-    "local_separation",
-    "matrix",
-    "own_slack",
-    "positive",
-    "row_groups",
-    "separation",
-    "subspace_distance",
-    "vector",
-]
 
 Floats = NDArray[np.float64]
 
@@ -114,7 +98,9 @@ def affine_error_at(
         )
     values = [np.abs(group @ v) for group, v in zip(groups, v2, strict=True)]
     return largest_count(
-        np.sort(np.abs(rows @ v1))[::-1], np.sort(np.concatenate(values)), count("slack", slack, 0)
+        np.sort(np.abs(rows @ v1))[::-1],
+        np.sort(np.concatenate(values)),
+        read_count("slack", slack, 0),
     )
 
 

@@ -26,8 +26,6 @@ from regimix.theory.definitions import RANK_TOLERANCE
 from regimix.theory.state_evolution import passing_rows
 from regimix.words import number, percent
 
-__all__ = ["Detectable", "detectable"]
-
 Floats = NDArray[np.float64]
 
 # Distances that are tried, from the largest: root mean square of the difference to the largest

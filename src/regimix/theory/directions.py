@@ -29,16 +29,6 @@ from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
 from scipy.optimize import minimize_scalar
 
-__all__ = [
-    "MOST_CELL_FEATURES",
-    "MOST_MOMENT_FEATURES",
-    "Cells",
-    "Extreme",
-    "FourthMoments",
-    "cover",
-    "maximise",
-]
-
 Floats = NDArray[np.float64]
 # Values in the middle of cells, and ceilings on all of each cell, from directions and chords.
 Evaluate = Callable[[Floats, Floats], tuple[Floats, Floats]]
