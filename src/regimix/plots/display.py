@@ -16,7 +16,7 @@ from regimix.errors import DataError, ParameterError, need, read_count, read_num
 from regimix.estimators.inputs import new_rows
 from regimix.model.laws import NoiseLaw
 from regimix.plots.palette import EDGE, NEUTRAL, OUTLIERS, PALE, colour, dashes, marker
-from regimix.result.answer import distances, label_shares
+from regimix.result.answer import Distances, distances, label_shares
 from regimix.result.mixture import Mixture
 from regimix.result.rowlaw import are_fitted
 from regimix.trimmed.reweight import CUTOFF
@@ -41,6 +41,8 @@ STRETCH = 0.75
 MARGIN = 0.05
 # Area of a mark in the legend: points may be too small there to tell them apart.
 LEGEND_SIZE = 28
+# What stands side by side takes this share of the distance to the next.
+SPREAD = 0.7
 # A cross is this much larger than a point, an arrow at the edge again.
 CROSS, ARROW = 1.6, 3.0
 # The ways out of a frame: above, below, right, left.
@@ -134,15 +136,15 @@ class Display:
         return self
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RowDisplay(Display):
     """A plot of rows as a model sees them: points of every regime, and outliers."""
 
-    n_rows: int | None
     labels: Labels
-    doubtful: tuple[int, ...]
-    shares: tuple[float, ...] | None
-    points_: list[Any]
-    outliers_: list[Any]
+    target_name: str = "y"
+    n_rows: int | None = None
+    doubtful: tuple[int, ...] = ()  #: regimes that do not come back from resampled rows
+    shares: tuple[float, ...] | None = None  #: of the rows of each label; default: counted
 
     @classmethod
     def _seen(cls, estimator: Any, X: Any, y: Any) -> RowView:
@@ -169,11 +171,11 @@ class RowDisplay(Display):
         inside, out = labels >= 0, labels < 0
         kept = np.append(x[inside], beside[0]), np.append(y[inside], beside[1])
         frame = Frame(kept, (x[out], y[out]), stretch)
-        self.points_ = [
+        self.points_: list[Any] = [
             _draw_points(ax, j, x[labels == j], y[labels == j], x.size, self._name(j))
             for j in range(regimes)
         ]
-        self.outliers_ = []
+        self.outliers_: list[Any] = []
         if out.any():
             self.outliers_ = draw_outliers(ax, x[out], y[out], frame, x.size, self._name(-1))
         frame.apply(ax)
@@ -241,20 +243,19 @@ def _point_size(n_points: int) -> float:
 
 def _draw_points(ax: Axes, regime: int, x: Floats, y: Floats, n_points: int, label: str) -> Any:
     """Draw the rows of a regime; size and opacity depend on how many points there are in all."""
-    many = n_points > 1000
-    edge = EDGE if colour(regime) in PALE else "white"
-    return ax.scatter(
-        x,
-        y,
-        s=_point_size(n_points),
-        color=colour(regime),
-        marker=marker(regime),
-        alpha=0.55 if many else 0.8,
-        edgecolors=edge if not many or colour(regime) in PALE else "none",
-        linewidths=0.25 if many else 0.4,
-        label=label,
-        zorder=2,
-    )
+    style = mark(regime, _point_size(n_points)) | {"alpha": 0.8, "linewidths": 0.4, "zorder": 2}
+    if n_points > 1000:
+        style |= {"alpha": 0.55, "linewidths": 0.25}
+        style["edgecolors"] = EDGE if colour(regime) in PALE else "none"
+    return ax.scatter(x, y, label=label, **style)
+
+
+def mark(regime: int, size: float) -> dict[str, Any]:
+    """Return how the mark of a regime, or of the outliers, looks."""
+    style = {"color": colour(regime), "marker": marker(regime), "s": size, "zorder": 3}
+    if regime < 0:
+        return style | {"linewidths": 1.4}
+    return style | {"linewidths": 0.5, "edgecolors": EDGE if colour(regime) in PALE else "white"}
 
 
 def draw_outliers(
@@ -291,6 +292,29 @@ def outline(artist: Artist, regime: int, width: float) -> None:
 
     if colour(regime) in PALE:
         artist.set_path_effects([Stroke(linewidth=width + 1.4, foreground=EDGE), Normal()])
+
+
+def begin_intervals(ax: Axes | None, names: list[str], height: float) -> Axes:
+    """Return axes with a line for each name, from above; a new figure has ``height`` for each."""
+    ax = begin(ax, (7.0, max(2.0, 1.1 + height * len(names))))
+    for i in range(0, len(names), 2):
+        ax.axhspan(i - 0.5, i + 0.5, color=NEUTRAL, alpha=0.07, linewidth=0, zorder=0)
+    ax.axvline(0, color=NEUTRAL, linewidth=0.8, zorder=1)
+    ax.set_yticks(np.arange(len(names)), names, parse_math=False)
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    return ax
+
+
+def draw_intervals(
+    ax: Axes, regime: int, place: tuple[int, int], values: Any, width: float, **style: Any
+) -> tuple[Any, Any]:
+    """Draw middles and intervals (three arrays) in their lines, at one of so many places there."""
+    middle, low, high = values
+    at = np.arange(len(middle)) + SPREAD * ((place[0] + 0.5) / place[1] - 0.5)
+    lines = ax.hlines(at, low, high, color=colour(regime), linewidth=width, zorder=2)
+    outline(lines, regime, width)
+    return ax.scatter(middle, at, **style), lines
 
 
 def regime_name(regime: int, doubtful: tuple[int, ...]) -> str:
@@ -343,6 +367,12 @@ class RowView:
     shares: tuple[float, ...] | None = None  # of the rows of each label, if they are those of a fit
 
     @property
+    def shared(self) -> dict[str, Any]:
+        """What every display of rows keeps."""
+        names = ("labels", "target_name", "n_rows", "doubtful", "shares")
+        return {name: getattr(self, name) for name in names}
+
+    @property
     def residuals(self) -> Floats:
         """Distance of each response from what its nearest regime predicts, (n,)."""
         return self.y - self.means
@@ -391,31 +421,68 @@ def rows_of_estimator(estimator: Any, X: Any, y: Any) -> RowView:
         return rows_of_mixture(mixture, X, y)
     if not hasattr(last, "inlier_mask_"):
         _refuse(estimator, "a MixedLinearRegression or a TrimmedRegressor")
-    if X is not None and getattr(last, "encoding_", None) is not None:
+    encoded = X is not None and getattr(last, "encoding_", None) is not None
+    if encoded:
         rows = new_rows(last, X, y)
         X, y = rows.X, rows.y
-        values, target, n_rows = _drawn(X, y)
-    else:
-        values, target, n_rows = _drawn(X, y)
+    values, target, n_rows = _drawn(X, y)
+    if not encoded:
         last.predict(X[:1])  # refuses other columns than those of the fit
     return _rows_of_line(last, values, target, n_rows, "y" if name is None else str(name))
 
 
 def rows_of_mixture(mixture: Mixture, X: Any = None, y: Any = None) -> RowView:
     """See rows as a mixture does; without X and y, the excerpt it keeps of its own rows."""
-    excerpt = mixture.excerpt
+    excerpt, labels, shares = mixture.excerpt, None, None
     if X is None and y is None and excerpt is not None:
-        n_rows = excerpt.y.size if excerpt.complete else mixture.n_rows
-        known = excerpt.labels, label_shares(mixture)
-        return _rows_of_regimes(mixture, excerpt.X, excerpt.y, n_rows, *known)
-    if X is not None and y is not None:
-        X, y, _ = mixture.usable_rows(X, y)
-    values, target, n_rows = _drawn(X, y)
-    mixture.predict_components(X[:1])  # refuses other columns than those of the fit
-    if target.size == n_rows and are_fitted(mixture, values, target):
-        labels = mixture.labels if mixture.labels.size == n_rows else None
-        return _rows_of_regimes(mixture, values, target, n_rows, labels, label_shares(mixture))
-    return _rows_of_regimes(mixture, values, target, n_rows)
+        values, target, labels = excerpt.X, excerpt.y, excerpt.labels
+        n_rows, shares = target.size if excerpt.complete else mixture.n_rows, label_shares(mixture)
+    else:
+        if X is not None and y is not None:
+            X, y, _ = mixture.usable_rows(X, y)
+        values, target, n_rows = _drawn(X, y)
+        mixture.predict_components(X[:1])  # refuses other columns than those of the fit
+        if target.size == n_rows and are_fitted(mixture, values, target):
+            labels = mixture.labels if mixture.labels.size == n_rows else None
+            shares = label_shares(mixture)
+    if labels is None:
+        labels = mixture.assign(values, target)
+    # As in a report: an outlier is shown with the regime that is nearest, not the likeliest.
+    far = distances(mixture, values, target, labels)
+    return RowView(
+        X=values,
+        y=target,
+        labels=labels,
+        nearest=far.nearest,
+        means=far.predicted,
+        coef=mixture.coef,
+        intercept=mixture.intercept,
+        scale=mixture.scale,
+        cut=np.minimum(_edges(mixture, values, target, far), mixture.cutoff),
+        feature_names=mixture.feature_names,
+        target_name=mixture.target_name,
+        n_rows=n_rows,
+        doubtful=find_doubtful(mixture),
+        shares=shares,
+    )
+
+
+def _edges(mixture: Mixture, X: NDArray[Any], y: Floats, far: Distances) -> Floats:
+    """Return where outliers become likelier than each regime, in units of its noise."""
+    joint, law = mixture.log_densities(X, y), NoiseLaw(mixture.noise_degrees)
+    distance = far.residual / positive_scale(mixture.scale, y)[far.nearest]
+    with np.errstate(invalid="ignore", over="ignore"):
+        lead = joint[np.arange(y.size), far.nearest] - joint[:, -1] - law.kernel(distance**2)[0]
+        # The squared distance at which the kernel of the law has fallen by so many nats.
+        square = 2 * lead
+        if np.isfinite(law.degrees):
+            top = law.kernel(np.zeros(1))[0]
+            square = law.degrees * np.expm1(2 * (lead + top) / (law.degrees + 1))
+    edge = np.sqrt(np.clip(np.nan_to_num(square, nan=np.inf), 0.0, None))
+    found = np.full(mixture.n_components, np.inf)
+    for j in np.unique(far.nearest):
+        found[j] = np.median(edge[far.nearest == j])
+    return found
 
 
 def last_step(estimator: Any) -> Any:
@@ -453,56 +520,6 @@ def draw(n_rows: int, most: int) -> NDArray[np.intp] | slice:
     if n_rows <= read_count("max_points", most):
         return slice(None)
     return np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
-
-
-def _fallen_by(law: NoiseLaw, nats: Floats) -> Floats:
-    """Return the squared distance at which the kernel of a law is so many nats below zero."""
-    if np.isinf(law.degrees):
-        return 2 * nats
-    top = law.kernel(np.zeros(1))[0]
-    return np.asarray(law.degrees * np.expm1(2 * (nats + top) / (law.degrees + 1)))
-
-
-def _rows_of_regimes(
-    mixture: Mixture,
-    X: NDArray[Any],
-    y: Floats,
-    n_rows: int,
-    labels: Labels | None = None,
-    shares: tuple[float, ...] | None = None,
-) -> RowView:
-    joint = mixture.log_densities(X, y)
-    if labels is None:
-        labels = mixture.assign(X, y)
-    # As in a report: an outlier is shown with the regime that is nearest, not the likeliest.
-    far = distances(mixture, X, y, labels)
-    nearest, means, each = far.nearest, far.predicted, np.arange(y.size)
-    distance = (y - means) / positive_scale(mixture.scale, y)[nearest]
-    # Where the background becomes likelier than the regime, in units of the noise.
-    law = NoiseLaw(mixture.noise_degrees)
-    with np.errstate(invalid="ignore", over="ignore"):
-        lead = joint[each, nearest] - joint[:, -1] - law.kernel(distance**2)[0]
-        square = _fallen_by(law, lead)
-    edge = np.sqrt(np.clip(np.nan_to_num(square, nan=np.inf), 0.0, None))
-    cut = np.full(mixture.n_components, np.inf)
-    for j in np.unique(nearest):
-        cut[j] = np.median(edge[nearest == j])
-    return RowView(
-        X=X,
-        y=y,
-        labels=labels,
-        nearest=nearest,
-        means=means,
-        coef=mixture.coef,
-        intercept=mixture.intercept,
-        scale=mixture.scale,
-        cut=np.minimum(cut, mixture.cutoff),
-        feature_names=mixture.feature_names,
-        target_name=mixture.target_name,
-        n_rows=n_rows,
-        doubtful=find_doubtful(mixture),
-        shares=shares,
-    )
 
 
 def _rows_of_line(line: Any, X: NDArray[Any], y: Floats, n_rows: int, target: str) -> RowView:

@@ -84,15 +84,10 @@ class RegimesDisplay(RowDisplay):
 
     x: Floats
     y: Floats  #: adjusted, if there are other features
-    labels: Labels
     lines: Floats  #: (m, 2, 2), the two ends of the line of each regime, as (x, y)
     scale: Floats  #: (m,), the noise of each regime
     feature_name: str = "x"
-    target_name: str = "y"
     others: str = ""  #: what was done about the other features, for the label of the axis
-    n_rows: int | None = None
-    doubtful: tuple[int, ...] = ()  #: regimes that do not come back from resampled rows
-    shares: tuple[float, ...] | None = None  #: of the rows of each label; default: counted
     making: ClassVar[tuple[str, ...]] = ("feature", "adjust")
 
     @classmethod
@@ -113,15 +108,11 @@ class RegimesDisplay(RowDisplay):
         return cls(
             x=x,
             y=y,
-            labels=rows.labels,
             lines=np.stack([ends, heights], axis=-1),
             scale=rows.scale,
             feature_name=rows.feature_names[column],
-            target_name=rows.target_name,
             others=others,
-            n_rows=rows.n_rows,
-            doubtful=rows.doubtful,
-            shares=rows.shares,
+            **rows.shared,
         )
 
     def plot(
@@ -211,26 +202,17 @@ class ResidualsDisplay(RowDisplay):
 
     residuals: Floats  #: in the units of y
     fitted: Floats  #: what the nearest regime predicts
-    labels: Labels
     nearest: Labels  #: the nearest regime of each row, outliers included
     scale: Floats  #: (m,), the noise of each regime
-    target_name: str = "y"
-    n_rows: int | None = None
-    doubtful: tuple[int, ...] = ()  #: regimes that do not come back from resampled rows
-    shares: tuple[float, ...] | None = None  #: of the rows of each label; default: counted
 
     @classmethod
     def _of(cls, rows: RowView) -> Self:
         return cls(
             residuals=rows.residuals,
             fitted=rows.means,
-            labels=rows.labels,
             nearest=rows.nearest,
             scale=rows.scale,
-            target_name=rows.target_name,
-            n_rows=rows.n_rows,
-            doubtful=rows.doubtful,
-            shares=rows.shares,
+            **rows.shared,
         )
 
     def plot(
@@ -323,12 +305,8 @@ class QQDisplay(RowDisplay):
 
     quantiles: Floats  #: of the normal law
     residuals: Floats  #: in units of the noise
-    labels: Labels
     nearest: Labels  #: the nearest regime of each row, outliers included
     n_components: int
-    n_rows: int | None = None
-    doubtful: tuple[int, ...] = ()  #: regimes that do not come back from resampled rows
-    shares: tuple[float, ...] | None = None  #: of the rows of each label; default: counted
 
     @classmethod
     def _of(cls, rows: RowView) -> Self:
@@ -341,12 +319,9 @@ class QQDisplay(RowDisplay):
         return cls(
             quantiles=quantiles,
             residuals=residuals,
-            labels=rows.labels,
             nearest=rows.nearest,
             n_components=rows.scale.size,
-            n_rows=rows.n_rows,
-            doubtful=rows.doubtful,
-            shares=rows.shares,
+            **rows.shared,
         )
 
     def plot(

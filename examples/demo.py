@@ -1,4 +1,4 @@
-"""The main job on bundled data, in plain text: ``python -m regimix.demo``."""
+"""The main job on bundled data, in plain text: what ``make demo`` runs."""
 
 from dataclasses import replace
 from typing import Any
