@@ -294,11 +294,8 @@ def _read(
     except UnknownColumnError as error:
         # The lack of a doubled comma may have made a name unknown.
         meant = [name for name in error.close if "," in name]
-        if (
-            error.role == "to drop"
-            and profiled
-            and any(repr(name) in str(error) for name in profiled)
-        ):
+        profiled_here = any(repr(name) in str(error) for name in profiled or ())
+        if error.role == "to drop" and profiled_here:
             raise CommandError(str(error).replace("(to drop)", "(--profile)")) from error
         if not meant or error.role not in ("a feature", "to drop"):
             raise
@@ -410,18 +407,11 @@ class Interrupts:
     nothing to keep, and the first Ctrl-C ends everything. During the search it is raised there:
     the search answers with what it has. After the search it waits until the answer is written, but
     ends what can be left out.
-
-    Attributes
-    ----------
-    count : int
-        How often Ctrl-C was pressed.
-    dispensable : bool
-        Whether what is at work can be left out.
     """
 
     def __init__(self) -> None:
-        self.count = 0
-        self.dispensable = False
+        self.count = 0  # how often Ctrl-C was pressed
+        self.dispensable = False  # whether what is at work can be left out
         self._begun = False
         self._before: Any = None
 
@@ -440,25 +430,20 @@ class Interrupts:
             raise Aborted(early if self.count < 2 else late) from error
 
     def _heard(self, *_: Any) -> None:
+        from regimix.search.settings import answers_interrupts
+
         self.count += 1
         if not self._begun and self.count == 1 and isinstance(sys.exception(), KeyboardInterrupt):
             # polars raises one of its own for the same Ctrl-C, and then Python hears of it too: a
             # second one would keep the bar from being taken away.
             return
-        if self.count > 1 or not self._begun or self.dispensable or _is_answered():
+        if self.count > 1 or not self._begun or self.dispensable or answers_interrupts():
             raise KeyboardInterrupt
 
     def look(self, *, searching: bool = True) -> bool:
         """Take note that the search is at work; say whether it should end."""
         self._begun = self._begun or searching
         return self.count > 0
-
-
-def _is_answered() -> bool:
-    """Whether the search would answer an interrupt now with the best so far."""
-    from regimix.search.settings import answers_interrupts
-
-    return answers_interrupts()
 
 
 def _fit_and_print(

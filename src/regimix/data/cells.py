@@ -43,29 +43,16 @@ SPELLED = {
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A column of a frame as plain arrays.
-
-    Attributes
-    ----------
-    name : str
-    kind : {"number", "flag", "date", "text", "category", "other"}
-    held : str
-        What messages call the values: "text", "Date values".
-    values : ndarray of shape (n,)
-        Numbers, 0 and 1, or days, NaN where they are missing; of text and categories whole numbers
-        that stand for ``texts``, -1 where they are missing; of others whether a value is there.
-    texts : tuple of str
-        Different values of text, without blanks around them.
-    series : object
-        The column itself.
-    """
+    """A column of a frame as plain arrays."""
 
     name: str
     kind: CellKind
-    held: str
+    held: str  # what messages call the values: "text", "Date values"
+    # Numbers, 0 and 1, or days, NaN where they are missing; of text and categories whole numbers
+    # that stand for ``texts``, -1 where they are missing; of others whether a value is there.
     values: NDArray[Any]
-    series: Any
-    texts: tuple[str, ...] = ()
+    series: Any  # the column itself
+    texts: tuple[str, ...] = ()  # different values of text, without blanks around them
 
     @classmethod
     def of(cls, frame: Any, name: Any) -> Cells:

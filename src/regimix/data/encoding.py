@@ -146,15 +146,8 @@ def _may_be_code(name: str, what: str) -> str:
 class Encoder:
     """Turns columns of a frame into numbers, with notes on cells that are none.
 
-    Parameters
-    ----------
-    cells : mapping of str to Cells
-    n_rows : int
-    source : str
-        What messages call the table.
-    unknown : {"note", "error", "missing"}
-        Whether a level that was not there before is the commonest one, with a note; refused; or
-        missing.
+    A level that was not there before (``unknown``) is the commonest one, with a "note"; an "error";
+    or "missing". Messages call the table ``source``.
     """
 
     def __init__(
@@ -311,31 +304,16 @@ def _text_again(cells: Cells) -> Cells:
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """Rows of a data frame as numbers.
+    """Rows of a data frame as numbers."""
 
-    Attributes
-    ----------
-    table : Table
-        Those that can be used.
-    y : ndarray or None
-    kept : ndarray of shape (n,), bool
-        Which rows those are.
-    reasons : ndarray of shape (n,), object
-        Why the others were left out.
-    recipe : Recipe
-    notes : tuple of str
-        What was encoded.
-    warnings : tuple of str
-        What could not be used: columns and rows that were left out, cells that are no numbers,
-        texts that were not there before.
-    """
-
-    table: Table
-    y: Any
-    kept: Bools
-    reasons: NDArray[Any]
+    table: Table  # the rows that can be used
+    y: Any  # their responses, if there are any
+    kept: Bools  # which of all rows those are
+    reasons: NDArray[Any]  # why the others were left out
     recipe: Recipe
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was encoded
+    # What could not be used: columns and rows that were left out, cells that are no numbers, texts
+    # that were not there before.
     warnings: tuple[str, ...] = ()
 
 

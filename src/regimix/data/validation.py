@@ -257,6 +257,19 @@ def read_names(frame: Any) -> tuple[str, ...]:
     return names
 
 
+def check_names(names: tuple[str, ...], known: tuple[str, ...], what: str) -> None:
+    """Refuse other columns than those of the fit."""
+    remedy = "pass the same columns in the same order."
+    if len(names) != len(known):
+        raise DataError(f"{what} has {len(names)} column(s), but {len(known)} in the fit; {remedy}")
+    # Columns without names are called x0, x1, ...: those say nothing.
+    unnamed = tuple(f"x{i}" for i in range(len(known)))
+    if names != known and unnamed not in (names, known):
+        i = next(i for i, name in enumerate(known) if names[i] != name)
+        where = f"column {i}" if what == "X" else f"column {i} of {what}"
+        raise DataError(f"{where} is {names[i]!r}, but {known[i]!r} in the fit; {remedy}")
+
+
 def column_labels(names: Sequence[str]) -> list[str]:
     """Name the columns of X in messages."""
     return [f"column {name!r} of X" for name in names]

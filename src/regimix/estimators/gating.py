@@ -248,6 +248,12 @@ class _Columns:
     columns: tuple[Column, ...] = ()
     from_features: bool = True
 
+    @property
+    def named(self) -> dict[str, Any]:
+        """What a gate keeps of the columns."""
+        names = ("names", "from_features", "columns")
+        return {name: getattr(self, name) for name in names}
+
     def sampled(self, problem: Problem, seed: int) -> tuple[Problem, _Columns]:
         """Take rows that count and lack no column, at most ``GATE_ROWS`` of them."""
         there = np.isfinite(self.values).all(axis=1)
@@ -302,10 +308,9 @@ def _learn_logistic(mixture: Mixture, problem: Problem, known: _Columns) -> Gate
     # Imported where it is used: it is a large part of scikit-learn.
     from sklearn.linear_model import LogisticRegression
 
-    values = known.values
     weights = _weights(problem)
-    center, scale = _location_and_spread(values, weights)
-    scaled = scale_columns(values, center, scale)
+    center, scale = _location_and_spread(known.values, weights)
+    scaled = scale_columns(known.values, center, scale)
     few = scaled.shape[1] * mixture.n_components <= NEWTON_SIZE
     model = LogisticRegression(solver="newton-cholesky" if few else "lbfgs", max_iter=MAX_ITER)
     shares: Floats | None = None
@@ -320,8 +325,8 @@ def _learn_logistic(mixture: Mixture, problem: Problem, known: _Columns) -> Gate
     # By the chances without a gate, which would confirm itself.
     alone = mixture.responsibilities(problem.X, problem.y)[:, :-1]
     hit_rate = _hit_rate(shares, alone * weights[:, None])
-    how: Any = known.names, known.from_features, known.columns, average, hit_rate
-    return Gate(coef, intercept, center, scale, *how)
+    gate = Gate(coef, intercept, center=center, scale=scale, **known.named)
+    return replace(gate, average=average, hit_rate=hit_rate)
 
 
 def _location_and_spread(values: NDArray[Any], weights: Floats) -> tuple[Floats, Floats]:
@@ -378,11 +383,11 @@ def _learn_trees(mixture: Mixture, problem: Problem, known: _Columns) -> TreeGat
     m, present = mixture.n_components, np.unique(component)
     average = np.bincount(component, chance, minlength=m) + (0.0 if present.size else np.eye(m)[0])
     average /= average.sum()
-    how: Any = center, scale, known.names, known.from_features, known.columns, average
+    how: dict[str, Any] = {"center": center, "scale": scale, "average": average, **known.named}
     if present.size < 2:
         leaf = np.full(1, -1)
         nodes: Any = leaf, np.zeros(1), leaf, leaf, average[None], np.zeros(1, dtype=np.int64)
-        return TreeGate(*nodes, *how)
+        return TreeGate(*nodes, **how)
     forest = RandomForestClassifier(
         TREES,
         max_leaf_nodes=LEAVES,
@@ -391,7 +396,7 @@ def _learn_trees(mixture: Mixture, problem: Problem, known: _Columns) -> TreeGat
         max_samples=min(rows.size, TREE_ROWS),
         random_state=mixture.seed % 2**32,
     ).fit(scaled[rows], component, sample_weight=chance)
-    gate = TreeGate(*forest_arrays(forest, present, average), *how)
+    gate = TreeGate(*forest_arrays(forest, present, average), **how)
     hits = _hit_rate(gate.shares(values), posterior * _weights(problem)[:, None])
     return replace(gate, hit_rate=hits)
 

@@ -141,6 +141,16 @@ class NewRows:
         return make.DataFrame(answers, columns=names, **index)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Rows(NewRows):
+    """Rows to fit; of those in memory, the table and the responses are in the engine."""
+
+    engine: Engine
+    target_name: str | None
+    deadline: float | None = None  # by ``time.monotonic()``; only for rows that are not in memory
+    encoded: Encoded | None = None  # how a data frame became numbers, if it was encoded
+
+
 def new_rows(estimator: Any, X: Any, y: Any = None) -> NewRows:
     """Check rows that a fitted estimator is asked about; data frames as in the fit."""
     check_is_fitted(estimator)
@@ -277,11 +287,12 @@ def opened(
     if not is_remote(X):
         _check_arguments(X, y)
         encoded = None if read_encode(estimator) is None else encode_table(X, y)
-        rows: tuple[Any, Any, Any] = (X, y, sample_weight)
+        rows, kept = NewRows(X, y), None
         if encoded is not None:
-            kept = NewRows(encoded.table, kept=encoded.kept)
-            rows = (encoded.table, encoded.y, kept.of(sample_weight))
-        problem = Problem.from_arrays(*rows, fit_intercept=intercept)
+            kept = None if encoded.kept.all() else encoded.kept
+            rows = NewRows(encoded.table, encoded.y, kept)
+        known = rows.table, rows.y, rows.of(sample_weight)
+        problem = Problem.from_arrays(*known, fit_intercept=intercept)
         validate_data(estimator, X, y, skip_check_array=True)
         _store_encoding(estimator, encoded)
         yield Rows(MemoryEngine(problem), label, deadline, encoded)
@@ -302,7 +313,7 @@ def opened(
             estimator.__dict__.pop("feature_names_in_", None)
             if isinstance(X, PartTable) or hasattr(X, "columns"):
                 estimator.feature_names_in_ = np.array(names, dtype=object)
-            yield Rows(engine, label, deadline)
+            yield Rows(NOTHING, engine=engine, target_name=label, deadline=deadline)
     except PassStopped as stopped:
         if stopped.reason is not StopReason.TIME_LIMIT:
             raise StoppedError(

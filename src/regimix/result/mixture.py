@@ -15,6 +15,7 @@ from regimix.data.encoding import encode_rows
 from regimix.data.recipe import Recipe
 from regimix.data.validation import (
     Table,
+    check_names,
     chunks,
     is_frame,
     read_names,
@@ -254,16 +255,8 @@ class Regimes:
 
     def _read(self, X: Any) -> NDArray[Any]:
         """Check features of rows that may be new."""
-        table, known = self._table(X), self.feature_names
-        names = table.names
-        remedy = "pass the same columns in the same order."
-        if len(names) != len(known):
-            raise DataError(f"X has {len(names)} column(s), but {len(known)} in the fit; {remedy}")
-        # Columns without names are called x0, x1, ...: those say nothing.
-        unnamed = tuple(f"x{i}" for i in range(len(known)))
-        if names != known and unnamed not in (names, known):
-            i = next(i for i, name in enumerate(known) if names[i] != name)
-            raise DataError(f"column {i} is {names[i]!r}, but {known[i]!r} in the fit; {remedy}")
+        table = self._table(X)
+        check_names(table.names, self.feature_names, "X")
         table.extent()
         return table.values
 
@@ -483,10 +476,9 @@ class Mixture(Regimes):
         The interval has no end where regimes without a row to spare, whose noise is not known, have
         more of the rows than it leaves out.
         """
-        means, deviations, degrees = self._predictive(X)
-        weights = self._shares(shares, len(means))
+        known = self._predictive(X)
         return predictive.equal_tails(
-            means, deviations, degrees, weights, inferring.read_level(level)
+            *known, self._shares(shares, len(known[0])), read_level(level)
         )
 
     def predict_component_intervals(self, X: Any, level: float = 0.95) -> Floats:
@@ -494,8 +486,7 @@ class Mixture(Regimes):
 
         The errors of the coefficients are included. Infinite where a regime has no row to spare.
         """
-        means, deviations, degrees = self._predictive(X)
-        return predictive.regime_intervals(means, deviations, degrees, inferring.read_level(level))
+        return predictive.regime_intervals(*self._predictive(X), read_level(level))
 
     def _table(self, X: Any) -> Table:
         """Read features; a data frame as in the fit, if its columns were encoded there."""
@@ -610,7 +601,7 @@ class Mixture(Regimes):
 
         rows = self._rows_of_fit(X, y, sample_weight)
         seed, count = read_seed(random_state), read_count("n_resamples", n_resamples)
-        return bootstrap(self, *rows, count, inferring.read_level(level), seed, n_jobs)
+        return bootstrap(self, *rows, count, read_level(level), seed, n_jobs)
 
     def stability(
         self,
