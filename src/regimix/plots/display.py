@@ -6,7 +6,7 @@ matplotlib is loaded here only.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +90,11 @@ class Display:
             side (those further out are arrows at the edge). Of more rows than ``max_points``, so
             many are drawn at random, the same ones every time.
         """
-        return cls._made(cls._seen(estimator, X, y), ax, options)
+        if "room" in options:  # its name before
+            options["stretch"] = options.pop("room")
+        how = {name: options.pop(name) for name in cls.making if name in options}
+        display: Self = cls._of(cls._shown(estimator, X, y), **how).plot(ax, **options)
+        return display
 
     @classmethod
     def from_mixture(
@@ -103,25 +107,12 @@ class Display:
         **options: Any,
     ) -> Self:
         """Plot what a mixture is; parameters as in `from_estimator`."""
-        return cls._made(cls._shown(mixture, X, y), ax, options)
+        return cls.from_estimator(mixture, X, y, ax=ax, **options)
 
     @classmethod
-    def _seen(cls, estimator: Any, X: Any, y: Any) -> Any:
-        """Return what is shown of an estimator."""
-        return cls._shown(_mixture_of(estimator), X, y)
-
-    @classmethod
-    def _shown(cls, mixture: Mixture, X: Any, y: Any) -> Any:  # noqa: ARG003 - some need no rows
-        """Return what is shown of a mixture."""
-        return mixture
-
-    @classmethod
-    def _made(cls, shown: Any, ax: Axes | None, options: dict[str, Any]) -> Self:
-        if "room" in options:  # its name before
-            options["stretch"] = options.pop("room")
-        how = {name: options.pop(name) for name in cls.making if name in options}
-        display: Self = cls._of(shown, **how).plot(ax, **options)
-        return display
+    def _shown(cls, model: Any, X: Any, y: Any) -> Any:  # noqa: ARG003 - some need no rows
+        """Return what is shown of an estimator or a mixture."""
+        return mixture_of(model)
 
     def _finish(self, ax: Axes, names: tuple[str, str], legend: bool, remark: str = "") -> Self:
         """Name the axes, add a legend and a remark, and keep what was drawn on."""
@@ -147,12 +138,8 @@ class RowDisplay(Display):
     shares: tuple[float, ...] | None = None  #: of the rows of each label; default: counted
 
     @classmethod
-    def _seen(cls, estimator: Any, X: Any, y: Any) -> RowView:
-        return rows_of_estimator(estimator, X, y)
-
-    @classmethod
-    def _shown(cls, mixture: Mixture, X: Any, y: Any) -> RowView:
-        return rows_of_mixture(mixture, X, y)
+    def _shown(cls, model: Any, X: Any, y: Any) -> RowView:
+        return view_rows(model, X, y)
 
     def _draw_rows(
         self,
@@ -394,45 +381,44 @@ def contrast(coef: Floats) -> Floats:
     return np.asarray(np.ptp(coef, axis=0) if len(coef) > 1 else np.abs(coef[0]))
 
 
-def find_mixture(estimator: Any) -> Mixture | None:
-    """Return the mixture that an estimator, or the last step of a pipeline, has fitted, if any."""
-    mixture = getattr(last_step(estimator), "mixture_", None)
+def last_step(model: Any) -> Any:
+    """Return the last step of a pipeline, or the model itself."""
+    steps = getattr(model, "steps", None)
+    return steps[-1][1] if steps else model
+
+
+def find_mixture(model: Any) -> Mixture | None:
+    """Return a mixture, or that of a fitted estimator or of the last step of a pipeline, if any."""
+    last = last_step(model)
+    mixture = getattr(last, "mixture_", last)
     return mixture if isinstance(mixture, Mixture) else None
 
 
-def _mixture_of(estimator: Any) -> Mixture:
-    """Return the mixture that an estimator has fitted; refuse one that has none."""
-    return find_mixture(estimator) or _refuse(estimator, "a MixedLinearRegression")
+def mixture_of(model: Any, wanted: str = "a MixedLinearRegression") -> Mixture:
+    """Return the same; refuse a model that has none."""
+    mixture = find_mixture(model)
+    if mixture is None:
+        raise ParameterError(
+            f"the estimator must be {wanted}, fitted, or a pipeline that ends with one; got "
+            f"{type(model).__name__}. Call fit(X, y) first; of a search over parameters, pass "
+            "best_estimator_."
+        )
+    return mixture
 
 
-def rows_of_estimator(estimator: Any, X: Any, y: Any) -> RowView:
-    """See rows as a fitted MixedLinearRegression or TrimmedRegressor does.
+def view_rows(model: Any, X: Any = None, y: Any = None) -> RowView:
+    """See rows as a mixture, a fitted MixedLinearRegression or a TrimmedRegressor does.
 
     Of a pipeline, the last step is meant, and X is first transformed by the others. Without X and
     y, the excerpt that a mixture keeps of its own rows is used. Labels are those of the mixture,
     as in ``labels_``, whatever a gating says.
     """
-    last = last_step(estimator)
-    name = getattr(y, "name", None)
-    if X is not None and last is not estimator:
-        X = estimator[:-1].transform(X)
-    mixture = find_mixture(last)
-    if mixture is not None:
-        return rows_of_mixture(mixture, X, y)
-    if not hasattr(last, "inlier_mask_"):
-        _refuse(estimator, "a MixedLinearRegression or a TrimmedRegressor")
-    encoded = X is not None and getattr(last, "encoding_", None) is not None
-    if encoded:
-        rows = new_rows(last, X, y)
-        X, y = rows.X, rows.y
-    values, target, n_rows = _drawn(X, y)
-    if not encoded:
-        last.predict(X[:1])  # refuses other columns than those of the fit
-    return _rows_of_line(last, values, target, n_rows, "y" if name is None else str(name))
-
-
-def rows_of_mixture(mixture: Mixture, X: Any = None, y: Any = None) -> RowView:
-    """See rows as a mixture does; without X and y, the excerpt it keeps of its own rows."""
+    last = last_step(model)
+    if X is not None and last is not model:
+        X = model[:-1].transform(X)
+    if hasattr(last, "inlier_mask_"):
+        return _rows_of_line(last, X, y)
+    mixture = mixture_of(model, "a MixedLinearRegression or a TrimmedRegressor")
     excerpt, labels, shares = mixture.excerpt, None, None
     if X is None and y is None and excerpt is not None:
         values, target, labels = excerpt.X, excerpt.y, excerpt.labels
@@ -485,20 +471,6 @@ def _edges(mixture: Mixture, X: NDArray[Any], y: Floats, far: Distances) -> Floa
     return found
 
 
-def last_step(estimator: Any) -> Any:
-    """Return the last step of a pipeline, or the estimator itself."""
-    steps = getattr(estimator, "steps", None)
-    return steps[-1][1] if steps else estimator
-
-
-def _refuse(estimator: Any, wanted: str) -> NoReturn:
-    raise ParameterError(
-        f"the estimator must be {wanted}, fitted, or a pipeline that ends with one; got "
-        f"{type(estimator).__name__}. Call fit(X, y) first; of a search over parameters, pass "
-        "best_estimator_."
-    )
-
-
 def _drawn(X: Any, y: Any) -> tuple[NDArray[Any], Floats, int]:
     """Check rows and draw some if they are many; also say how many there were."""
     if X is None or y is None:
@@ -522,24 +494,30 @@ def draw(n_rows: int, most: int) -> NDArray[np.intp] | slice:
     return np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
 
 
-def _rows_of_line(line: Any, X: NDArray[Any], y: Floats, n_rows: int, target: str) -> RowView:
+def _rows_of_line(line: Any, X: Any, y: Any) -> RowView:
     """See rows as a TrimmedRegressor does: one regime, and rows beyond its cutoff."""
-    means = X.astype(np.float64) @ line.coef_ + line.intercept_
+    target_name, recipe = getattr(y, "name", None), getattr(line, "encoding_", None)
+    if X is not None and recipe is not None:
+        rows = new_rows(line, X, y)
+        X, y = rows.X, rows.y
+    values, target, n_rows = _drawn(X, y)
+    if recipe is None:
+        line.predict(X[:1])  # refuses other columns than those of the fit
+    means = values.astype(np.float64) @ line.coef_ + line.intercept_
     scale = np.array([line.scale_])
-    inlier = np.abs(y - means) <= CUTOFF * positive_scale(scale, y)[0]
-    names = getattr(line, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
-    names = names if getattr(line, "encoding_", None) is None else line.encoding_.feature_names
+    inlier = np.abs(target - means) <= CUTOFF * positive_scale(scale, target)[0]
+    names = getattr(line, "feature_names_in_", [f"x{i}" for i in range(values.shape[1])])
     return RowView(
-        X=X,
-        y=y,
+        X=values,
+        y=target,
         labels=np.where(inlier, 0, -1),
-        nearest=np.zeros(y.size, dtype=np.int64),
+        nearest=np.zeros(target.size, dtype=np.int64),
         means=means,
         coef=np.atleast_2d(line.coef_),
         intercept=np.array([line.intercept_]),
         scale=scale,
         cut=np.array([CUTOFF]),
-        feature_names=tuple(str(name) for name in names),
-        target_name=target,
+        feature_names=tuple(map(str, names)) if recipe is None else recipe.feature_names,
+        target_name="y" if target_name is None else str(target_name),
         n_rows=n_rows,
     )

@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.errors import ParameterError, read_count
-from regimix.plots.display import Display, begin, begin_intervals, draw_intervals, mark, outline
+from regimix.plots.display import (
+    Display,
+    begin,
+    begin_intervals,
+    draw_intervals,
+    mark,
+    mixture_of,
+    outline,
+)
 from regimix.plots.palette import NEUTRAL, colour
 from regimix.result.compare import Comparison
 from regimix.result.mixture import Mixture
@@ -53,14 +61,8 @@ class ProfileDisplay(Display):
         return cls(profile=profile).plot(ax, **options)
 
     @classmethod
-    def _seen(cls, estimator: Any, X: Any, y: Any) -> Any:
-        del y
-        return estimator, X
-
-    @classmethod
-    def _shown(cls, mixture: Mixture, X: Any, y: Any) -> Any:
-        del y
-        return mixture, X
+    def _shown(cls, model: Any, X: Any, y: Any) -> Any:  # noqa: ARG003 - the convention
+        return model, X
 
     @classmethod
     def _of(cls, shown: tuple[Any, Any], columns: Any = None) -> Self:
@@ -194,8 +196,8 @@ class ComparisonDisplay(Display):
         return cls(comparison=comparison).plot(ax, **options)
 
     @classmethod
-    def _shown(cls, mixture: Mixture, X: Any, y: Any) -> Any:
-        return mixture, X, y
+    def _shown(cls, model: Any, X: Any, y: Any) -> Any:
+        return mixture_of(model), X, y
 
     @classmethod
     def _of(cls, shown: tuple[Mixture, Any, Any], level: float = 0.95) -> Self:

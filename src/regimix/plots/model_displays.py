@@ -24,6 +24,7 @@ from regimix.plots.display import (
     find_mixture,
     last_step,
     mark,
+    mixture_of,
     regime_name,
 )
 from regimix.plots.palette import NEUTRAL, OUTLIERS, colour, marker
@@ -88,7 +89,8 @@ class CoefficientsDisplay(Display):
     making: ClassVar[tuple[str, ...]] = ("level",)
 
     @classmethod
-    def _shown(cls, mixture: Mixture, X: Any, y: Any) -> Any:  # noqa: ARG003 - the convention
+    def _shown(cls, model: Any, X: Any, y: Any) -> Any:  # noqa: ARG003 - the convention
+        mixture = mixture_of(model)
         deviation = None if mixture.rows is None else mixture.rows.deviation
         if X is not None:
             deviation = Table.read(X).values.std(axis=0, dtype=np.float64)
@@ -327,9 +329,8 @@ class ConvergenceDisplay(Display):
     quantity: str = SUM_OF_SQUARES
 
     @classmethod
-    def _seen(cls, estimator: Any, X: Any, y: Any) -> Any:  # noqa: ARG003 - recorded at the fit
-        mixture = find_mixture(estimator)
-        return last_step(estimator) if mixture is None else mixture
+    def _shown(cls, model: Any, X: Any, y: Any) -> Any:  # noqa: ARG003 - recorded at the fit
+        return find_mixture(model) or last_step(model)
 
     @classmethod
     def _of(cls, shown: Any) -> Self:
