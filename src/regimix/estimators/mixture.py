@@ -48,7 +48,7 @@ from regimix.estimators.inputs import (
     why_early,
 )
 from regimix.model.em import REGIME_GAIN
-from regimix.result.answer import answer
+from regimix.result.answer import EARLY, answer
 from regimix.result.mixture import Mixture
 from regimix.result.summary import Summary
 from regimix.search.checkpoint import seed_in

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import entr, logsumexp
+from scipy.special import entr, logsumexp, stdtrit
 
 from regimix.data.encoding import encode_rows
 from regimix.data.recipe import Recipe
@@ -106,7 +106,8 @@ class Regimes:
 
     def log_densities(self, X: Any, y: Any, shares: Any = None) -> Floats:
         """Log of share times density for each component and, last, for outliers, (n, m + 1)."""
-        return self._log_densities(self._standardised_residuals(X, y), y, shares)
+        distances = self._distances(self.predict_components(X), y, self._density_scale())
+        return self._log_densities(distances, y, shares)
 
     def responsibilities(self, X: Any, y: Any, shares: Any = None) -> Floats:
         """Probability that a row belongs to each component or, last, is an outlier, (n, m + 1)."""
@@ -119,7 +120,7 @@ class Regimes:
         A row is an outlier if the background is likelier than every component, or if it is further
         than ``cutoff`` deviations from the likeliest.
         """
-        distances = self._standardised_residuals(X, y)
+        distances = self._distances(self.predict_components(X), y, self._density_scale())
         joint = self._log_densities(distances, y, shares)
         labels = np.argmax(joint[:, :-1], axis=1)
         rows = np.arange(labels.size)
@@ -231,17 +232,13 @@ class Regimes:
         y: Floats = means[np.arange(count), labels]
         y += self.scale[labels] * NoiseLaw(self.noise_degrees).draw(count, rng)
         outliers = np.flatnonzero(labels < 0)
-        if outliers.size:
-            y[outliers] = self._draw_outliers(outliers.size, means, rng)
-        return features, y, labels
-
-    def _draw_outliers(self, count: int, means: Floats, rng: np.random.Generator) -> Floats:
-        """Draw responses of the background."""
         if np.isfinite(self.background_width):
-            law = NoiseLaw(self.background_degrees)
-            return self.background_middle + self.background_width * law.draw(count, rng)
-        middle = self.rows.middle if self.rows is not None else float(np.median(means))
-        return np.asarray(middle + rng.uniform(-0.5, 0.5, count) / self.background)
+            law = NoiseLaw(self.background_degrees).draw(outliers.size, rng)
+            y[outliers] = self.background_middle + self.background_width * law
+        elif outliers.size:
+            middle = self.rows.middle if self.rows is not None else float(np.median(means))
+            y[outliers] = middle + rng.uniform(-0.5, 0.5, outliers.size) / self.background
+        return features, y, labels
 
     def _draw_features(self, n: Any, rng: np.random.Generator) -> Floats:
         count = 1 if n is None else read_count("n", n)
@@ -268,9 +265,6 @@ class Regimes:
         means = self.predict_components(X)
         degrees = np.full(len(self.scale), self.noise_degrees)
         return means, np.broadcast_to(self.scale, means.shape), degrees
-
-    def _standardised_residuals(self, X: Any, y: Any) -> Floats:
-        return self._distances(self.predict_components(X), y, self._density_scale())
 
     @staticmethod
     def _distances(means: Floats, y: Any, deviations: Floats) -> Floats:
@@ -486,7 +480,9 @@ class Mixture(Regimes):
 
         The errors of the coefficients are included. Infinite where a regime has no row to spare.
         """
-        return predictive.regime_intervals(*self._predictive(X), read_level(level))
+        means, deviations, degrees = self._predictive(X)
+        reach = stdtrit(degrees, 0.5 + read_level(level) / 2) * deviations
+        return np.stack([means - reach, means + reach], axis=-1)
 
     def _table(self, X: Any) -> Table:
         """Read features; a data frame as in the fit, if its columns were encoded there."""

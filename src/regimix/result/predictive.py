@@ -33,12 +33,6 @@ LOWEST_LOG = -600.0
 NOTHING = -1e300
 
 
-def regime_intervals(means: Floats, deviations: Floats, degrees: Floats, level: float) -> Floats:
-    """Return the central interval of each regime, (n, m, 2)."""
-    reach = stdtrit(degrees, 0.5 + level / 2) * deviations
-    return np.stack([means - reach, means + reach], axis=-1)
-
-
 def deviations(X: NDArray[Any], scale: Floats, inference: Inference) -> tuple[Floats, Floats]:
     """Return the deviation of a new response under each regime, (n, m), and degrees of freedom.
 
