@@ -388,16 +388,11 @@ def outlier_list(rows: Rows, terms: Terms) -> dict[str, Any]:
     """List the first outliers, the farthest first; the first cell is the key."""
     places = rows.outliers[:MOST_OUTLIERS]
     beside = [int(i) for i in terms.order[:MOST_BESIDE]]
-    numbers = [
-        rows.y[places],
-        rows.far.predicted[places],
-        rows.far.residual[places],
-        np.abs(rows.far.distance[places]),
-        *(np.asarray(rows.X[places, i], dtype=np.float64) for i in beside),
-    ]
-    written = [
-        aligned(column.tolist(), digits) for column, digits in zip(numbers, DIGITS, strict=False)
-    ]
+    far = rows.far
+    numbers = [rows.y, far.predicted, far.residual, np.abs(far.distance)]
+    numbers += [np.asarray(rows.X[:, i], dtype=np.float64) for i in beside]
+    pairs = zip(numbers, DIGITS, strict=False)
+    written = [aligned(column[places].tolist(), digits) for column, digits in pairs]
     written.insert(0, [clean(rows.keys[i], LONGEST_KEY) for i in places])
     written.insert(2, [f"outlier, near {near}" for near in rows.far.nearest[places]])
     written.insert(6, [probability(p) for p in rows.outlying[places].tolist()])
@@ -509,10 +504,8 @@ def _separation(mixture: Mixture) -> list[Finding]:
     words = (
         f"The two closest differ by {number(least, 2)} times the uncertainty of their coefficients."
     )
-    verdict: Verdict = (
-        "holds" if least > DISTINCT else "unclear" if least > DOUBTFUL else "not proven"
-    )
-    return [_known("Regimes are distinct", verdict, words)]
+    verdict: Verdict = "unclear" if least > DOUBTFUL else "not proven"
+    return [_known("Regimes are distinct", "holds" if least > DISTINCT else verdict, words)]
 
 
 def _gap(mixture: Mixture) -> list[Finding]:
@@ -573,9 +566,8 @@ def snippet(mixture: Mixture, response: str = "") -> str:
 
 def _visible(command: str) -> str:
     """Spell out what is invisible in a command, or could turn the direction of its text."""
-    return "".join(
-        sign if sign.isprintable() or sign == "\n" else repr(sign)[1:-1] for sign in command
-    )
+    hidden = (sign for sign in set(command) if not sign.isprintable() and sign != "\n")
+    return command.translate({ord(sign): repr(sign)[1:-1] for sign in hidden})
 
 
 def _columns(mixture: Mixture, response: str) -> list[str]:
