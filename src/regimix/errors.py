@@ -127,10 +127,7 @@ class Message(str):
 # "password=..." in options of an address or in a connection string.
 SECRETS = (
     (re.compile(r"(:/+[^\s:/@]*):\S*@"), r"\1:***@"),
-    (
-        re.compile(r"(?i)((?:password|passwd|pwd|secret|token)=)('[^']*'|[^\s&;'\"]+)"),
-        r"\1***",
-    ),
+    (re.compile(r"(?i)((?:password|passwd|pwd|secret|token)=)('[^']*'|[^\s&;'\"]+)"), r"\1***"),
 )
 
 

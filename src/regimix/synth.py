@@ -18,14 +18,7 @@ from scipy.linalg import helmert
 from scipy.optimize import brentq, minimize
 from scipy.spatial.distance import cdist
 
-from regimix.errors import (
-    Message,
-    ParameterError,
-    Setting,
-    read_choice,
-    read_count,
-    read_number,
-)
+from regimix.errors import Message, ParameterError, Setting, read_choice, read_count, read_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

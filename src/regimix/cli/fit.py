@@ -29,16 +29,7 @@ from regimix.cli.options import (
     share_or_auto,
     whole,
 )
-from regimix.cli.place import (
-    CHECKPOINT,
-    FOLDER,
-    MODEL,
-    REPORT,
-    TABLE,
-    Place,
-    check_outputs,
-    tidied,
-)
+from regimix.cli.place import CHECKPOINT, FOLDER, MODEL, REPORT, TABLE, Place, check_outputs, tidied
 from regimix.errors import (
     ConvergenceWarning,
     RankWarning,
@@ -97,8 +88,7 @@ def fit(
     workers: options.Workers = None,
     memory: options.Memory = None,
     components: Annotated[
-        str,
-        of_search("N|auto", "How many regimes.", "--components", "-m", parser=count_or_auto),
+        str, of_search("N|auto", "How many regimes.", "--components", "-m", parser=count_or_auto)
     ] = "auto",
     outliers: Annotated[
         str,
@@ -141,8 +131,7 @@ def fit(
         ),
     ] = None,
     time_limit: Annotated[
-        float | None,
-        of_search("SECONDS", "Stop the search with the best so far.", parser=real),
+        float | None, of_search("SECONDS", "Stop the search with the best so far.", parser=real)
     ] = None,
     jobs: Annotated[
         int,
@@ -174,8 +163,7 @@ def fit(
     checkpoint: Annotated[
         Path | None,
         of_search(
-            "FILE",
-            "Write down where a long search is; a fit that was cut off goes on from there.",
+            "FILE", "Write down where a long search is; a fit that was cut off goes on from there."
         ),
     ] = None,
     seed: Annotated[

@@ -59,8 +59,7 @@ def synth(
     ] = None,
     seed: Seed = 0,
     truth: Annotated[
-        Path | None,
-        of_command("FILE.json", "Where the truth goes.", show_default="OUT.truth.json"),
+        Path | None, of_command("FILE.json", "Where the truth goes.", show_default="OUT.truth.json")
     ] = None,
     quiet: Quiet = False,
 ) -> None:

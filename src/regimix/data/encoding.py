@@ -158,14 +158,13 @@ class Encoder:
         # Numbers without which a row cannot be used, by column.
         self.needed: dict[str, Floats] = {}
 
-    def features(self, columns: Sequence[Column], *, needed: bool = True) -> Floats:
+    def features(self, columns: Sequence[Column]) -> Floats:
         """Return what the columns become, (n, d); what cannot be read is NaN."""
         X = np.empty((self.n_rows, sum(len(column.feature_names) for column in columns)))
         place = 0
         for column in columns:
             # A cell of text that is missing is missing in all the features that the column becomes.
-            if needed:
-                self.needed[column.name] = X[:, place]
+            self.needed[column.name] = X[:, place]
             for values in self.read(column):
                 X[:, place] = values
                 place += 1
@@ -356,12 +355,12 @@ def encode_table(X: Any, y: Any) -> Encoded | None:
 
 
 def choose_columns(
-    cells: FrameCells, names: Sequence[str] | None = None
+    cells: FrameCells,
 ) -> tuple[tuple[Column, ...], tuple[str, ...], tuple[str, ...]]:
     """Choose what each column becomes; notes on that, and on columns that are left out."""
     columns: list[Column] = []
     notes, left_out = [], []
-    for name in cells.labels if names is None else names:
+    for name in cells.labels:
         column, reason = classify(cells[name], asked=True)
         if column is None:
             left_out.append(f"Column {name!r} is left out: it {reason}.")

@@ -91,12 +91,7 @@ def check_gating(gating: Any, gating_features: Any = None) -> None:
 
 
 def learn_gate(
-    gating: Any,
-    mixture: Mixture,
-    problem: Problem,
-    X: Any,
-    gating_features: Any = None,
-    labels: Any = None,
+    gating: Any, mixture: Mixture, problem: Problem, X: Any, columns: Any = None, labels: Any = None
 ) -> LearnedGate:
     """Learn the regime of a row from X, or from the columns passed for it.
 
@@ -106,8 +101,8 @@ def learn_gate(
     the rows, X their features (as they were passed, for classifiers), ``labels`` their regimes
     (default: those of the mixture).
     """
-    own = gating_features is None
-    Z = X if own else gating_features
+    own = columns is None
+    Z = X if own else columns
     check_rows(Z, problem.n_rows)
     if not isinstance(gating, str):
         known = mixture.labels if labels is None else labels
@@ -388,14 +383,10 @@ def _learn_trees(mixture: Mixture, problem: Problem, known: _Columns) -> TreeGat
         leaf = np.full(1, -1)
         nodes: Any = leaf, np.zeros(1), leaf, leaf, average[None], np.zeros(1, dtype=np.int64)
         return TreeGate(*nodes, **how)
-    forest = RandomForestClassifier(
-        TREES,
-        max_leaf_nodes=LEAVES,
-        max_depth=DEPTH,
-        min_samples_leaf=LEAF_ROWS,
-        max_samples=min(rows.size, TREE_ROWS),
-        random_state=mixture.seed % 2**32,
-    ).fit(scaled[rows], component, sample_weight=chance)
+    small = {"max_leaf_nodes": LEAVES, "max_depth": DEPTH, "min_samples_leaf": LEAF_ROWS}
+    most, seed = min(rows.size, TREE_ROWS), mixture.seed % 2**32
+    forest = RandomForestClassifier(TREES, **small, max_samples=most, random_state=seed)
+    forest.fit(scaled[rows], component, sample_weight=chance)
     gate = TreeGate(*forest_arrays(forest, present, average), **how)
     hits = _hit_rate(gate.shares(values), posterior * _weights(problem)[:, None])
     return replace(gate, hit_rate=hits)
@@ -416,8 +407,7 @@ def forest_arrays(forest: Any, present: NDArray[np.intp], average: Floats) -> tu
 
     def moved(name: str) -> NDArray[np.int64]:
         """Return numbers of nodes, counted over all trees."""
-        each = zip(trees, roots, strict=True)
-        below = [(getattr(tree, name), root) for tree, root in each]
+        below = [(getattr(tree, name), root) for tree, root in zip(trees, roots, strict=True)]
         return np.concatenate([np.where(b >= 0, b + root, -1) for b, root in below])
 
     feature = np.maximum(np.concatenate([tree.feature for tree in trees]), -1)

@@ -697,7 +697,7 @@ def _nothing(mixture: Mixture) -> Message:
         return Message(
             f"constants explain y better than linear relations do: {_regimes(asked)} asked for, "
             f"which score {-evidence:.1f} nats less. The best found is returned. Check the "
-            "columns, or bring more rows.",
+            "columns, or bring more rows."
         )
     line = "One line through the rows is returned."
     if evidence >= 0:

@@ -21,14 +21,7 @@ from regimix.model.em import REGIME_GAIN
 from regimix.report import charts
 from regimix.report.charts import Html
 from regimix.report.notebook import equations
-from regimix.report.rows import (
-    LONGEST_KEY,
-    Rows,
-    Terms,
-    label_data,
-    outlier_words,
-    read_rows,
-)
+from regimix.report.rows import LONGEST_KEY, Rows, Terms, label_data, outlier_words, read_rows
 from regimix.report.scatter import MOST_BESIDE, Cloud
 from regimix.result.answer import (
     HELD,

@@ -79,10 +79,7 @@ class Inference:
 
 
 def infer(
-    engine: Engine,
-    law: Law,
-    labelling: Labelling | None = None,
-    known: MixtureSums | None = None,
+    engine: Engine, law: Law, labelling: Labelling | None = None, known: MixtureSums | None = None
 ) -> Inference | None:
     """Find errors and explained variance of a fitted law.
 

@@ -96,12 +96,9 @@ def affine_error_at(
             f"other_directions has {len(v2)} direction(s) for {len(groups)} group(s) of other "
             "rows; pass one for each."
         )
-    values = [np.abs(group @ v) for group, v in zip(groups, v2, strict=True)]
-    return largest_count(
-        np.sort(np.abs(rows @ v1))[::-1],
-        np.sort(np.concatenate(values)),
-        read_count("slack", slack, 0),
-    )
+    values = np.concatenate([np.abs(group @ v) for group, v in zip(groups, v2, strict=True)])
+    falling = np.sort(np.abs(rows @ v1))[::-1]
+    return largest_count(falling, np.sort(values), read_count("slack", slack, 0))
 
 
 def row_groups(own: ArrayLike, others: Any) -> tuple[Floats, list[Floats]]:
