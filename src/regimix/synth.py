@@ -10,18 +10,15 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import helmert
 from scipy.optimize import brentq, minimize
 from scipy.spatial.distance import cdist
 
 from regimix.errors import Message, ParameterError, Setting, read_choice, read_count, read_number
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 __all__ = ["MLRCData", "Truth", "make_mlrc"]
 

@@ -33,8 +33,7 @@ Floats = NDArray[np.float64]
 MOST_LINES = 40
 # Parameters whose joint information is computed: its matrix is inverted, and summed over all rows.
 MOST_PARAMETERS = 400
-NAMES = ("first", "second", "term", "difference", "std_err", "t", "p_value", "p_holm")
-NAMES += ("lower", "upper")
+NUMBERS = ("difference", "std_err", "t", "p_value", "p_holm", "lower", "upper")
 # Why coefficients are taken to be independent.
 NO_ROWS = (
     "Coefficients of different regimes are taken to be independent, which they are where labels "
@@ -97,10 +96,10 @@ class Comparison:
 
     def records(self) -> list[dict[str, Any]]:
         """Return a dictionary for each comparison."""
-        columns = [getattr(self, name) for name in NAMES[3:]]
         return [
-            dict(zip(NAMES, (*pair, term, *(float(c[i, k]) for c in columns)), strict=True))
-            for i, pair in enumerate(self.pairs)
+            {"first": first, "second": second, "term": term}
+            | {name: float(getattr(self, name)[i, k]) for name in NUMBERS}
+            for i, (first, second) in enumerate(self.pairs)
             for k, term in enumerate(self.terms)
         ]
 

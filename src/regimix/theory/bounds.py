@@ -9,17 +9,14 @@ c_k = k/n, ``keep`` is τ, ``coef`` holds the components as rows (m, d), and ``c
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from regimix.errors import ParameterError, read_count
 from regimix.synth import nearest_distances
 from regimix.theory.definitions import fraction, matrix, positive, separation
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 
 def regularity_limit(share: float) -> tuple[float, float]:

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import orth
 
 from regimix import synth
 from regimix.errors import DataError, ParameterError, read_count, read_number
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 Floats = NDArray[np.float64]
 

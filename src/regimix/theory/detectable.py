@@ -192,8 +192,9 @@ def _trial(
     line = mixture.predict_components(X)[:, 0] + away
     y[planted] = (line + mixture.scale[0] * rng.standard_normal(len(X)))[planted]
     problem = Problem.from_arrays(X, y, fit_intercept=mixture.fit_intercept)
-    new = {"n_components": None, "seed": int(rng.integers(2**31)), "keep_rows": False}
-    again = fit_mixture(MemoryEngine(problem), replace(mixture.settings, **new))
+    new = int(rng.integers(2**31))
+    settings = replace(mixture.settings, n_components=None, seed=new, keep_rows=False)
+    again = fit_mixture(MemoryEngine(problem), settings)
     if again.found_nothing:
         return False
     labels = again.assign(X, y)

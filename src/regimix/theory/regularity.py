@@ -33,10 +33,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
 from math import comb
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 
 from regimix.errors import ParameterError, read_count
@@ -49,9 +48,6 @@ from regimix.theory.directions import (
     maximise,
 )
 from regimix.words import number
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 Floats = NDArray[np.float64]
 
