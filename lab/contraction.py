@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.validation import read_matrix
 from regimix.errors import DataError, ParameterError, read_count
 from regimix.synth import nearest_distances
 from regimix.theory import Interval, Regularity, affine_error_at, own_slack
-from regimix.theory.definitions import matrix, vector
+from regimix.theory.definitions import vector
 from regimix.trimmed.ilts import RoundState, ilts
 
 if TYPE_CHECKING:
@@ -167,10 +168,10 @@ def contraction_trace(
     tuple of Contraction
         One for each round, until the component is met or the kept rows repeat.
     """
-    rows = matrix("X", X)
+    rows = read_matrix("X", X)
     n, d = rows.shape
     target = vector("y", y, n)
-    true = matrix("coef", coef, d)
+    true = read_matrix("coef", coef, d)
     member = _checked_labels(labels, n, len(true))
     j = read_count("component", component, 0, len(true) - 1)
     path = _iterates(rows, target, vector("start", start, d), keep, max_iter)

@@ -230,6 +230,29 @@ def check_present(n_present: int) -> None:
         )
 
 
+def read_matrix(name: str, value: Any, columns: int | None = None) -> Floats:
+    """Check a finite matrix, with so many columns if that is known."""
+    rows = read_floats(name, value, "a matrix of numbers")
+    if rows.ndim != 2 or rows.shape[1] < 1:
+        raise DataError(f"{name} must be a matrix of at least one column; got shape {rows.shape}.")
+    if columns is not None and rows.shape[1] != columns:
+        raise DataError(
+            f"{name} has {rows.shape[1]} column(s) where {columns} are needed; pass the same "
+            "features everywhere."
+        )
+    if not np.isfinite(rows).all():
+        raise DataError(f"{name} has NaN or infinite entries; leave those rows out.")
+    return rows
+
+
+def read_floats(name: str, value: Any, wanted: str) -> Floats:
+    """Read an array of numbers of any shape; ``wanted`` says in words which."""
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{name} must be {wanted}; got {value!r}.") from None
+
+
 # --- any container to an array of numbers ---------------------------------------------------------
 
 

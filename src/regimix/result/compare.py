@@ -268,7 +268,8 @@ def joint_covariance(
     for part in chunks(len(X), size):
         Z = (X[part].astype(np.float64) - mean) / deviation
         Z = np.column_stack([Z, np.ones(len(Z))]) if mixture.fit_intercept else Z
-        _add_information(mixture, Z, X[part], y[part], weights[part], information, squares)
+        more = _information(mixture, Z, X[part], y[part], weights[part], size)
+        information, squares = information + more[0], squares + more[1]
     try:
         inverse = np.linalg.inv(np.linalg.cholesky(information))
     except np.linalg.LinAlgError:
@@ -284,16 +285,10 @@ def joint_covariance(
     return np.asarray(np.einsum("ij,ajbk,lk->aibl", back, inner, back))
 
 
-def _add_information(
-    mixture: Mixture,
-    Z: Floats,
-    X: Any,
-    y: Floats,
-    weights: Floats,
-    information: Floats,
-    squares: Floats,
-) -> None:
-    """Add what a chunk of rows says: the second derivatives of its log-likelihood, and its scores.
+def _information(
+    mixture: Mixture, Z: Floats, X: Any, y: Floats, weights: Floats, size: int
+) -> tuple[Floats, Floats]:
+    """Return minus the second derivatives of a log-likelihood, and sums of squared scores.
 
     With f_j the share times density of regime j, r_j its responsibility, g_j and H_j the gradient
     and the Hessian of log f_j, minus the Hessian of log sum f is
@@ -302,10 +297,10 @@ def _add_information(
     m, p = mixture.n_components, Z.shape[1]
     chances = mixture.responsibilities(X, y)
     means, nu = mixture.predict_components(X), mixture.noise_degrees
-    n_shares = len(information) - m * (p + 1)
+    information, n_shares = np.zeros((size, size)), size - m * (p + 1)
     weight_of = np.append(mixture.weights, mixture.outlier_share)[:n_shares]
     last = slice(m * (p + 1), None)
-    score = np.zeros((len(Z), len(information)))
+    score = np.zeros((len(Z), size))
     # Log odds against the outliers, or against the last regime.
     score[:, last] = chances[:, :n_shares] - weight_of
     # Of the shares themselves: the Hessian is the same for all regimes.
@@ -320,9 +315,8 @@ def _add_information(
         r = chances[:, j]
         shift = np.broadcast_to((np.arange(n_shares) == j) - weight_of, (off.size, n_shares))
         mine = np.column_stack([pull[:, None] * Z, tail * square - 1, shift])
-        places = np.r_[j * (p + 1) : (j + 1) * (p + 1), last.start : len(information)]
+        places = np.r_[j * (p + 1) : (j + 1) * (p + 1), last.start : size]
         score[:, places[: p + 1]] += r[:, None] * mine[:, : p + 1]
-        here = np.ix_(places, places)
         change = -(mine * (weights * r)[:, None]).T @ mine
         curved = weights * r * tail
         change[:p, :p] += (Z * (curved * (2 * bent - 1) / scale**2)[:, None]).T @ Z
@@ -330,8 +324,8 @@ def _add_information(
         change[:p, p] += cross
         change[p, :p] += cross
         change[p, p] += float((curved * 2 * bent * square).sum())
-        information[here] += change
+        information[np.ix_(places, places)] += change
     # Outliers have gradients of the shares alone.
     information[last, last] -= (weights @ outside) * np.outer(weight_of, weight_of)
     information += (score * weights[:, None]).T @ score
-    squares += (score * (weights**2)[:, None]).T @ score
+    return information, (score * (weights**2)[:, None]).T @ score

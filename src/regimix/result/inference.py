@@ -105,8 +105,9 @@ def infer(
         size = float(found.size[j])
         if squared is not None:
             size = size**2 / max(float(squared.size[j]), 1e-300)
-        degrees[j] = max(size - roots.rank, 0.0)
-        notes.append(_note(size, roots.rank, p, doubtful=doubtful))
+        rank = roots.root.shape[1]
+        degrees[j] = max(size - rank, 0.0)
+        notes.append(_note(size, rank, p, doubtful=doubtful))
         if degrees[j] < 1:
             continue
         middle = None if squared is None else squared.sums[j].gram
@@ -162,11 +163,6 @@ class _Roots:
     root: Floats
     length: Floats
     open: Floats
-
-    @property
-    def rank(self) -> int:
-        """Directions that the rows determine."""
-        return int(self.root.shape[1])
 
     @classmethod
     def of(cls, gram: Floats) -> _Roots:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import entr, logsumexp, stdtrit
+from scipy.special import entr, logsumexp
 
 from regimix.data.encoding import encode_rows
 from regimix.data.recipe import Recipe
@@ -26,10 +26,10 @@ from regimix.errors import DataError, MissingExtraError, ParameterError, StopRea
 from regimix.model.em import REGIME_GAIN
 from regimix.model.laws import NoiseLaw, fall_of_background
 from regimix.model.numbers import MODEL
-from regimix.result import answer, predictive
+from regimix.result import answer
 from regimix.result import inference as inferring
 from regimix.result.inference import Inference, read_level
-from regimix.result.predictive import surprise
+from regimix.result.predictive import Forecast, deviations
 from regimix.result.rowlaw import MOST_COVARIANCE_FEATURES, Excerpt, RowLaw
 from regimix.result.summary import Summary, summary_frame
 from regimix.search.selection import Repeats
@@ -190,10 +190,10 @@ class Regimes:
         times its share. Densities are those of new rows: they hold the errors of the coefficients
         and of the noise, where a fit recorded them, as ``predict_interval`` does.
         """
-        means, deviations, degrees = self._predictive(X)
-        deviations = np.maximum(deviations, self._density_scale())
-        distances = self._distances(means, y, deviations)
-        return surprise(distances, means, deviations, degrees, self._shares(shares, len(means)))
+        found = self._forecast(X)
+        found = replace(found, deviations=np.maximum(found.deviations, self._density_scale()))
+        distances = self._distances(found.means, y, found.deviations)
+        return found.surprise(distances, self._shares(shares, len(distances)))
 
     def flag(self, X: Any, y: Any, rate: float = 0.01, shares: Any = None) -> NDArray[np.bool_]:
         """Flag outliers, (n,), at a rate at which rows that follow the model are flagged too."""
@@ -260,11 +260,11 @@ class Regimes:
     def _table(self, X: Any) -> Table:
         return Table.read(X, fewest_rows=1)
 
-    def _predictive(self, X: Any) -> tuple[Floats, Floats, Floats]:
+    def _forecast(self, X: Any) -> Forecast:
         """Return what each regime predicts, its deviation there, and degrees of freedom."""
         means = self.predict_components(X)
         degrees = np.full(len(self.scale), self.noise_degrees)
-        return means, np.broadcast_to(self.scale, means.shape), degrees
+        return Forecast(means, np.broadcast_to(self.scale, means.shape), degrees)
 
     @staticmethod
     def _distances(means: Floats, y: Any, deviations: Floats) -> Floats:
@@ -470,19 +470,15 @@ class Mixture(Regimes):
         The interval has no end where regimes without a row to spare, whose noise is not known, have
         more of the rows than it leaves out.
         """
-        known = self._predictive(X)
-        return predictive.equal_tails(
-            *known, self._shares(shares, len(known[0])), read_level(level)
-        )
+        found = self._forecast(X)
+        return found.equal_tails(self._shares(shares, len(found.means)), read_level(level))
 
     def predict_component_intervals(self, X: Any, level: float = 0.95) -> Floats:
         """Predict an interval for the response of each row under each regime, (n, m, 2).
 
         The errors of the coefficients are included. Infinite where a regime has no row to spare.
         """
-        means, deviations, degrees = self._predictive(X)
-        reach = stdtrit(degrees, 0.5 + read_level(level) / 2) * deviations
-        return np.stack([means - reach, means + reach], axis=-1)
+        return self._forecast(X).intervals(read_level(level))
 
     def _table(self, X: Any) -> Table:
         """Read features; a data frame as in the fit, if its columns were encoded there."""
@@ -511,14 +507,14 @@ class Mixture(Regimes):
         encoded = encode_rows(X, self.encoding, y)
         return encoded.table.values, encoded.y, None if encoded.kept.all() else encoded.kept
 
-    def _predictive(self, X: Any) -> tuple[Floats, Floats, Floats]:
-        """Return what each regime predicts, its deviation there, and degrees of freedom."""
+    def _forecast(self, X: Any) -> Forecast:
+        """Return the same; deviations hold the errors of the coefficients, too."""
         if self.inference is None:
-            return super()._predictive(X)
+            return super()._forecast(X)
         values = self._read(X)
         means = self.predict_components(values)
-        deviations, degrees = predictive.deviations(values, self.scale, self.inference)
-        return means, deviations, np.minimum(degrees, self.noise_degrees)
+        spread, degrees = deviations(values, self.scale, self.inference)
+        return Forecast(means, spread, np.minimum(degrees, self.noise_degrees))
 
     # --- how sure the coefficients are ------------------------------------------------------------
 

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from regimix.data.validation import read_matrix
 from regimix.errors import ParameterError, read_count
 from regimix.synth import nearest_distances
-from regimix.theory.definitions import fraction, matrix, positive, separation
+from regimix.theory.definitions import fraction, positive, separation
 
 
 def regularity_limit(share: float) -> tuple[float, float]:
@@ -121,7 +122,7 @@ def local_radius(
     c_j·min‖θ_j − θ_l‖ for component j, and c_j·(τ/σ)·min‖θ_j − θ_l‖ in the corollary (the theorem
     has τ in its constant). The paper does not give c_j; one half is where Theorem 4 ends.
     """
-    rows = matrix("coef", coef)
+    rows = read_matrix("coef", coef)
     nearest = float(nearest_distances(rows)[read_count("component", component, 0, len(rows) - 1)])
     sigma = positive("covariance_bound", covariance_bound, lowest=1.0)
     return positive("constant", constant) * fraction("keep", keep) / sigma * nearest
@@ -146,7 +147,7 @@ def basin_granularity(coef: ArrayLike, *, keep: float, constant: float = 1.0) ->
     distances; see the findings in the documentation). The constant is c_2·c_{cτ,2}/c_{cτ,1} of the
     proof, which is not known; fit it to observed basins.
     """
-    nearest = float(nearest_distances(matrix("coef", coef)).min())
+    nearest = float(nearest_distances(read_matrix("coef", coef)).min())
     return positive("constant", constant) * fraction("keep", keep) * nearest / 2
 
 
@@ -159,7 +160,7 @@ def start_count(
     its (1/(τQ))^O(m) with the constants spelt out. By default m̃ is the number of components, or of
     features if that is less.
     """
-    rows = matrix("coef", coef)
+    rows = read_matrix("coef", coef)
     size = min(rows.shape) if dimensions is None else read_count("dimensions", dimensions, 1)
     apart = separation(rows) * fraction("keep", keep) * positive("constant", constant)
     if apart == 0:

@@ -38,8 +38,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 
+from regimix.data.validation import read_matrix
 from regimix.errors import ParameterError, read_count
-from regimix.theory.definitions import matrix
 from regimix.theory.directions import (
     MOST_CELL_FEATURES,
     MOST_MOMENT_FEATURES,
@@ -103,7 +103,7 @@ def exact_feature_regularity(X: ArrayLike, k: int) -> FeatureRegularity:
 
     Too many subsets are refused; ``feature_regularity`` gives bounds then.
     """
-    rows = matrix("X", X)
+    rows = read_matrix("X", X)
     n, k = len(rows), read_count("k", k, 0, len(rows))
     if comb(n, k) > MOST_SUBSETS:
         raise ParameterError(
@@ -148,7 +148,7 @@ class Regularity:
     def __init__(
         self, X: ArrayLike, *, most_directions: int = 20_000, random_state: int = 0
     ) -> None:
-        self.X = matrix("X", X)
+        self.X = read_matrix("X", X)
         self._most = read_count("most_directions", most_directions, 1)
         self._seed = random_state
         self._plus: dict[int, Interval] = {}
