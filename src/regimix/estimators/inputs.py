@@ -41,45 +41,8 @@ from regimix.errors import (
 from regimix.search.algorithm2 import MAX_STARTS
 from regimix.search.settings import Settings
 
-# Reasons to end a search before it is done.
-EARLY = (
-    StopReason.MAX_STARTS,
-    StopReason.TIME_LIMIT,
-    StopReason.CALLBACK,
-    StopReason.INTERRUPTED,
-)
-
 NOTHING = Table(np.empty((0, 0)), ())
 LIBRARY = str(Path(__file__).parent.parent)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows to fit."""
-
-    engine: Engine
-    target_name: str | None
-    deadline: float | None = None  # by ``time.monotonic()``
-    encoded: Encoded | None = None  # how a data frame became numbers, if it was encoded
-
-    @property
-    def kept(self) -> NDArray[np.bool_] | None:
-        """Which of the rows that were passed are fitted; None: all of them."""
-        return None if self.encoded is None or self.encoded.kept.all() else self.encoded.kept
-
-    def limited(self, settings: Settings) -> Settings:
-        """Return settings with the time that is left: checking and reading took a part of it."""
-        if self.deadline is None:
-            return settings
-        return replace(settings, time_limit=max(self.deadline - time.monotonic(), 1e-3))
-
-    def of(self, values: Any) -> Any:
-        """Take the fitted rows of something else that was passed."""
-        return NewRows(NOTHING, kept=self.kept).of(values)
-
-    def put_back(self, answers: Any, fill: Any) -> Any:
-        """Put one answer for each fitted row where the row was; the others get ``fill``."""
-        return NewRows(NOTHING, kept=self.kept).put_back(answers, fill)
 
 
 def is_remote(X: Any) -> bool:
@@ -147,8 +110,14 @@ class Rows(NewRows):
 
     engine: Engine
     target_name: str | None
-    deadline: float | None = None  # by ``time.monotonic()``; only for rows that are not in memory
+    deadline: float | None = None  # by ``time.monotonic()``
     encoded: Encoded | None = None  # how a data frame became numbers, if it was encoded
+
+    def limited(self, settings: Settings) -> Settings:
+        """Return settings with the time that is left: checking and reading took a part of it."""
+        if self.deadline is None:
+            return settings
+        return replace(settings, time_limit=max(self.deadline - time.monotonic(), 1e-3))
 
 
 def new_rows(estimator: Any, X: Any, y: Any = None) -> NewRows:
@@ -295,7 +264,14 @@ def opened(
         problem = Problem.from_arrays(*known, fit_intercept=intercept)
         validate_data(estimator, X, y, skip_check_array=True)
         _store_encoding(estimator, encoded)
-        yield Rows(MemoryEngine(problem), label, deadline, encoded)
+        yield Rows(
+            NOTHING,
+            kept=kept,
+            engine=MemoryEngine(problem),
+            target_name=label,
+            deadline=deadline,
+            encoded=encoded,
+        )
         return
     _store_encoding(estimator, None)
     if isinstance(X, PartTable):

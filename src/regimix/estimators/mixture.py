@@ -38,7 +38,6 @@ from regimix.estimators.gating import (
     learn_gate,
 )
 from regimix.estimators.inputs import (
-    EARLY,
     NewRows,
     Rows,
     is_remote,

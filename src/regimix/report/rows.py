@@ -22,6 +22,16 @@ from regimix.result.rowlaw import EXTRA_COLUMNS, MOST_NUMBERS, SURE, are_fitted
 from regimix.result.summary import coefficient_table
 from regimix.words import clean, count, fixed, listing, number, percent
 
+__all__ = [
+    "MOST_FEATURES",
+    "Rows",
+    "Terms",
+    "label_data",
+    "outlier_words",
+    "read_rows",
+    "sample",
+]
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -200,8 +210,8 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
         fitted = are_fitted(mixture, values, target, shares)
         # Trimming decides by rank among the rows of the fit, so its labels are not quite those
         # that rows would get as new ones.
-        told = fitted and mixture.labels.size == of
-        labels = mixture.labels if told else mixture.assign(X, y, shares)
+        known = fitted and mixture.labels.size == of
+        labels = mixture.labels if known else mixture.assign(X, y, shares)
     belongs = mixture.responsibilities(values, target, shares)
     return Rows(
         X=values,
@@ -224,11 +234,10 @@ def _weights(mixture: Mixture, n: int) -> Floats:
     excerpt = mixture.excerpt
     if excerpt is None or excerpt.weights is None:
         return np.ones(n)
-    if excerpt.y.size == n:
-        return excerpt.weights
-    weights = np.zeros(n) if excerpt.complete else np.ones(n)
-    if excerpt.complete:  # but for those of no weight
-        weights[excerpt.numbers] = excerpt.weights
+    if excerpt.y.size == n or not excerpt.complete:
+        return excerpt.weights if excerpt.y.size == n else np.ones(n)
+    weights = np.zeros(n)  # those of no weight are not kept
+    weights[excerpt.numbers] = excerpt.weights
     return weights
 
 
@@ -319,6 +328,13 @@ class _Draw:
         called = there[new] + first if names is None else names.take(there[new]).to_pylist()
         self.keys = [*(self.keys[i] for i in old), *list(called)]
 
+    @property
+    def is_of_the_fit(self) -> bool:
+        """Whether the table is that of the fit: as many rows of every label, to the last row."""
+        mixture = self._mixture
+        known = [rows_labelled(mixture, j) for j in (*range(mixture.n_components), -1)]
+        return self.of == mixture.n_rows and known == self.counts.tolist()
+
 
 def sample(positions: Ints, most: int) -> Ints:
     """Draw at most so many, uniformly and always the same, in their order."""
@@ -341,8 +357,13 @@ class Terms:
     @classmethod
     def of(cls, mixture: Mixture, X: NDArray[np.float64] | None, level: float) -> Terms:
         """Rank the terms by the deviations of the rows of the fit, or else of these rows."""
-        deviation = np.ones(mixture.coef.shape[1]) if X is None else X.std(axis=0)
-        deviation = deviation if mixture.rows is None else mixture.rows.deviation
+        d = mixture.coef.shape[1]
+        if mixture.rows is not None:
+            deviation = mixture.rows.deviation
+        elif X is not None:
+            deviation = X.std(axis=0)
+        else:
+            deviation = np.ones(d)
         ranked = mixture.rows is not None or X is not None
         return cls(mixture, np.asarray(deviation), level, ranked)
 

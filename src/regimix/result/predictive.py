@@ -71,25 +71,8 @@ class Forecast:
         reach = stdtrit(self.degrees, 0.5 + level / 2) * self.deviations
         return np.stack([self.means - reach, self.means + reach], axis=-1)
 
-def _quantiles(
-    means: Floats, deviations: Floats, degrees: Floats, shares: Floats, tails: Floats
-) -> Floats:
-    """Return the quantile of each row's mixture of the regimes that have a share there, (n,)."""
-    inside, aim = shares > 0, tails * shares.sum(axis=1)
-    # A regime without noise, whose coefficients are certain, is a step: nearly so will do.
-    deviations = np.maximum(np.where(inside, deviations, 1.0), np.finfo(np.float64).tiny)
-    quantiles = means + stdtrit(degrees, tails[:, None]) * deviations
-    low = np.where(inside, quantiles, np.inf).min(axis=1)
-    high = np.where(inside, quantiles, -np.inf).max(axis=1)
-    # Where no regime has a share there is nothing to find: any number will do.
-    low, high = (np.where(inside.any(axis=1), end, 0.0) for end in (low, high))
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        with np.errstate(over="ignore"):
-            scaled = (middle[:, None] - means) / deviations
-        below = np.einsum("ij,ij->i", shares, _below(scaled, degrees)) < aim
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.asarray(0.5 * (low + high))
+    def equal_tails(self, shares: Floats, level: float) -> Floats:
+        """Return the interval that leaves out as much below as above, (n, 2).
 
         A quantile of the mixture lies between the smallest and the largest of its regimes'; halving
         finds it, for all rows at once. A regime of infinite deviation has half of its responses
@@ -111,7 +94,10 @@ def _quantiles(
     def _quantiles(self, rows: slice, shares: Floats, tails: Floats) -> Floats:
         """Return the quantile of each row's mixture of the regimes with a share there, (n,)."""
         inside, aim = shares > 0, tails * shares.sum(axis=1)
-        means, deviations = self.means[rows], np.where(inside, self.deviations[rows], 1.0)
+        # A regime without noise, whose coefficients are certain, is a step: nearly so will do.
+        deviations = np.where(inside, self.deviations[rows], 1.0)
+        deviations = np.maximum(deviations, np.finfo(np.float64).tiny)
+        means = self.means[rows]
         quantiles = means + stdtrit(self.degrees, tails[:, None]) * deviations
         many = bool((self.degrees >= MANY_DEGREES).all())
         low = np.where(inside, quantiles, np.inf).min(axis=1)
@@ -120,7 +106,8 @@ def _quantiles(
         low, high = (np.where(inside.any(axis=1), end, 0.0) for end in (low, high))
         for _ in range(HALVINGS):
             middle = 0.5 * (low + high)
-            scaled = (middle[:, None] - means) / deviations
+            with np.errstate(over="ignore"):
+                scaled = (middle[:, None] - means) / deviations
             chances = ndtr(scaled) if many else stdtr(self.degrees, scaled)
             below = np.einsum("ij,ij->i", shares, chances) < aim
             low, high = np.where(below, middle, low), np.where(below, high, middle)
@@ -211,10 +198,7 @@ def _gaps(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
 
 
 def _log_between(start: Floats, stop: Floats, law: _Law) -> Floats:
-    """Return the log of the chance of a number between two others.
-
-    Both are brought to the lower tail, where differences keep their digits.
-    """
+    """Return the log of the chance of a number between two, in the lower tail: digits stay."""
     with np.errstate(invalid="ignore", divide="ignore"):
         swap = start + stop > 0
         low, high = np.where(swap, -stop, start), np.where(swap, -start, stop)
