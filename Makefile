@@ -32,7 +32,7 @@ help: ## show this list
 env: $(VENV)/.dev ## build or refresh the environment in .venv
 
 demo: $(VENV)/.core ## find the regimes of bundled data and say what was found
-	@$(BIN)/python -m regimix.demo
+	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev lint types imports tests ## lint, types, imports and every test
 	@printf '\nAll checks passed.\n'

@@ -33,7 +33,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.theory.definitions import count, largest_count, positive, row_groups
+from regimix.errors import read_count
+from regimix.theory.definitions import largest_count, positive, row_groups
 from regimix.theory.directions import (
     MOST_CELL_FEATURES,
     MOST_MOMENT_FEATURES,
@@ -153,11 +154,11 @@ def affine_curve(
     """
     rows, groups = row_groups(own, others)
     rng = np.random.default_rng(random_state)
-    most = count("most_directions", most_directions, 1)
+    most = read_count("most_directions", most_directions, 1)
     return AffineCurve(
         n_own=len(rows),
         n_others=sum(map(len, groups)),
-        slack=count("slack", slack, 0),
+        slack=read_count("slack", slack, 0),
         _own=envelope(rows, most, rng, largest=True),
         _others=tuple(envelope(group, most, rng, largest=False) for group in groups),
     )

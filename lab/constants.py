@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from lab.affine_curve import AffineCurve
 from lab.contraction import Contraction
+from regimix.data.validation import read_matrix
 from regimix.theory import Regularity, affine_shape, contraction_shape, regularity_shape
-from regimix.theory.definitions import fraction, matrix, positive
+from regimix.theory.definitions import fraction, positive
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -60,7 +61,7 @@ def regularity_constants(
     most_directions : int
         Effort, see ``theory.feature_regularity``.
     """
-    regularity = Regularity(matrix("X", X), most_directions=most_directions)
+    regularity = Regularity(read_matrix("X", X), most_directions=most_directions)
     n = len(regularity.X)
     ks = [max(1, round(fraction("shares", c) * n)) for c in np.ravel(np.asarray(shares))]
     plus = np.array([regularity.plus(k).lower / k for k in ks])

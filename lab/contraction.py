@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.errors import DataError, ParameterError
+from regimix.data.validation import read_matrix
+from regimix.errors import DataError, ParameterError, read_count
 from regimix.synth import nearest_distances
 from regimix.theory import Interval, Regularity, affine_error_at, own_slack
-from regimix.theory.definitions import count, matrix, vector
+from regimix.theory.definitions import vector
 from regimix.trimmed.ilts import RoundState, ilts
 
 if TYPE_CHECKING:
@@ -167,12 +168,12 @@ def contraction_trace(
     tuple of Contraction
         One for each round, until the component is met or the kept rows repeat.
     """
-    rows = matrix("X", X)
+    rows = read_matrix("X", X)
     n, d = rows.shape
     target = vector("y", y, n)
-    true = matrix("coef", coef, d)
+    true = read_matrix("coef", coef, d)
     member = _checked_labels(labels, n, len(true))
-    j = count("component", component, 0, len(true) - 1)
+    j = read_count("component", component, 0, len(true) - 1)
     path = _iterates(rows, target, vector("start", start, d), keep, max_iter)
     judge = _Judge(
         rows, target, true, member, j, keep, Regularity(rows, most_directions=most_directions)
@@ -251,7 +252,9 @@ def _iterates(X: Floats, y: Floats, start: Floats, keep: float, max_iter: int) -
     def record(state: RoundState) -> None:
         path.append(state.coef)
 
-    fit = ilts(X, y, start, keep=keep, max_iter=count("max_iter", max_iter, 1), callback=record)
+    fit = ilts(
+        X, y, start, keep=keep, max_iter=read_count("max_iter", max_iter, 1), callback=record
+    )
     assert not isinstance(fit, tuple)
     if len(path) == 1:  # the start was a fixed point already
         path.append(fit.coef)

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from regimix.data.validation import read_matrix
 from regimix.errors import DataError, ParameterError
-from regimix.theory.definitions import matrix, positive, vector
+from regimix.theory.definitions import positive, vector
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -75,7 +76,7 @@ class FlowRates:
 
 def flow_rates(X: ArrayLike) -> FlowRates:
     """Compute m and M (proof of Proposition 14, ``thm:ode``) of kept rows X_S, of shape (k, d)."""
-    rows = matrix("X", X)
+    rows = read_matrix("X", X)
     values = np.linalg.eigvalsh(rows.T @ rows / len(rows))
     if not values[0] > 1e-12 * values[-1]:
         raise DataError(
@@ -279,7 +280,7 @@ def corrected_time(foreign: float, own: float, selection_cost: float) -> float:
 
 
 def _rows(X: ArrayLike, y: ArrayLike, start: ArrayLike) -> tuple[Floats, Floats, Floats]:
-    rows = matrix("X", X)
+    rows = read_matrix("X", X)
     return rows, vector("y", y, len(rows)), vector("start", start, rows.shape[1])
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from regimix import demo
+from examples import demo
 
 
 @pytest.fixture(scope="module")

@@ -12,12 +12,9 @@ from glob import escape
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["open_atomically", "remove_leftovers", "write_bytes"]
-
 # Characters of the target's name in that of its temporary file: names have a largest length.
 NAMED = 100
-# Seconds.
-FRESH = 60
+FRESH = 60  # seconds
 LEFTOVER = re.compile(r"\.(.*)\.[0-9a-f]{12}\.part", re.DOTALL)
 
 
@@ -29,21 +26,8 @@ def open_atomically(
 
     The bytes go to a temporary file beside the target, reach the disk, and replace the target in
     one step. If the body raises, the temporary file is removed and the target is as it was. The
-    new file has the permissions of the old one, or those that any new file gets.
-
-    Parameters
-    ----------
-    path : path
-        The target. A symbolic link is followed: the file it points to is replaced. What is no
-        file (a device, a pipe) cannot be replaced and is written to as it is.
-    mode : {"wb", "w"}, default="wb"
-    **options
-        For ``open``: encoding, newline.
-
-    Yields
-    ------
-    file
-        Open for writing; it is closed here.
+    new file has the permissions of the old one, or those that any new file gets. A symbolic link is
+    followed; what is no file (a device, a pipe) cannot be replaced and is written to as it is.
     """
     target = Path(path).resolve()
     if target.exists() and not target.is_file():

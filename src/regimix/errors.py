@@ -89,11 +89,9 @@ class Setting:
     def __str__(self) -> str:
         if self.value is None:
             return self.name
-        return f'{self.name}="{self.value}"' if isinstance(self.value, str) else self._plainly()
-
-    def _plainly(self) -> str:
         shown = f"{self.value:g}" if isinstance(self.value, float) else self.value
-        return f"{self.name}={shown}"
+        quote = '"' if isinstance(self.value, str) else ""
+        return f"{self.name}={quote}{shown}{quote}"
 
 
 class InPython(str):
@@ -129,10 +127,7 @@ class Message(str):
 # "password=..." in options of an address or in a connection string.
 SECRETS = (
     (re.compile(r"(:/+[^\s:/@]*):\S*@"), r"\1:***@"),
-    (
-        re.compile(r"(?i)((?:password|passwd|pwd|secret|token)=)('[^']*'|[^\s&;'\"]+)"),
-        r"\1***",
-    ),
+    (re.compile(r"(?i)((?:password|passwd|pwd|secret|token)=)('[^']*'|[^\s&;'\"]+)"), r"\1***"),
 )
 
 

@@ -12,16 +12,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
+from regimix.data.validation import read_matrix
 from regimix.errors import DataError, ParameterError, read_number
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "Matching",
@@ -63,7 +62,7 @@ def with_intercept(coef: ArrayLike, intercept: ArrayLike) -> NDArray[np.float64]
 
     ``coef`` has one component per row; a single intercept stands for all of them.
     """
-    rows = _component_matrix("coef", coef)
+    rows = read_matrix("coef", coef)
     try:
         column = np.broadcast_to(np.asarray(intercept, dtype=np.float64), (len(rows),))
     except (TypeError, ValueError):
@@ -232,8 +231,8 @@ def log_density_scorer(
 
 def _distances(coef: ArrayLike, true_coef: ArrayLike) -> NDArray[np.float64]:
     """Return the distances of every estimate (rows) to every true component (columns)."""
-    estimate = _component_matrix("coef", coef)
-    true = _component_matrix("true_coef", true_coef)
+    estimate = read_matrix("coef", coef)
+    true = read_matrix("true_coef", true_coef)
     if estimate.shape[1] != true.shape[1]:
         raise DataError(
             f"coef has {estimate.shape[1]} columns and true_coef {true.shape[1]}. Both need the "
@@ -242,26 +241,6 @@ def _distances(coef: ArrayLike, true_coef: ArrayLike) -> NDArray[np.float64]:
     if len(true) == 0:
         raise DataError("true_coef has no row. Give at least one true component.")
     return np.asarray(cdist(estimate, true))
-
-
-def _component_matrix(name: str, value: ArrayLike) -> NDArray[np.float64]:
-    """Check a matrix with one component per row."""
-    try:
-        rows = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError(
-            f"{name} must be a matrix of numbers with one component per row; got {value!r}."
-        ) from None
-    if rows.ndim != 2:
-        raise DataError(
-            f"{name} must be a matrix with one component per row, got shape {rows.shape}. "
-            f"Reshape a single component to (1, d)."
-        )
-    if not np.isfinite(rows).all():
-        raise DataError(
-            f"{name} has NaN or infinite entries. Leave components out that were not found."
-        )
-    return rows
 
 
 def _checked_epsilon(epsilon: float) -> float:

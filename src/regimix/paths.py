@@ -13,22 +13,6 @@ from typing import Any, TypeVar
 from regimix.errors import DataError, MissingExtraError, reason_of, without_secrets
 from regimix.words import choice
 
-__all__ = [
-    "DATABASES",
-    "FORMATS",
-    "as_os_errors",
-    "cannot_reach",
-    "canonical",
-    "find_paths",
-    "format_of_name",
-    "is_address",
-    "is_remote",
-    "is_table_file",
-    "is_within",
-    "ordered",
-    "reach",
-]
-
 # The formats of tables, and the endings of their names.
 ENDINGS = {
     "csv": (".csv", ".txt"),

@@ -10,25 +10,15 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import helmert
 from scipy.optimize import brentq, minimize
 from scipy.spatial.distance import cdist
 
-from regimix.errors import (
-    Message,
-    ParameterError,
-    Setting,
-    read_choice,
-    read_count,
-    read_number,
-)
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+from regimix.errors import Message, ParameterError, Setting, read_choice, read_count, read_number
 
 __all__ = ["MLRCData", "Truth", "make_mlrc"]
 
@@ -368,10 +358,7 @@ def _widest(rng: np.random.Generator, norms: Floats, n_features: int) -> Floats:
     m = len(norms)
     shape = (m, min(n_features, m - 1))
     simplex_fits = m <= n_features + 1
-    if simplex_fits:
-        starts = [helmert(m).T]
-    else:
-        starts = [rng.standard_normal(shape) for _ in range(_SPREAD_STARTS)]
+    starts = [helmert(m).T] if simplex_fits else [*rng.standard_normal((_SPREAD_STARTS, *shape))]
     placed = [_bend(start, start, 0.0, norms) for start in starts]
     if not (simplex_fits and (m == 2 or np.ptp(norms) == 0)):
         placed += [_push_apart(start, norms) for start in starts]
@@ -452,8 +439,7 @@ def _row_counts(n: int, m: int, weights: ArrayLike | None) -> Ints:
     sizes = _per_component("weights", 1.0 if weights is None else weights, m, low=0.0)
     quotas = n * sizes / sizes.sum() if sizes.sum() > 0 else sizes
     counts = np.floor(quotas).astype(np.int64)
-    left_over = n - int(counts.sum())
-    counts[np.argsort(counts - quotas, kind="stable")[:left_over]] += 1
+    counts[np.argsort(counts - quotas, kind="stable")[: n - int(counts.sum())]] += 1
     if counts.min() < 1 or not sizes.all():
         _refuse(
             Setting("n_samples", n),
@@ -582,9 +568,7 @@ def _corruption_order(
 
 def _first_rows(order: Ints, component: Ints, share: float, ratio: float | None) -> Bools:
     """Mark the first rows of ``order`` as corrupted, as many as a share or γ* asks for."""
-    n = len(order)
-    in_order = component[order]
-    m = int(component.max()) + 1
+    n, in_order, m = len(order), component[order], int(component.max()) + 1
 
     def ratio_after(n_corrupted: int) -> float:
         return _ratio(n_corrupted, in_order[n_corrupted:], m)

@@ -19,8 +19,6 @@ from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-__all__ = ["fitting_threads", "in_threads"]
-
 # Columns from which the products of one chunk are worth more than one thread.
 WIDE_TABLE = 256
 

@@ -5,31 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = [
-    "END",
-    "NAME",
-    "UNKNOWN",
-    "aligned",
-    "bare",
-    "choice",
-    "clean",
-    "count",
-    "decimals",
-    "fixed",
-    "interval",
-    "listing",
-    "measured",
-    "named",
-    "number",
-    "percent",
-    "powered",
-    "probability",
-    "scientific",
-    "several",
-    "short",
-    "spelled",
-]
-
 # What is written for a number that is not known.
 UNKNOWN = "–"
 # Marks around a name in a sentence: the signs of Unicode that isolate a text.
@@ -169,11 +144,11 @@ def several(value: int, noun: str) -> str:
     return f"{spelled(value)} {noun}{'s' * (value != 1)}"
 
 
-def listing(items: Sequence[str], most: int = 8, rest: str = "more") -> str:
+def listing(items: Sequence[str], most: int = 8) -> str:
     """Join items as in a sentence, and count those beyond the most."""
     shown = list(items[:most])
     if len(items) > most:
-        shown.append(f"{fixed(len(items) - most, 0)} {rest}")
+        shown.append(f"{fixed(len(items) - most, 0)} more")
     return " and ".join([", ".join(shown[:-1]), *shown[-1:]]) if len(shown) > 1 else "".join(shown)
 
 

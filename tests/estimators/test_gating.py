@@ -408,7 +408,8 @@ def test_trees_answer_as_those_of_scikit_learn_do(seed):
     average = np.array([0.2, 0.5, 0.0, 0.3])
     names = tuple("abcd")
     arrays = forest_arrays(forest, present, average)
-    gate = TreeGate(*arrays, np.zeros(4), np.ones(4), names, average=average)
+    center, scale = np.zeros(4), np.ones(4)
+    gate = TreeGate(*arrays, center=center, scale=scale, names=names, average=average)
     assert gate.is_sound()
     new = rng.standard_normal((200, 4))
     expected = np.zeros((200, 4))
@@ -443,7 +444,7 @@ def test_trees_learn_what_is_not_linear_and_missing_columns_have_the_average():
 def test_a_gate_is_plain_arrays():
     gate = fitted(Regimes(12)).gate_
     assert isinstance(gate, Gate)
-    again = Gate(gate.coef, gate.intercept, gate.center, gate.scale, gate.names, gate.from_features)
+    again = replace(gate, columns=(), average=None)
     X = Regimes(13).X
     np.testing.assert_array_equal(again.shares(X), gate.shares(X))
     # One row or many: sums may be taken in another order.

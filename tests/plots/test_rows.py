@@ -12,13 +12,13 @@ from sklearn.preprocessing import StandardScaler
 from regimix import MixedLinearRegression, TrimmedRegressor
 from regimix.errors import DataError, ParameterError
 from regimix.plots import display as module
-from regimix.plots.display import rows_of_estimator, rows_of_mixture
+from regimix.plots.display import view_rows
 from regimix.report.rows import read_rows
 
 
 def test_labels_means_and_residuals_are_those_of_the_mixture(three):
     fit, X, y = three
-    rows = rows_of_estimator(fit, X, y)
+    rows = view_rows(fit, X, y)
     np.testing.assert_array_equal(rows.labels, fit.labels_)
     inlier = rows.labels >= 0
     np.testing.assert_array_equal(rows.nearest[inlier], rows.labels[inlier])
@@ -33,7 +33,7 @@ def test_outliers_go_to_the_nearest_regime_as_in_a_report(three):
     # With heavy tails, shares tell the nearest regime from the likeliest.
     shares = {"weights": np.array([0.88, 0.01, 0.01]), "noise_degrees": 2.5}
     mixture = replace(fit.mixture_, **shares, excerpt=None)
-    rows = rows_of_mixture(mixture, X, y)
+    rows = view_rows(mixture, X, y)
     distance = np.abs(y[:, None] - X @ fit.coef_.T - fit.intercept_) / fit.scale_
     outlier = rows.labels < 0
     likeliest = mixture.log_densities(X, y)[:, :-1].argmax(axis=1)
@@ -43,7 +43,7 @@ def test_outliers_go_to_the_nearest_regime_as_in_a_report(three):
 
 
 def test_the_cut_parts_kept_rows_from_outliers(three):
-    rows = rows_of_estimator(*three)
+    rows = view_rows(*three)
     size = np.abs(rows.standardised)
     for j in range(3):
         mine = rows.nearest == j
@@ -56,7 +56,7 @@ def test_the_cut_is_that_of_the_law_of_the_noise(three, degrees):
     """A background of the same density everywhere, so that the cut is the same for all rows."""
     fit, X, y = three
     mixture = replace(fit.mixture_, noise_degrees=degrees, background_width=np.inf)
-    rows = rows_of_mixture(mixture, X, y)
+    rows = view_rows(mixture, X, y)
     shares = np.log(mixture.outlier_share * mixture.background)
     for j in range(3):
         density = student.logpdf(rows.cut[j], degrees) + np.log(
@@ -67,7 +67,7 @@ def test_the_cut_is_that_of_the_law_of_the_noise(three, degrees):
 
 def test_without_rows_the_excerpt_is_seen(three):
     fit, X, y = three
-    given, kept = rows_of_mixture(fit.mixture_, X, y), rows_of_mixture(fit.mixture_)
+    given, kept = view_rows(fit.mixture_, X, y), view_rows(fit.mixture_)
     for name in ("X", "y", "labels", "nearest", "means", "cut"):
         np.testing.assert_allclose(getattr(kept, name), getattr(given, name))
     assert kept.n_rows == y.size
@@ -79,32 +79,32 @@ def test_an_excerpt_of_some_rows_knows_how_many_there_were(three):
     part = replace(
         excerpt, X=excerpt.X[:50], y=excerpt.y[:50], labels=excerpt.labels[:50], complete=False
     )
-    rows = rows_of_mixture(replace(fit.mixture_, excerpt=part))
+    rows = view_rows(replace(fit.mixture_, excerpt=part))
     assert (rows.y.size, rows.n_rows) == (50, y.size)
 
 
 def test_no_rows_at_all_are_refused(three):
     fit, X, _ = three
     with pytest.raises(DataError, match="Pass X and y"):
-        rows_of_mixture(replace(fit.mixture_, excerpt=None))
+        view_rows(replace(fit.mixture_, excerpt=None))
     with pytest.raises(DataError, match="Pass X and y"):
-        rows_of_mixture(fit.mixture_, X)
+        view_rows(fit.mixture_, X)
 
 
 def test_other_columns_are_refused(three, tone):
     fit, X, y = three
     with pytest.raises(DataError, match="3 column"):
-        rows_of_estimator(fit, X[:, :3], y)
+        view_rows(fit, X[:, :3], y)
     fit, X, y = tone
     with pytest.raises(DataError, match="'ratio'"):
-        rows_of_estimator(fit, X.rename(columns={"stretchratio": "ratio"}), y)
+        view_rows(fit, X.rename(columns={"stretchratio": "ratio"}), y)
 
 
 def test_of_many_rows_some_are_seen_and_all_counted(three, monkeypatch):
     monkeypatch.setattr(module, "MOST_ROWS", 100)
     monkeypatch.setattr(module, "FEWEST_ROWS", 1)
     fit, X, y = three
-    rows, again = rows_of_estimator(fit, X, y), rows_of_estimator(fit, X, y)
+    rows, again = view_rows(fit, X, y), view_rows(fit, X, y)
     assert (rows.y.size, rows.n_rows) == (100, y.size)
     np.testing.assert_array_equal(rows.y, again.y)
     assert set(rows.y) <= set(y)
@@ -112,22 +112,22 @@ def test_of_many_rows_some_are_seen_and_all_counted(three, monkeypatch):
 
 def test_a_trimmed_regressor_is_one_regime(calls):
     fit, X, y = calls
-    rows = rows_of_estimator(fit, X, y)
+    rows = view_rows(fit, X, y)
     np.testing.assert_array_equal(rows.labels == 0, fit.inlier_mask_)
     np.testing.assert_allclose(rows.residuals, y - fit.predict(X))
 
 
 def test_names_of_a_frame_are_kept(tone):
     _, X, y = tone
-    rows = rows_of_estimator(TrimmedRegressor(random_state=0).fit(X, y), X, y)
+    rows = view_rows(TrimmedRegressor(random_state=0).fit(X, y), X, y)
     assert (rows.feature_names, rows.target_name) == (("stretchratio",), "tuned")
-    assert rows_of_estimator(*tone).target_name == "tuned"
+    assert view_rows(*tone).target_name == "tuned"
 
 
 def test_of_a_pipeline_the_last_step_is_meant(tone):
     _, X, y = tone
     pipeline = make_pipeline(StandardScaler(), MixedLinearRegression(random_state=0)).fit(X, y)
-    rows = rows_of_estimator(pipeline, X, y)
+    rows = view_rows(pipeline, X, y)
     np.testing.assert_allclose(rows.X, StandardScaler().fit_transform(X))
     np.testing.assert_array_equal(rows.labels, pipeline[-1].labels_)
 
@@ -135,4 +135,4 @@ def test_of_a_pipeline_the_last_step_is_meant(tone):
 @pytest.mark.parametrize("estimator", [MixedLinearRegression(), StandardScaler()])
 def test_what_is_not_fitted_is_refused(estimator):
     with pytest.raises(ParameterError, match=f"{type(estimator).__name__}. Call fit"):
-        rows_of_estimator(estimator, pd.DataFrame({"a": [1.0, 2.0]}), [1.0, 2.0])
+        view_rows(estimator, pd.DataFrame({"a": [1.0, 2.0]}), [1.0, 2.0])

@@ -93,7 +93,8 @@ def test_refits_end_as_the_fit_did(options):
     mixture = fitted(X, y, truth, **options)
     problem = Problem.from_arrays(X, y, fit_intercept=mixture.fit_intercept)
     law = module._law(mixture, problem)
-    same = module._last_word(module.MemoryEngine(problem), law, mixture.settings)
+    refit = module._refitter(problem, law, module._labels(mixture, problem), mixture.settings)
+    same = refit(module.MemoryEngine(problem))
     thetas, lost, _ = module._matched(law, same, problem.mass)
     coef, intercept = problem.to_user(thetas)
     room = 0.1 * np.nan_to_num(errors(mixture)).max() + 1e-9

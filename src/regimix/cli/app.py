@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,8 +16,6 @@ from regimix.cli.options import PlainCommand, PlainGroup, in_options
 from regimix.cli.predict import predict, report
 from regimix.cli.synth import synth
 from regimix.errors import MissingExtraError, OutOfTimeError, RegimixError
-
-__all__ = ["app", "explain", "run"]
 
 # The extras, and packages that they bring and a command may miss.
 EXTRAS = {
@@ -82,7 +80,9 @@ def run(arguments: list[str] | None = None) -> int:
         return _unread()
     except SystemExit as ended:
         # typer ends so where standard output is closed, and after shell completion.
-        return _unread() if isinstance(ended.__context__, BrokenPipeError) else _status(ended)
+        if isinstance(ended.__context__, BrokenPipeError):
+            return _unread()
+        return ended.code if isinstance(ended.code, int) else Code.DONE
     except (Exception, KeyboardInterrupt) as error:
         return _failed(error, given)
     return code
@@ -92,10 +92,6 @@ def _unread() -> int:
     """End quietly where the reader of a pipe has closed it: the flush at exit must not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return Code.DONE
-
-
-def _status(ended: SystemExit) -> int:
-    return ended.code if isinstance(ended.code, int) else Code.DONE
 
 
 def _never_fail_to_print() -> None:
@@ -127,14 +123,7 @@ def _failed(error: BaseException, given: list[str]) -> int:
 
 
 def explain(error: BaseException, command: str = "regimix") -> tuple[str, Code]:
-    """Say what went wrong, and how the command ends.
-
-    Parameters
-    ----------
-    error : exception
-    command : str
-        As typed, for example "regimix fit": where to look for help.
-    """
+    """Say what went wrong, and how the command ends; it was typed as, say, "regimix fit"."""
     if isinstance(error, RegimixError):
         code = Code.INCOMPLETE if isinstance(error, OutOfTimeError) else Code.REFUSED
         return in_options(error), code
@@ -145,24 +134,19 @@ def explain(error: BaseException, command: str = "regimix") -> tuple[str, Code]:
     usage = getattr(error, "format_message", None)
     if usage is not None:
         words = usage().strip()
-        return f"{words}{'' if words.endswith(('.', '?', '!')) else '.'} See '{command} --help'.", (
-            Code.REFUSED
-        )
+        end = "" if words.endswith((".", "?", "!")) else "."
+        return f"{words}{end} See '{command} --help'.", Code.REFUSED
     package = (getattr(error, "name", None) or "").partition(".")[0]
     extra = next((name for name, brings in EXTRAS.items() if package in brings), None)
     if isinstance(error, ModuleNotFoundError) and extra is not None:
         return str(MissingExtraError.of(package, extra, "this needs")), Code.REFUSED
     if isinstance(error, OSError):
-        return _system(error), Code.REFUSED
+        reason = (error.strerror or str(error) or type(error).__name__).rstrip(".")
+        names = [str(name) for name in (error.filename, error.filename2) if name is not None]
+        return f"{', '.join(names)}{': ' * bool(names)}{reason}.", Code.REFUSED
     if isinstance(error, MemoryError):
         return "not enough memory for all rows; --rows N fits a sample of them.", Code.REFUSED
     return (
         f"an error that should not happen ({type(error).__name__}: {error}); please report it, "
         f"with what '{command.replace('regimix', 'regimix --debug', 1)} ...' prints."
     ), Code.FAULT
-
-
-def _system(error: OSError) -> str:
-    reason = (error.strerror or str(error) or type(error).__name__).rstrip(".")
-    names: list[Any] = [name for name in (error.filename, error.filename2) if name is not None]
-    return f"{', '.join(map(str, names))}: {reason}." if names else f"{reason}."

@@ -33,23 +33,9 @@ from regimix.words import count
 if TYPE_CHECKING:
     from regimix.search.settings import Progress as Step
 
-__all__ = ["READING", "Aborted", "Bar", "Code", "CommandError", "Voice", "progress_bar"]
-
 # What a terminal that does not know a sign is shown in its place.
-PLAIN = str.maketrans(
-    {
-        "×": "x",
-        "²": "2",
-        "±": "+-",
-        "−": "-",
-        "–": "-",
-        "…": "...",
-        "→": "->",
-        "·": "-",
-        "●": "*",
-        "√": "sqrt ",
-    }
-)
+WORDS = ("x", "2", "+-", "-", "-", "...", "->", "-", "*", "sqrt ")
+PLAIN = str.maketrans(dict(zip("×²±−–…→·●√", WORDS, strict=True)))
 # What rich would show in louder colours.
 CALM = {"bar.finished": "cyan", "progress.elapsed": "dim"}
 # A pipe has no width; this is what is assumed then, unless COLUMNS says otherwise.
@@ -87,19 +73,9 @@ class Aborted(Exception):  # noqa: N818 - not an error: someone pressed Ctrl-C
 
 
 class Voice:
-    """Prints for a person, or for a program that reads standard output.
+    """Prints answers to ``out`` and everything else to ``err``; if quiet, only what must be read.
 
-    Parameters
-    ----------
-    quiet : bool
-        Only warnings and errors are said.
-    machine : bool
-        Standard output is for a program; what a person reads goes to standard error.
-
-    Attributes
-    ----------
-    out, err : rich.console.Console
-        Where answers go, and where everything else goes.
+    With ``machine``, standard output is for a program: ``out`` is standard error too.
     """
 
     def __init__(self, *, quiet: bool = False, machine: bool = False) -> None:
@@ -113,7 +89,10 @@ class Voice:
         Control characters, which could command the terminal, are spelled out; signs that the
         terminal does not know are replaced.
         """
-        shown = "".join(c if c.isprintable() else _spelled(c) for c in str(text))
+        shown = "".join(
+            sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii")
+            for sign in str(text)
+        )
         encoding = self.out.encoding
         if encoding.lower().startswith("utf"):
             return shown
@@ -162,10 +141,6 @@ def _console(file: IO[str]) -> Console:
     return Console(
         file=file, markup=False, highlight=False, emoji=False, width=width, theme=Theme(CALM)
     )
-
-
-def _spelled(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
 
 
 # --- progress -------------------------------------------------------------------------------------

@@ -29,16 +29,7 @@ from regimix.cli.options import (
     share_or_auto,
     whole,
 )
-from regimix.cli.place import (
-    CHECKPOINT,
-    FOLDER,
-    MODEL,
-    REPORT,
-    TABLE,
-    Place,
-    check_outputs,
-    tidied,
-)
+from regimix.cli.place import CHECKPOINT, FOLDER, MODEL, REPORT, TABLE, Place, check_outputs, tidied
 from regimix.errors import (
     ConvergenceWarning,
     RankWarning,
@@ -54,8 +45,6 @@ if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
     from regimix.result.profile import Profile
     from regimix.tables import DataSet, ParquetTable
-
-__all__ = ["Interrupts", "demo", "fit"]
 
 # Reasons to stop that leave the search unfinished.
 LIMITS = (StopReason.MAX_STARTS, StopReason.TIME_LIMIT)
@@ -99,8 +88,7 @@ def fit(
     workers: options.Workers = None,
     memory: options.Memory = None,
     components: Annotated[
-        str,
-        of_search("N|auto", "How many regimes.", "--components", "-m", parser=count_or_auto),
+        str, of_search("N|auto", "How many regimes.", "--components", "-m", parser=count_or_auto)
     ] = "auto",
     outliers: Annotated[
         str,
@@ -143,8 +131,7 @@ def fit(
         ),
     ] = None,
     time_limit: Annotated[
-        float | None,
-        of_search("SECONDS", "Stop the search with the best so far.", parser=real),
+        float | None, of_search("SECONDS", "Stop the search with the best so far.", parser=real)
     ] = None,
     jobs: Annotated[
         int,
@@ -176,8 +163,7 @@ def fit(
     checkpoint: Annotated[
         Path | None,
         of_search(
-            "FILE",
-            "Write down where a long search is; a fit that was cut off goes on from there.",
+            "FILE", "Write down where a long search is; a fit that was cut off goes on from there."
         ),
     ] = None,
     seed: Annotated[
@@ -296,11 +282,8 @@ def _read(
     except UnknownColumnError as error:
         # The lack of a doubled comma may have made a name unknown.
         meant = [name for name in error.close if "," in name]
-        if (
-            error.role == "to drop"
-            and profiled
-            and any(repr(name) in str(error) for name in profiled)
-        ):
+        profiled_here = any(repr(name) in str(error) for name in profiled or ())
+        if error.role == "to drop" and profiled_here:
             raise CommandError(str(error).replace("(to drop)", "(--profile)")) from error
         if not meant or error.role not in ("a feature", "to drop"):
             raise
@@ -412,18 +395,11 @@ class Interrupts:
     nothing to keep, and the first Ctrl-C ends everything. During the search it is raised there:
     the search answers with what it has. After the search it waits until the answer is written, but
     ends what can be left out.
-
-    Attributes
-    ----------
-    count : int
-        How often Ctrl-C was pressed.
-    dispensable : bool
-        Whether what is at work can be left out.
     """
 
     def __init__(self) -> None:
-        self.count = 0
-        self.dispensable = False
+        self.count = 0  # how often Ctrl-C was pressed
+        self.dispensable = False  # whether what is at work can be left out
         self._begun = False
         self._before: Any = None
 
@@ -442,25 +418,20 @@ class Interrupts:
             raise Aborted(early if self.count < 2 else late) from error
 
     def _heard(self, *_: Any) -> None:
+        from regimix.search.settings import answers_interrupts
+
         self.count += 1
         if not self._begun and self.count == 1 and isinstance(sys.exception(), KeyboardInterrupt):
             # polars raises one of its own for the same Ctrl-C, and then Python hears of it too: a
             # second one would keep the bar from being taken away.
             return
-        if self.count > 1 or not self._begun or self.dispensable or _is_answered():
+        if self.count > 1 or not self._begun or self.dispensable or answers_interrupts():
             raise KeyboardInterrupt
 
     def look(self, *, searching: bool = True) -> bool:
         """Take note that the search is at work; say whether it should end."""
         self._begun = self._begun or searching
         return self.count > 0
-
-
-def _is_answered() -> bool:
-    """Whether the search would answer an interrupt now with the best so far."""
-    from regimix.search.settings import answers_interrupts
-
-    return answers_interrupts()
 
 
 def _fit_and_print(

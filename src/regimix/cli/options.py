@@ -17,17 +17,8 @@ from regimix.errors import Message, Setting
 # others have none.
 SAME = (
     *("checkpoint", "corruption", "corruption_kind", "drop", "encoding", "features", "gating"),
-    *(
-        "intercepts",
-        "memory",
-        "noise",
-        "outliers",
-        "power",
-        "query",
-        "search",
-        "separation",
-        "time_limit",
-    ),
+    *("intercepts", "memory", "noise", "outliers", "power", "query", "search", "separation"),
+    "time_limit",
 )
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in SAME} | {
     "fit_intercept": "--no-intercept",
@@ -178,9 +169,8 @@ def _options(panel: str | None) -> Callable[..., Any]:
     def option(form: str | tuple[str, ...], words: str, *names: str, **more: Any) -> Any:
         """Make an option: what its value looks like, or all it may be; what it does; its names."""
         if isinstance(form, tuple):
-            more["parser"] = update_wrapper(
-                partial(_one_of, form), _one_of
-            )  # older typer reads its name
+            # Older typer reads its name.
+            more["parser"] = update_wrapper(partial(_one_of, form), _one_of)
             form = "|".join(form)
         return typer.Option(*names, metavar=form, help=words, rich_help_panel=panel, **more)
 

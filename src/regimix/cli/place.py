@@ -24,8 +24,6 @@ from regimix.words import choice
 if TYPE_CHECKING:
     from regimix.cli.console import Voice
 
-__all__ = ["Place", "check_outputs", "tidied"]
-
 # A file of Parquet needs up to so many times its size in memory: it is packed, its columns and its
 # rows are side by side for a while, and the fit needs room too.
 UNPACKED = 8
@@ -65,12 +63,8 @@ class Place:
     def settled(self, data: str, output: tuple[str, str | None], **whole: Any) -> Place:
         """Decide what "auto" means for a table; refuse options that do not go together.
 
-        Parameters
-        ----------
-        output : (option, path or None)
-            Where what is said of each row goes.
-        **whole
-            Options that only tables in memory have, None if they were not given.
+        ``output`` is the option for what is said of each row, with its path; ``whole`` are options
+        that only tables in memory have, None if they were not given.
         """
         self._check()
         option, path = output
@@ -230,14 +224,9 @@ def _size(data: str) -> int:
 def check_outputs(
     wanted: Iterable[tuple[str, Path | str | None, tuple[str, ...]]], sources: Iterable[str] = ()
 ) -> None:
-    """Refuse files that could not be written in the end, or would harm what is read.
+    """Refuse files that could not be written in the end, or would harm the sources.
 
-    Parameters
-    ----------
-    wanted : iterable of (option, path or None, extensions)
-        What is to be written.
-    sources : iterable of str
-        What is read: never written over.
+    Wanted are options, with their paths if they were given, and the extensions that are allowed.
     """
     places = [canonical(source) for source in sources]
     # Path.glob knows no absolute patterns, which a table may be.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
     from regimix.tables import ParquetTable, Recipe, WrittenFile
 
-__all__ = ["predict", "report"]
-
 
 def predict(
     model: options.Model,

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["FittedRows", "print_mixture", "print_profile", "refit", "summary"]
-
 # The colours of the plots and the report, as the user's terminal has them; one for outliers.
 COLOURS = ("bright_blue", "red", "green", "magenta", "yellow", "cyan")
 OUTLIER = "bright_black"
@@ -86,33 +84,26 @@ def print_mixture(
 ) -> None:
     """Print what was found: the regimes, their coefficients, and the outliers."""
     found = answer(mixture, table.source)
+    regimes = _regimes(mixture, found, voice)
+    parts: list[Any] = [Text(voice.clean(found.headline), style="bold"), regimes]
     if found.rival and mixture.n_components > 1:
-        voice.answer(bare(found.rival), style="bold")
-        voice.answer()
-    voice.answer(found.headline, style="bold")
-    voice.answer()
-    table_of_regimes = _regimes(mixture, found, voice)
-    voice.answer(table_of_regimes)
+        parts.insert(0, Text(voice.clean(bare(found.rival)), style="bold"))
     if most_terms:
-        for drawn in _coefficients(mixture, voice, most_terms):
-            voice.answer()
-            voice.answer(drawn)
+        parts += _coefficients(mixture, voice, most_terms)
     outliers = rows_labelled(mixture, -1) or 0
     shown = _farthest_outliers(mixture, rows, most_outliers) if outliers and most_outliers else []
     if shown:
         which = "" if len(shown) == outliers else f", the farthest{rows.among} first"
-        voice.answer()
-        voice.answer(f"{count(outliers, 'outlier')}{which}", style="bold")
-        voice.answer()
-        voice.answer(_outliers(shown, rows.key_name, table.target_name, voice))
+        parts.append(Text(f"{count(outliers, 'outlier')}{which}", style="bold"))
+        parts.append(_outliers(shown, rows.key_name, table.target_name, voice))
     if mixture.resampled is not None:
+        parts += _stability(mixture.resampled)
+    for part in parts:
+        voice.answer(part)
         voice.answer()
-        for drawn in _stability(mixture.resampled):
-            voice.answer(drawn)
-    voice.answer()
     if found.rival and mixture.n_components == 1:
         voice.answer(f"{bare(found.rival)} {refit(mixture, table)}".rstrip())
-    if voice.clean("R²") in [column.header for column in table_of_regimes.columns]:
+    if voice.clean("R²") in [column.header for column in regimes.columns]:
         voice.answer(found.r_squared, style="dim")
     voice.answer(found.ended, style="dim")
     voice.answer(found.details, style="dim")
@@ -190,7 +181,7 @@ def _stability(found: Stability) -> list[Table | Text]:
     for j, (back, similar) in enumerate(zip(found.recurrence, found.mean_jaccard, strict=True)):
         table.add_row(_name(j), percent(float(back)), fixed(float(similar), 2))
     title = Text(f"Stability: {count(found.n_resamples, 'resample')}", style="bold")
-    return [title, Text(), table, Text(), Text(f"Regimes found: {found.numbers} of the resamples.")]
+    return [title, table, Text(f"Regimes found: {found.numbers} of the resamples.")]
 
 
 def _width_left(columns: dict[str, list[str]], voice: Voice) -> int:
@@ -211,7 +202,10 @@ def _shortest(mixture: Mixture, j: int, target: str) -> int:
 
 def _coefficients(mixture: Mixture, voice: Voice, most: int) -> list[Table | Text]:
     """Draw coefficients and standard errors, regimes side by side, as many as the width allows."""
-    shown, left = _largest_terms(mixture, most)
+    # Those that contribute most to any regime.
+    sizes = np.abs(mixture.coef * (1.0 if mixture.rows is None else mixture.rows.deviation))
+    shown = np.argsort(-sizes.max(axis=0), kind="stable")[:most].tolist()
+    left = len(mixture.feature_names) - len(shown)
     titles = [voice.clean(mixture.feature_names[i]) for i in shown]
     if mixture.fit_intercept:
         titles.insert(0, "(intercept)")
@@ -240,14 +234,6 @@ def _coefficients(mixture: Mixture, voice: Voice, most: int) -> list[Table | Tex
     if left:
         drawn.append(Text(f"{count(left, 'smaller term')} not shown (--terms N).", style="dim"))
     return drawn
-
-
-def _largest_terms(mixture: Mixture, most: int) -> tuple[list[int], int]:
-    """Return the terms that contribute most to any regime, and how many others there are."""
-    deviation = 1.0 if mixture.rows is None else mixture.rows.deviation
-    sizes = np.abs(mixture.coef * deviation).max(axis=0)
-    order = np.argsort(-sizes, kind="stable")
-    return [int(i) for i in order[:most]], max(0, order.size - most)
 
 
 def _with_errors(values: Floats, known: Floats) -> list[str]:
@@ -328,13 +314,7 @@ def summary(
             ],
             "stability": _plain_stability(mixture.resampled),
             "profile": _plain_profile(profile),
-            "gating": None
-            if mixture.gate is None
-            else {
-                "kind": mixture.gate.kind,
-                "columns": list(mixture.gate.names),
-                "hit_rate": mixture.gate.hit_rate,
-            },
+            "gating": _plain_gate(mixture.gate),
             "found": not mixture.found_nothing,
             "evidence": mixture.evidence,
             "stopped": mixture.stopped,
@@ -350,13 +330,14 @@ def summary(
 def _plain_profile(found: Profile | None) -> dict[str, Any] | None:
     if found is None:
         return None
-    sentences, notes = list(found.sentences), list(found.notes)
-    return {
-        "sentences": sentences,
-        "values": found.records(),
-        "left_out": found.left_out,
-        "notes": notes,
-    }
+    known = {"sentences": found.sentences, "values": found.records()}
+    return known | {"left_out": found.left_out, "notes": found.notes}
+
+
+def _plain_gate(gate: Any) -> dict[str, Any] | None:
+    if gate is None:
+        return None
+    return {"kind": gate.kind, "columns": gate.names, "hit_rate": gate.hit_rate}
 
 
 def _plain_stability(found: Stability | None) -> dict[str, Any] | None:

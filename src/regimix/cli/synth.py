@@ -17,8 +17,6 @@ from regimix.words import count
 if TYPE_CHECKING:
     from regimix.synth import MLRCData
 
-__all__ = ["synth"]
-
 
 def synth(
     out: Annotated[
@@ -61,8 +59,7 @@ def synth(
     ] = None,
     seed: Seed = 0,
     truth: Annotated[
-        Path | None,
-        of_command("FILE.json", "Where the truth goes.", show_default="OUT.truth.json"),
+        Path | None, of_command("FILE.json", "Where the truth goes.", show_default="OUT.truth.json")
     ] = None,
     quiet: Quiet = False,
 ) -> None:

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from regimix.data.recipe import Mark
 
-__all__ = ["Cells", "FrameCells", "spelled"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 MARKS: tuple[Mark, Mark] = (".", ",")
@@ -45,29 +43,16 @@ SPELLED = {
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A column of a frame as plain arrays.
-
-    Attributes
-    ----------
-    name : str
-    kind : {"number", "flag", "date", "text", "category", "other"}
-    held : str
-        What messages call the values: "text", "Date values".
-    values : ndarray of shape (n,)
-        Numbers, 0 and 1, or days, NaN where they are missing; of text and categories whole numbers
-        that stand for ``texts``, -1 where they are missing; of others whether a value is there.
-    texts : tuple of str
-        Different values of text, without blanks around them.
-    series : object
-        The column itself.
-    """
+    """A column of a frame as plain arrays."""
 
     name: str
     kind: CellKind
-    held: str
+    held: str  # what messages call the values: "text", "Date values"
+    # Numbers, 0 and 1, or days, NaN where they are missing; of text and categories whole numbers
+    # that stand for ``texts``, -1 where they are missing; of others whether a value is there.
     values: NDArray[Any]
-    series: Any
-    texts: tuple[str, ...] = ()
+    series: Any  # the column itself
+    texts: tuple[str, ...] = ()  # different values of text, without blanks around them
 
     @classmethod
     def of(cls, frame: Any, name: Any) -> Cells:
@@ -148,7 +133,8 @@ def _pandas_cells(name: str, series: Any) -> Cells:
         values = series.to_numpy(dtype="float64", na_value=np.nan)
         return Cells(name, "flag" if kind == "b" else "number", f"{dtype} values", values, series)
     if kind in "Mm" or words.startswith("date"):
-        return Cells(name, "date", f"{dtype} values", _days(series, kind), series)
+        days = _as_days(series, "timedelta64[us]" if kind == "m" else "datetime64[us]")
+        return Cells(name, "date", f"{dtype} values", days, series)
     present = series.notna().to_numpy(dtype=bool)
     if kind != "O" or words != "object":
         return Cells(name, "other", f"{dtype} values", present, series)
@@ -172,10 +158,10 @@ def _object_cells(name: str, series: Any, present: Bools) -> Cells:
     if all_are(bool, np.bool_):
         return Cells(name, "flag" if kinds else "number", held, spread(objects), series)
     if all_are(dt.date):
-        days = spread(_as_days(np.asarray(objects, dtype="datetime64[us]")))
+        days = spread(_as_days(objects, "datetime64[us]"))
         return Cells(name, "date", held, days, series)
     if all_are(dt.timedelta):
-        days = spread(_as_days(np.asarray(objects, dtype="timedelta64[us]")))
+        days = spread(_as_days(objects, "timedelta64[us]"))
         return Cells(name, "date", held, days, series)
     # Decimal numbers are no Real to Python.
     numbers = (Real, np.number, *(kind for kind in kinds if kind.__name__ == "Decimal"))
@@ -203,14 +189,9 @@ def _text_cells(name: str, kind: CellKind, places: Any, found: list[str], series
     return Cells(name, kind, "text", numbers[np.asarray(places)], series, tuple(texts))
 
 
-def _days(series: Any, kind: str) -> Floats:
-    return _as_days(
-        np.asarray(series, dtype="timedelta64[us]" if kind == "m" else "datetime64[us]")
-    )
-
-
-def _as_days(moments: NDArray[Any]) -> Floats:
+def _as_days(values: Any, dtype: str) -> Floats:
     """Days since 1970-01-01 of dates, and days of durations; NaN where they are missing."""
+    moments = np.asarray(values, dtype=dtype)
     days = moments.astype(np.int64) / MICROSECONDS_A_DAY
     return np.where(np.isnat(moments), np.nan, days)
 

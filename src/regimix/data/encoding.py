@@ -26,18 +26,6 @@ from regimix.data.validation import (
 from regimix.errors import DataError, DataKindError
 from regimix.words import count
 
-__all__ = [
-    "LEFT_OUT",
-    "Encoded",
-    "Encoder",
-    "choose_columns",
-    "classify",
-    "encode_rows",
-    "encode_table",
-    "is_plain",
-    "remark",
-]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
@@ -158,15 +146,8 @@ def _may_be_code(name: str, what: str) -> str:
 class Encoder:
     """Turns columns of a frame into numbers, with notes on cells that are none.
 
-    Parameters
-    ----------
-    cells : mapping of str to Cells
-    n_rows : int
-    source : str
-        What messages call the table.
-    unknown : {"note", "error", "missing"}
-        Whether a level that was not there before is the commonest one, with a note; refused; or
-        missing.
+    A level that was not there before (``unknown``) is the commonest one, with a "note"; an "error";
+    or "missing". Messages call the table ``source``.
     """
 
     def __init__(
@@ -177,14 +158,13 @@ class Encoder:
         # Numbers without which a row cannot be used, by column.
         self.needed: dict[str, Floats] = {}
 
-    def features(self, columns: Sequence[Column], *, needed: bool = True) -> Floats:
+    def features(self, columns: Sequence[Column]) -> Floats:
         """Return what the columns become, (n, d); what cannot be read is NaN."""
         X = np.empty((self.n_rows, sum(len(column.feature_names) for column in columns)))
         place = 0
         for column in columns:
             # A cell of text that is missing is missing in all the features that the column becomes.
-            if needed:
-                self.needed[column.name] = X[:, place]
+            self.needed[column.name] = X[:, place]
             for values in self.read(column):
                 X[:, place] = values
                 place += 1
@@ -323,31 +303,16 @@ def _text_again(cells: Cells) -> Cells:
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """Rows of a data frame as numbers.
+    """Rows of a data frame as numbers."""
 
-    Attributes
-    ----------
-    table : Table
-        Those that can be used.
-    y : ndarray or None
-    kept : ndarray of shape (n,), bool
-        Which rows those are.
-    reasons : ndarray of shape (n,), object
-        Why the others were left out.
-    recipe : Recipe
-    notes : tuple of str
-        What was encoded.
-    warnings : tuple of str
-        What could not be used: columns and rows that were left out, cells that are no numbers,
-        texts that were not there before.
-    """
-
-    table: Table
-    y: Any
-    kept: Bools
-    reasons: NDArray[Any]
+    table: Table  # the rows that can be used
+    y: Any  # their responses, if there are any
+    kept: Bools  # which of all rows those are
+    reasons: NDArray[Any]  # why the others were left out
     recipe: Recipe
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was encoded
+    # What could not be used: columns and rows that were left out, cells that are no numbers, texts
+    # that were not there before.
     warnings: tuple[str, ...] = ()
 
 
@@ -390,12 +355,12 @@ def encode_table(X: Any, y: Any) -> Encoded | None:
 
 
 def choose_columns(
-    cells: FrameCells, names: Sequence[str] | None = None
+    cells: FrameCells,
 ) -> tuple[tuple[Column, ...], tuple[str, ...], tuple[str, ...]]:
     """Choose what each column becomes; notes on that, and on columns that are left out."""
     columns: list[Column] = []
     notes, left_out = [], []
-    for name in cells.labels if names is None else names:
+    for name in cells.labels:
         column, reason = classify(cells[name], asked=True)
         if column is None:
             left_out.append(f"Column {name!r} is left out: it {reason}.")

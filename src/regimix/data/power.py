@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from regimix.errors import DataError
 
-__all__ = ["no_power", "raised", "returned"]
-
 Floats = NDArray[np.float64]
 
 

@@ -27,8 +27,6 @@ from regimix.data.validation import (
 )
 from regimix.errors import DataError, ParameterError
 
-__all__ = ["Frame", "Problem", "largest_sizes", "standard_places"]
-
 Floats = NDArray[np.float64]
 
 # Standardising serves conditioning only (the fit is equivariant), so a few thousand evenly spaced
@@ -110,9 +108,8 @@ class Frame:
         for first in range(0, lowest.size, block):  # a few columns at a time bound the memory
             part = slice(first, first + block)
             columns = X[:, part].astype(np.float64)
-            center[part], scale[part] = _units(
-                columns, weights, lowest[part], highest[part], centred=centred
-            )
+            ends = lowest[part], highest[part]
+            center[part], scale[part] = _units(columns, weights, *ends, centred=centred)
         _check_units(center, scale, lowest, highest, column_labels(names), rows[0])
         y_center, y_scale = _units(y[:, None], weights, y_lowest, y_highest, centred=centred)
         # A response whose values differ by rounding alone is constant, with the scale of its value.

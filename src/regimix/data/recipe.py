@@ -6,13 +6,10 @@ import difflib
 import math
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
-from numbers import Real
 from typing import Any, Literal, get_args
 
-from regimix.errors import DataError, Message, ParameterError, Setting, UnknownColumnError
+from regimix.errors import DataError, ParameterError, UnknownColumnError, read_number
 from regimix.words import choice, powered
-
-__all__ = ["Column", "Kind", "Mark", "Recipe", "check_column", "read_power"]
 
 Kind = Literal["number", "flag", "date", "levels"]
 Mark = Literal["", ".", ","]
@@ -167,17 +164,12 @@ def check_column(names: Collection[str], wanted: str, source: str, role: str) ->
     found = difflib.get_close_matches(wanted.lower(), lower, n=3, cutoff=0.5)
     close = [lower[name] for name in found]
     shown = ", ".join(map(repr, list(names)[:8])) + (", ..." if len(names) > 8 else "")
-    advice = (
-        f"Did you mean {choice([*map(repr, close)])}?" if close else f"Its columns are {shown}."
-    )
-    message = f"{source} has no column {wanted!r} ({role}). {advice}"
-    raise UnknownColumnError(message, role, close)
+    advice = f"Its columns are {shown}."
+    if close:
+        advice = f"Did you mean {choice([*map(repr, close)])}?"
+    raise UnknownColumnError(f"{source} has no column {wanted!r} ({role}). {advice}", role, close)
 
 
 def read_power(power: Any) -> float:
     """Return a power of the target, if it is a number."""
-    number = isinstance(power, Real) and not isinstance(power, bool)
-    if not number or not math.isfinite(power):
-        words = f" must be a number (0: the logarithm); got {power!r}."
-        raise ParameterError(Message(Setting("power"), words))
-    return float(power)
+    return read_number("power", power, math.isfinite, "a number (0: the logarithm)")

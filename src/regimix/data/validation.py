@@ -20,22 +20,6 @@ from numpy.typing import NDArray
 from regimix.errors import DataError, DataKindError, Message, Setting
 from regimix.threads import fitting_threads, in_threads
 
-__all__ = [
-    "CHUNK_BYTES",
-    "LARGEST_COUNT",
-    "Table",
-    "check_weights",
-    "chunk_size",
-    "chunks",
-    "holds_numbers",
-    "is_frame",
-    "is_missing",
-    "read_names",
-    "read_target",
-    "read_vector",
-    "read_weights",
-]
-
 Floats = NDArray[np.float64]
 
 # Sums of squares of values up to this size are finite, with room for any number of rows.
@@ -246,6 +230,29 @@ def check_present(n_present: int) -> None:
         )
 
 
+def read_matrix(name: str, value: Any, columns: int | None = None) -> Floats:
+    """Check a finite matrix, with so many columns if that is known."""
+    rows = read_floats(name, value, "a matrix of numbers")
+    if rows.ndim != 2 or rows.shape[1] < 1:
+        raise DataError(f"{name} must be a matrix of at least one column; got shape {rows.shape}.")
+    if columns is not None and rows.shape[1] != columns:
+        raise DataError(
+            f"{name} has {rows.shape[1]} column(s) where {columns} are needed; pass the same "
+            "features everywhere."
+        )
+    if not np.isfinite(rows).all():
+        raise DataError(f"{name} has NaN or infinite entries; leave those rows out.")
+    return rows
+
+
+def read_floats(name: str, value: Any, wanted: str) -> Floats:
+    """Read an array of numbers of any shape; ``wanted`` says in words which."""
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{name} must be {wanted}; got {value!r}.") from None
+
+
 # --- any container to an array of numbers ---------------------------------------------------------
 
 
@@ -271,6 +278,19 @@ def read_names(frame: Any) -> tuple[str, ...]:
             f"X has more than one column named {twice[0]!r}; rename or drop all but one of them."
         )
     return names
+
+
+def check_names(names: tuple[str, ...], known: tuple[str, ...], what: str) -> None:
+    """Refuse other columns than those of the fit."""
+    remedy = "pass the same columns in the same order."
+    if len(names) != len(known):
+        raise DataError(f"{what} has {len(names)} column(s), but {len(known)} in the fit; {remedy}")
+    # Columns without names are called x0, x1, ...: those say nothing.
+    unnamed = tuple(f"x{i}" for i in range(len(known)))
+    if names != known and unnamed not in (names, known):
+        i = next(i for i, name in enumerate(known) if names[i] != name)
+        where = f"column {i}" if what == "X" else f"column {i} of {what}"
+        raise DataError(f"{where} is {names[i]!r}, but {known[i]!r} in the fit; {remedy}")
 
 
 def column_labels(names: Sequence[str]) -> list[str]:

@@ -31,16 +31,6 @@ from regimix.result.gate import (
 )
 from regimix.result.mixture import Mixture
 
-__all__ = [
-    "ClassifierGate",
-    "LearnedGate",
-    "check_gating",
-    "check_rows",
-    "gate_parameters",
-    "gate_shares",
-    "learn_gate",
-]
-
 Floats = NDArray[np.float64]
 
 # A row enters the classifier under every component that it belongs to with more than this chance.
@@ -101,12 +91,7 @@ def check_gating(gating: Any, gating_features: Any = None) -> None:
 
 
 def learn_gate(
-    gating: Any,
-    mixture: Mixture,
-    problem: Problem,
-    X: Any,
-    gating_features: Any = None,
-    labels: Any = None,
+    gating: Any, mixture: Mixture, problem: Problem, X: Any, columns: Any = None, labels: Any = None
 ) -> LearnedGate:
     """Learn the regime of a row from X, or from the columns passed for it.
 
@@ -116,8 +101,8 @@ def learn_gate(
     the rows, X their features (as they were passed, for classifiers), ``labels`` their regimes
     (default: those of the mixture).
     """
-    own = gating_features is None
-    Z = X if own else gating_features
+    own = columns is None
+    Z = X if own else columns
     check_rows(Z, problem.n_rows)
     if not isinstance(gating, str):
         known = mixture.labels if labels is None else labels
@@ -258,6 +243,12 @@ class _Columns:
     columns: tuple[Column, ...] = ()
     from_features: bool = True
 
+    @property
+    def named(self) -> dict[str, Any]:
+        """What a gate keeps of the columns."""
+        names = ("names", "from_features", "columns")
+        return {name: getattr(self, name) for name in names}
+
     def sampled(self, problem: Problem, seed: int) -> tuple[Problem, _Columns]:
         """Take rows that count and lack no column, at most ``GATE_ROWS`` of them."""
         there = np.isfinite(self.values).all(axis=1)
@@ -312,10 +303,9 @@ def _learn_logistic(mixture: Mixture, problem: Problem, known: _Columns) -> Gate
     # Imported where it is used: it is a large part of scikit-learn.
     from sklearn.linear_model import LogisticRegression
 
-    values = known.values
     weights = _weights(problem)
-    center, scale = _location_and_spread(values, weights)
-    scaled = scale_columns(values, center, scale)
+    center, scale = _location_and_spread(known.values, weights)
+    scaled = scale_columns(known.values, center, scale)
     few = scaled.shape[1] * mixture.n_components <= NEWTON_SIZE
     model = LogisticRegression(solver="newton-cholesky" if few else "lbfgs", max_iter=MAX_ITER)
     shares: Floats | None = None
@@ -330,8 +320,8 @@ def _learn_logistic(mixture: Mixture, problem: Problem, known: _Columns) -> Gate
     # By the chances without a gate, which would confirm itself.
     alone = mixture.responsibilities(problem.X, problem.y)[:, :-1]
     hit_rate = _hit_rate(shares, alone * weights[:, None])
-    how: Any = known.names, known.from_features, known.columns, average, hit_rate
-    return Gate(coef, intercept, center, scale, *how)
+    gate = Gate(coef, intercept, center=center, scale=scale, **known.named)
+    return replace(gate, average=average, hit_rate=hit_rate)
 
 
 def _location_and_spread(values: NDArray[Any], weights: Floats) -> tuple[Floats, Floats]:
@@ -388,20 +378,16 @@ def _learn_trees(mixture: Mixture, problem: Problem, known: _Columns) -> TreeGat
     m, present = mixture.n_components, np.unique(component)
     average = np.bincount(component, chance, minlength=m) + (0.0 if present.size else np.eye(m)[0])
     average /= average.sum()
-    how: Any = center, scale, known.names, known.from_features, known.columns, average
+    how: dict[str, Any] = {"center": center, "scale": scale, "average": average, **known.named}
     if present.size < 2:
         leaf = np.full(1, -1)
         nodes: Any = leaf, np.zeros(1), leaf, leaf, average[None], np.zeros(1, dtype=np.int64)
-        return TreeGate(*nodes, *how)
-    forest = RandomForestClassifier(
-        TREES,
-        max_leaf_nodes=LEAVES,
-        max_depth=DEPTH,
-        min_samples_leaf=LEAF_ROWS,
-        max_samples=min(rows.size, TREE_ROWS),
-        random_state=mixture.seed % 2**32,
-    ).fit(scaled[rows], component, sample_weight=chance)
-    gate = TreeGate(*forest_arrays(forest, present, average), *how)
+        return TreeGate(*nodes, **how)
+    small = {"max_leaf_nodes": LEAVES, "max_depth": DEPTH, "min_samples_leaf": LEAF_ROWS}
+    most, seed = min(rows.size, TREE_ROWS), mixture.seed % 2**32
+    forest = RandomForestClassifier(TREES, **small, max_samples=most, random_state=seed)
+    forest.fit(scaled[rows], component, sample_weight=chance)
+    gate = TreeGate(*forest_arrays(forest, present, average), **how)
     hits = _hit_rate(gate.shares(values), posterior * _weights(problem)[:, None])
     return replace(gate, hit_rate=hits)
 
@@ -421,8 +407,7 @@ def forest_arrays(forest: Any, present: NDArray[np.intp], average: Floats) -> tu
 
     def moved(name: str) -> NDArray[np.int64]:
         """Return numbers of nodes, counted over all trees."""
-        each = zip(trees, roots, strict=True)
-        below = [(getattr(tree, name), root) for tree, root in each]
+        below = [(getattr(tree, name), root) for tree, root in zip(trees, roots, strict=True)]
         return np.concatenate([np.where(b >= 0, b + root, -1) for b, root in below])
 
     feature = np.maximum(np.concatenate([tree.feature for tree in trees]), -1)

@@ -41,47 +41,8 @@ from regimix.errors import (
 from regimix.search.algorithm2 import MAX_STARTS
 from regimix.search.settings import Settings
 
-__all__ = ["EARLY", "NewRows", "Rows", "is_remote", "new_rows", "opened", "warn_user", "why_early"]
-
-# Reasons to end a search before it is done.
-EARLY = (
-    StopReason.MAX_STARTS,
-    StopReason.TIME_LIMIT,
-    StopReason.CALLBACK,
-    StopReason.INTERRUPTED,
-)
-
 NOTHING = Table(np.empty((0, 0)), ())
 LIBRARY = str(Path(__file__).parent.parent)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows to fit."""
-
-    engine: Engine
-    target_name: str | None
-    deadline: float | None = None  # by ``time.monotonic()``
-    encoded: Encoded | None = None  # how a data frame became numbers, if it was encoded
-
-    @property
-    def kept(self) -> NDArray[np.bool_] | None:
-        """Which of the rows that were passed are fitted; None: all of them."""
-        return None if self.encoded is None or self.encoded.kept.all() else self.encoded.kept
-
-    def limited(self, settings: Settings) -> Settings:
-        """Return settings with the time that is left: checking and reading took a part of it."""
-        if self.deadline is None:
-            return settings
-        return replace(settings, time_limit=max(self.deadline - time.monotonic(), 1e-3))
-
-    def of(self, values: Any) -> Any:
-        """Take the fitted rows of something else that was passed."""
-        return NewRows(NOTHING, kept=self.kept).of(values)
-
-    def put_back(self, answers: Any, fill: Any) -> Any:
-        """Put one answer for each fitted row where the row was; the others get ``fill``."""
-        return NewRows(NOTHING, kept=self.kept).put_back(answers, fill)
 
 
 def is_remote(X: Any) -> bool:
@@ -141,6 +102,22 @@ class NewRows:
         if isinstance(names, str):
             return make.Series(answers, name=names, **index)
         return make.DataFrame(answers, columns=names, **index)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Rows(NewRows):
+    """Rows to fit; of those in memory, the table and the responses are in the engine."""
+
+    engine: Engine
+    target_name: str | None
+    deadline: float | None = None  # by ``time.monotonic()``
+    encoded: Encoded | None = None  # how a data frame became numbers, if it was encoded
+
+    def limited(self, settings: Settings) -> Settings:
+        """Return settings with the time that is left: checking and reading took a part of it."""
+        if self.deadline is None:
+            return settings
+        return replace(settings, time_limit=max(self.deadline - time.monotonic(), 1e-3))
 
 
 def new_rows(estimator: Any, X: Any, y: Any = None) -> NewRows:
@@ -279,14 +256,22 @@ def opened(
     if not is_remote(X):
         _check_arguments(X, y)
         encoded = None if read_encode(estimator) is None else encode_table(X, y)
-        rows: tuple[Any, Any, Any] = (X, y, sample_weight)
+        rows, kept = NewRows(X, y), None
         if encoded is not None:
-            kept = NewRows(encoded.table, kept=encoded.kept)
-            rows = (encoded.table, encoded.y, kept.of(sample_weight))
-        problem = Problem.from_arrays(*rows, fit_intercept=intercept)
+            kept = None if encoded.kept.all() else encoded.kept
+            rows = NewRows(encoded.table, encoded.y, kept)
+        known = rows.table, rows.y, rows.of(sample_weight)
+        problem = Problem.from_arrays(*known, fit_intercept=intercept)
         validate_data(estimator, X, y, skip_check_array=True)
         _store_encoding(estimator, encoded)
-        yield Rows(MemoryEngine(problem), label, deadline, encoded)
+        yield Rows(
+            NOTHING,
+            kept=kept,
+            engine=MemoryEngine(problem),
+            target_name=label,
+            deadline=deadline,
+            encoded=encoded,
+        )
         return
     _store_encoding(estimator, None)
     if isinstance(X, PartTable):
@@ -304,7 +289,7 @@ def opened(
             estimator.__dict__.pop("feature_names_in_", None)
             if isinstance(X, PartTable) or hasattr(X, "columns"):
                 estimator.feature_names_in_ = np.array(names, dtype=object)
-            yield Rows(engine, label, deadline)
+            yield Rows(NOTHING, engine=engine, target_name=label, deadline=deadline)
     except PassStopped as stopped:
         if stopped.reason is not StopReason.TIME_LIMIT:
             raise StoppedError(

@@ -47,8 +47,6 @@ from regimix.estimators.inputs import warn_user
 from regimix.search.settings import read_seed
 from regimix.trimmed.ilts import check_limits
 
-__all__ = ["TrimmedEstimator"]
-
 Floats = NDArray[np.float64]
 
 # Rows that every class keeps at the least: enough for an inner 5-fold cross-validation.
@@ -448,19 +446,13 @@ def _read_labels(y: Any, n_rows: int) -> NDArray[Any]:
             f"X and y have inconsistent numbers of rows: X has {n_rows}, y has {labels.size}. "
             "Pass one label in y for each row of X."
         )
-    # What is missing differs from itself, or cannot be compared.
-    lost = [row for row, label in enumerate(labels.tolist()) if is_missing(label)]
-    if lost:
-        raise DataError(
-            f"Input y contains NaN.\ny is {labels[lost[0]]} in row {lost[0]} (counting from 0). "
-            "Drop such rows."
-        )
-    if labels.dtype.kind == "f" and np.isinf(labels).any():
-        row = int(np.argmax(np.isinf(labels)))
-        raise DataError(
-            f"Input y contains infinity.\ny is {labels[row]} in row {row} (counting from 0). "
-            "Drop such rows."
-        )
+    for row, label in enumerate(labels.tolist()):
+        infinite = isinstance(label, float) and math.isinf(label)
+        if infinite or is_missing(label):
+            raise DataError(
+                f"Input y contains {'infinity' if infinite else 'NaN'}.\ny is {labels[row]} in row "
+                f"{row} (counting from 0). Drop such rows."
+            )
     return labels
 
 
@@ -606,10 +598,11 @@ def _check_parameters(trimmed: Any) -> None:
             f'loss must be "auto", one of {", ".join(map(repr, losses))} for this kind of '
             f"estimator, or a function of (estimator, X, y); got {trimmed.loss!r}."
         )
-    _check_share("keep", trimmed.keep)
-    if growing:
-        _check_share("keep_start", trimmed.keep_start)
-    _check_share("class_balance", trimmed.class_balance, zero=True)
+    for name in ("keep", "keep_start") if growing else ("keep",):
+        allowed = "a number above 0 and at most 1"
+        read_number(name, getattr(trimmed, name), lambda share: 0 < share <= 1, allowed)
+    allowed = "a number from 0 to 1"
+    read_number("class_balance", trimmed.class_balance, lambda share: 0 <= share <= 1, allowed)
     check_limits(trimmed.max_iter, trimmed.tol)
     if trimmed.n_starts != 0:
         read_count("n_starts", trimmed.n_starts, otherwise="0 or ")
@@ -618,8 +611,3 @@ def _check_parameters(trimmed: Any) -> None:
             f"max_iter={trimmed.max_iter} leaves no refit at the final keep; it must be above 0, "
             f"and with keep_start above growth={trimmed.growth}."
         )
-
-
-def _check_share(name: str, value: Any, *, zero: bool = False) -> None:
-    allowed = "a number from 0 to 1" if zero else "a number above 0 and at most 1"
-    read_number(name, value, lambda share: 0 <= share <= 1 and (share > 0 or zero), allowed)

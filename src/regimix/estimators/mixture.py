@@ -38,7 +38,6 @@ from regimix.estimators.gating import (
     learn_gate,
 )
 from regimix.estimators.inputs import (
-    EARLY,
     NewRows,
     Rows,
     is_remote,
@@ -48,7 +47,7 @@ from regimix.estimators.inputs import (
     why_early,
 )
 from regimix.model.em import REGIME_GAIN
-from regimix.result.answer import answer
+from regimix.result.answer import EARLY, answer
 from regimix.result.mixture import Mixture
 from regimix.result.summary import Summary
 from regimix.search.checkpoint import seed_in
@@ -61,8 +60,6 @@ if TYPE_CHECKING:
     from regimix.result.compare import Comparison
     from regimix.result.profile import Profile
     from regimix.result.stability import Stability
-
-__all__ = ["MixedLinearRegression"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -699,7 +696,7 @@ def _nothing(mixture: Mixture) -> Message:
         return Message(
             f"constants explain y better than linear relations do: {_regimes(asked)} asked for, "
             f"which score {-evidence:.1f} nats less. The best found is returned. Check the "
-            "columns, or bring more rows.",
+            "columns, or bring more rows."
         )
     line = "One line through the rows is returned."
     if evidence >= 0:

@@ -22,9 +22,9 @@ from regimix.errors import (
     StopReason,
     read_count,
 )
-from regimix.estimators.inputs import EARLY, Rows, new_rows, opened, warn_user, why_early
+from regimix.estimators.inputs import Rows, new_rows, opened, warn_user, why_early
 from regimix.model.em import REGIME_GAIN
-from regimix.result.answer import WIDTH
+from regimix.result.answer import EARLY, WIDTH
 from regimix.result.inference import least_squares_errors, read_level
 from regimix.result.rowlaw import MOST_COVARIANCE_FEATURES
 from regimix.result.summary import COLUMNS, INTERCEPT, MOST_TERMS, as_frame, print_cells, print_row

@@ -17,8 +17,12 @@ if TYPE_CHECKING:
         SelectionDisplay,
         StabilityDisplay,
     )
-    from regimix.plots.overview import OverviewDisplay
-    from regimix.plots.row_displays import QQDisplay, RegimesDisplay, ResidualsDisplay
+    from regimix.plots.row_displays import (
+        OverviewDisplay,
+        QQDisplay,
+        RegimesDisplay,
+        ResidualsDisplay,
+    )
 
 __all__ = [
     "CoefficientsDisplay",
@@ -36,7 +40,7 @@ __all__ = [
 # Where displays are that are not of a model.
 _HOME = {
     "ComparisonDisplay": "group_displays",
-    "OverviewDisplay": "overview",
+    "OverviewDisplay": "row_displays",
     "ProfileDisplay": "group_displays",
     "QQDisplay": "row_displays",
     "RegimesDisplay": "row_displays",

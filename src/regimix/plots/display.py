@@ -6,7 +6,7 @@ matplotlib is loaded here only.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from regimix.errors import DataError, ParameterError, need, read_count, read_num
 from regimix.estimators.inputs import new_rows
 from regimix.model.laws import NoiseLaw
 from regimix.plots.palette import EDGE, NEUTRAL, OUTLIERS, PALE, colour, dashes, marker
-from regimix.result.answer import distances, label_shares
+from regimix.result.answer import Distances, distances, label_shares
 from regimix.result.mixture import Mixture
 from regimix.result.rowlaw import are_fitted
 from regimix.trimmed.reweight import CUTOFF
@@ -27,28 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
     from matplotlib.lines import Line2D
-
-__all__ = [
-    "MOST_POINTS",
-    "STRETCH",
-    "Display",
-    "Frame",
-    "RowDisplay",
-    "RowView",
-    "begin",
-    "contrast",
-    "draw",
-    "draw_line",
-    "draw_outliers",
-    "find_doubtful",
-    "find_mixture",
-    "last_step",
-    "outline",
-    "positive_scale",
-    "regime_name",
-    "rows_of_estimator",
-    "rows_of_mixture",
-]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -63,6 +41,8 @@ STRETCH = 0.75
 MARGIN = 0.05
 # Area of a mark in the legend: points may be too small there to tell them apart.
 LEGEND_SIZE = 28
+# What stands side by side takes this share of the distance to the next.
+SPREAD = 0.7
 # A cross is this much larger than a point, an arrow at the edge again.
 CROSS, ARROW = 1.6, 3.0
 # The ways out of a frame: above, below, right, left.
@@ -110,7 +90,11 @@ class Display:
             side (those further out are arrows at the edge). Of more rows than ``max_points``, so
             many are drawn at random, the same ones every time.
         """
-        return cls._made(cls._seen(estimator, X, y), ax, options)
+        if "room" in options:  # its name before
+            options["stretch"] = options.pop("room")
+        how = {name: options.pop(name) for name in cls.making if name in options}
+        display: Self = cls._of(cls._shown(estimator, X, y), **how).plot(ax, **options)
+        return display
 
     @classmethod
     def from_mixture(
@@ -123,25 +107,12 @@ class Display:
         **options: Any,
     ) -> Self:
         """Plot what a mixture is; parameters as in `from_estimator`."""
-        return cls._made(cls._shown(mixture, X, y), ax, options)
+        return cls.from_estimator(mixture, X, y, ax=ax, **options)
 
     @classmethod
-    def _seen(cls, estimator: Any, X: Any, y: Any) -> Any:
-        """Return what is shown of an estimator."""
-        return cls._shown(_mixture_of(estimator), X, y)
-
-    @classmethod
-    def _shown(cls, mixture: Mixture, X: Any, y: Any) -> Any:  # noqa: ARG003 - some need no rows
-        """Return what is shown of a mixture."""
-        return mixture
-
-    @classmethod
-    def _made(cls, shown: Any, ax: Axes | None, options: dict[str, Any]) -> Self:
-        if "room" in options:  # its name before
-            options["stretch"] = options.pop("room")
-        how = {name: options.pop(name) for name in cls.making if name in options}
-        display: Self = cls._of(shown, **how).plot(ax, **options)
-        return display
+    def _shown(cls, model: Any, X: Any, y: Any) -> Any:  # noqa: ARG003 - some need no rows
+        """Return what is shown of an estimator or a mixture."""
+        return mixture_of(model)
 
     def _finish(self, ax: Axes, names: tuple[str, str], legend: bool, remark: str = "") -> Self:
         """Name the axes, add a legend and a remark, and keep what was drawn on."""
@@ -156,23 +127,19 @@ class Display:
         return self
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RowDisplay(Display):
     """A plot of rows as a model sees them: points of every regime, and outliers."""
 
-    n_rows: int | None
     labels: Labels
-    doubtful: tuple[int, ...]
-    shares: tuple[float, ...] | None
-    points_: list[Any]
-    outliers_: list[Any]
+    target_name: str = "y"
+    n_rows: int | None = None
+    doubtful: tuple[int, ...] = ()  #: regimes that do not come back from resampled rows
+    shares: tuple[float, ...] | None = None  #: of the rows of each label; default: counted
 
     @classmethod
-    def _seen(cls, estimator: Any, X: Any, y: Any) -> RowView:
-        return rows_of_estimator(estimator, X, y)
-
-    @classmethod
-    def _shown(cls, mixture: Mixture, X: Any, y: Any) -> RowView:
-        return rows_of_mixture(mixture, X, y)
+    def _shown(cls, model: Any, X: Any, y: Any) -> RowView:
+        return view_rows(model, X, y)
 
     def _draw_rows(
         self,
@@ -191,11 +158,11 @@ class RowDisplay(Display):
         inside, out = labels >= 0, labels < 0
         kept = np.append(x[inside], beside[0]), np.append(y[inside], beside[1])
         frame = Frame(kept, (x[out], y[out]), stretch)
-        self.points_ = [
+        self.points_: list[Any] = [
             _draw_points(ax, j, x[labels == j], y[labels == j], x.size, self._name(j))
             for j in range(regimes)
         ]
-        self.outliers_ = []
+        self.outliers_: list[Any] = []
         if out.any():
             self.outliers_ = draw_outliers(ax, x[out], y[out], frame, x.size, self._name(-1))
         frame.apply(ax)
@@ -263,20 +230,19 @@ def _point_size(n_points: int) -> float:
 
 def _draw_points(ax: Axes, regime: int, x: Floats, y: Floats, n_points: int, label: str) -> Any:
     """Draw the rows of a regime; size and opacity depend on how many points there are in all."""
-    many = n_points > 1000
-    edge = EDGE if colour(regime) in PALE else "white"
-    return ax.scatter(
-        x,
-        y,
-        s=_point_size(n_points),
-        color=colour(regime),
-        marker=marker(regime),
-        alpha=0.55 if many else 0.8,
-        edgecolors=edge if not many or colour(regime) in PALE else "none",
-        linewidths=0.25 if many else 0.4,
-        label=label,
-        zorder=2,
-    )
+    style = mark(regime, _point_size(n_points)) | {"alpha": 0.8, "linewidths": 0.4, "zorder": 2}
+    if n_points > 1000:
+        style |= {"alpha": 0.55, "linewidths": 0.25}
+        style["edgecolors"] = EDGE if colour(regime) in PALE else "none"
+    return ax.scatter(x, y, label=label, **style)
+
+
+def mark(regime: int, size: float) -> dict[str, Any]:
+    """Return how the mark of a regime, or of the outliers, looks."""
+    style = {"color": colour(regime), "marker": marker(regime), "s": size, "zorder": 3}
+    if regime < 0:
+        return style | {"linewidths": 1.4}
+    return style | {"linewidths": 0.5, "edgecolors": EDGE if colour(regime) in PALE else "white"}
 
 
 def draw_outliers(
@@ -313,6 +279,29 @@ def outline(artist: Artist, regime: int, width: float) -> None:
 
     if colour(regime) in PALE:
         artist.set_path_effects([Stroke(linewidth=width + 1.4, foreground=EDGE), Normal()])
+
+
+def begin_intervals(ax: Axes | None, names: list[str], height: float) -> Axes:
+    """Return axes with a line for each name, from above; a new figure has ``height`` for each."""
+    ax = begin(ax, (7.0, max(2.0, 1.1 + height * len(names))))
+    for i in range(0, len(names), 2):
+        ax.axhspan(i - 0.5, i + 0.5, color=NEUTRAL, alpha=0.07, linewidth=0, zorder=0)
+    ax.axvline(0, color=NEUTRAL, linewidth=0.8, zorder=1)
+    ax.set_yticks(np.arange(len(names)), names, parse_math=False)
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    return ax
+
+
+def draw_intervals(
+    ax: Axes, regime: int, place: tuple[int, int], values: Any, width: float, **style: Any
+) -> tuple[Any, Any]:
+    """Draw middles and intervals (three arrays) in their lines, at one of so many places there."""
+    middle, low, high = values
+    at = np.arange(len(middle)) + SPREAD * ((place[0] + 0.5) / place[1] - 0.5)
+    lines = ax.hlines(at, low, high, color=colour(regime), linewidth=width, zorder=2)
+    outline(lines, regime, width)
+    return ax.scatter(middle, at, **style), lines
 
 
 def regime_name(regime: int, doubtful: tuple[int, ...]) -> str:
@@ -365,6 +354,12 @@ class RowView:
     shares: tuple[float, ...] | None = None  # of the rows of each label, if they are those of a fit
 
     @property
+    def shared(self) -> dict[str, Any]:
+        """What every display of rows keeps."""
+        names = ("labels", "target_name", "n_rows", "doubtful", "shares")
+        return {name: getattr(self, name) for name in names}
+
+    @property
     def residuals(self) -> Floats:
         """Distance of each response from what its nearest regime predicts, (n,)."""
         return self.y - self.means
@@ -386,72 +381,94 @@ def contrast(coef: Floats) -> Floats:
     return np.asarray(np.ptp(coef, axis=0) if len(coef) > 1 else np.abs(coef[0]))
 
 
-def find_mixture(estimator: Any) -> Mixture | None:
-    """Return the mixture that an estimator, or the last step of a pipeline, has fitted, if any."""
-    mixture = getattr(last_step(estimator), "mixture_", None)
+def last_step(model: Any) -> Any:
+    """Return the last step of a pipeline, or the model itself."""
+    steps = getattr(model, "steps", None)
+    return steps[-1][1] if steps else model
+
+
+def find_mixture(model: Any) -> Mixture | None:
+    """Return a mixture, or that of a fitted estimator or of the last step of a pipeline, if any."""
+    last = last_step(model)
+    mixture = getattr(last, "mixture_", last)
     return mixture if isinstance(mixture, Mixture) else None
 
 
-def _mixture_of(estimator: Any) -> Mixture:
-    """Return the mixture that an estimator has fitted; refuse one that has none."""
-    return find_mixture(estimator) or _refuse(estimator, "a MixedLinearRegression")
+def mixture_of(model: Any, wanted: str = "a MixedLinearRegression") -> Mixture:
+    """Return the same; refuse a model that has none."""
+    mixture = find_mixture(model)
+    if mixture is None:
+        raise ParameterError(
+            f"the estimator must be {wanted}, fitted, or a pipeline that ends with one; got "
+            f"{type(model).__name__}. Call fit(X, y) first; of a search over parameters, pass "
+            "best_estimator_."
+        )
+    return mixture
 
 
-def rows_of_estimator(estimator: Any, X: Any, y: Any) -> RowView:
-    """See rows as a fitted MixedLinearRegression or TrimmedRegressor does.
+def view_rows(model: Any, X: Any = None, y: Any = None) -> RowView:
+    """See rows as a mixture, a fitted MixedLinearRegression or a TrimmedRegressor does.
 
     Of a pipeline, the last step is meant, and X is first transformed by the others. Without X and
     y, the excerpt that a mixture keeps of its own rows is used. Labels are those of the mixture,
     as in ``labels_``, whatever a gating says.
     """
-    last = last_step(estimator)
-    name = getattr(y, "name", None)
-    if X is not None and last is not estimator:
-        X = estimator[:-1].transform(X)
-    mixture = find_mixture(last)
-    if mixture is not None:
-        return rows_of_mixture(mixture, X, y)
-    if not hasattr(last, "inlier_mask_"):
-        _refuse(estimator, "a MixedLinearRegression or a TrimmedRegressor")
-    if X is not None and getattr(last, "encoding_", None) is not None:
-        rows = new_rows(last, X, y)
-        X, y = rows.X, rows.y
-        values, target, n_rows = _drawn(X, y)
-    else:
-        values, target, n_rows = _drawn(X, y)
-        last.predict(X[:1])  # refuses other columns than those of the fit
-    return _rows_of_line(last, values, target, n_rows, "y" if name is None else str(name))
-
-
-def rows_of_mixture(mixture: Mixture, X: Any = None, y: Any = None) -> RowView:
-    """See rows as a mixture does; without X and y, the excerpt it keeps of its own rows."""
-    excerpt = mixture.excerpt
+    last = last_step(model)
+    if X is not None and last is not model:
+        X = model[:-1].transform(X)
+    if hasattr(last, "inlier_mask_"):
+        return _rows_of_line(last, X, y)
+    mixture = mixture_of(model, "a MixedLinearRegression or a TrimmedRegressor")
+    excerpt, labels, shares = mixture.excerpt, None, None
     if X is None and y is None and excerpt is not None:
-        n_rows = excerpt.y.size if excerpt.complete else mixture.n_rows
-        known = excerpt.labels, label_shares(mixture)
-        return _rows_of_regimes(mixture, excerpt.X, excerpt.y, n_rows, *known)
-    if X is not None and y is not None:
-        X, y, _ = mixture.usable_rows(X, y)
-    values, target, n_rows = _drawn(X, y)
-    mixture.predict_components(X[:1])  # refuses other columns than those of the fit
-    if target.size == n_rows and are_fitted(mixture, values, target):
-        labels = mixture.labels if mixture.labels.size == n_rows else None
-        return _rows_of_regimes(mixture, values, target, n_rows, labels, label_shares(mixture))
-    return _rows_of_regimes(mixture, values, target, n_rows)
-
-
-def last_step(estimator: Any) -> Any:
-    """Return the last step of a pipeline, or the estimator itself."""
-    steps = getattr(estimator, "steps", None)
-    return steps[-1][1] if steps else estimator
-
-
-def _refuse(estimator: Any, wanted: str) -> NoReturn:
-    raise ParameterError(
-        f"the estimator must be {wanted}, fitted, or a pipeline that ends with one; got "
-        f"{type(estimator).__name__}. Call fit(X, y) first; of a search over parameters, pass "
-        "best_estimator_."
+        values, target, labels = excerpt.X, excerpt.y, excerpt.labels
+        n_rows, shares = target.size if excerpt.complete else mixture.n_rows, label_shares(mixture)
+    else:
+        if X is not None and y is not None:
+            X, y, _ = mixture.usable_rows(X, y)
+        values, target, n_rows = _drawn(X, y)
+        mixture.predict_components(X[:1])  # refuses other columns than those of the fit
+        if target.size == n_rows and are_fitted(mixture, values, target):
+            labels = mixture.labels if mixture.labels.size == n_rows else None
+            shares = label_shares(mixture)
+    if labels is None:
+        labels = mixture.assign(values, target)
+    # As in a report: an outlier is shown with the regime that is nearest, not the likeliest.
+    far = distances(mixture, values, target, labels)
+    return RowView(
+        X=values,
+        y=target,
+        labels=labels,
+        nearest=far.nearest,
+        means=far.predicted,
+        coef=mixture.coef,
+        intercept=mixture.intercept,
+        scale=mixture.scale,
+        cut=np.minimum(_edges(mixture, values, target, far), mixture.cutoff),
+        feature_names=mixture.feature_names,
+        target_name=mixture.target_name,
+        n_rows=n_rows,
+        doubtful=find_doubtful(mixture),
+        shares=shares,
     )
+
+
+def _edges(mixture: Mixture, X: NDArray[Any], y: Floats, far: Distances) -> Floats:
+    """Return where outliers become likelier than each regime, in units of its noise."""
+    joint, law = mixture.log_densities(X, y), NoiseLaw(mixture.noise_degrees)
+    distance = far.residual / positive_scale(mixture.scale, y)[far.nearest]
+    with np.errstate(invalid="ignore", over="ignore"):
+        lead = joint[np.arange(y.size), far.nearest] - joint[:, -1] - law.kernel(distance**2)[0]
+        # The squared distance at which the kernel of the law has fallen by so many nats.
+        square = 2 * lead
+        if np.isfinite(law.degrees):
+            top = law.kernel(np.zeros(1))[0]
+            square = law.degrees * np.expm1(2 * (lead + top) / (law.degrees + 1))
+    edge = np.sqrt(np.clip(np.nan_to_num(square, nan=np.inf), 0.0, None))
+    found = np.full(mixture.n_components, np.inf)
+    for j in np.unique(far.nearest):
+        found[j] = np.median(edge[far.nearest == j])
+    return found
 
 
 def _drawn(X: Any, y: Any) -> tuple[NDArray[Any], Floats, int]:
@@ -477,74 +494,30 @@ def draw(n_rows: int, most: int) -> NDArray[np.intp] | slice:
     return np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
 
 
-def _fallen_by(law: NoiseLaw, nats: Floats) -> Floats:
-    """Return the squared distance at which the kernel of a law is so many nats below zero."""
-    if np.isinf(law.degrees):
-        return 2 * nats
-    top = law.kernel(np.zeros(1))[0]
-    return np.asarray(law.degrees * np.expm1(2 * (nats + top) / (law.degrees + 1)))
-
-
-def _rows_of_regimes(
-    mixture: Mixture,
-    X: NDArray[Any],
-    y: Floats,
-    n_rows: int,
-    labels: Labels | None = None,
-    shares: tuple[float, ...] | None = None,
-) -> RowView:
-    joint = mixture.log_densities(X, y)
-    if labels is None:
-        labels = mixture.assign(X, y)
-    # As in a report: an outlier is shown with the regime that is nearest, not the likeliest.
-    far = distances(mixture, X, y, labels)
-    nearest, means, each = far.nearest, far.predicted, np.arange(y.size)
-    distance = (y - means) / positive_scale(mixture.scale, y)[nearest]
-    # Where the background becomes likelier than the regime, in units of the noise.
-    law = NoiseLaw(mixture.noise_degrees)
-    with np.errstate(invalid="ignore", over="ignore"):
-        lead = joint[each, nearest] - joint[:, -1] - law.kernel(distance**2)[0]
-        square = _fallen_by(law, lead)
-    edge = np.sqrt(np.clip(np.nan_to_num(square, nan=np.inf), 0.0, None))
-    cut = np.full(mixture.n_components, np.inf)
-    for j in np.unique(nearest):
-        cut[j] = np.median(edge[nearest == j])
-    return RowView(
-        X=X,
-        y=y,
-        labels=labels,
-        nearest=nearest,
-        means=means,
-        coef=mixture.coef,
-        intercept=mixture.intercept,
-        scale=mixture.scale,
-        cut=np.minimum(cut, mixture.cutoff),
-        feature_names=mixture.feature_names,
-        target_name=mixture.target_name,
-        n_rows=n_rows,
-        doubtful=find_doubtful(mixture),
-        shares=shares,
-    )
-
-
-def _rows_of_line(line: Any, X: NDArray[Any], y: Floats, n_rows: int, target: str) -> RowView:
+def _rows_of_line(line: Any, X: Any, y: Any) -> RowView:
     """See rows as a TrimmedRegressor does: one regime, and rows beyond its cutoff."""
-    means = X.astype(np.float64) @ line.coef_ + line.intercept_
+    target_name, recipe = getattr(y, "name", None), getattr(line, "encoding_", None)
+    if X is not None and recipe is not None:
+        rows = new_rows(line, X, y)
+        X, y = rows.X, rows.y
+    values, target, n_rows = _drawn(X, y)
+    if recipe is None:
+        line.predict(X[:1])  # refuses other columns than those of the fit
+    means = values.astype(np.float64) @ line.coef_ + line.intercept_
     scale = np.array([line.scale_])
-    inlier = np.abs(y - means) <= CUTOFF * positive_scale(scale, y)[0]
-    names = getattr(line, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
-    names = names if getattr(line, "encoding_", None) is None else line.encoding_.feature_names
+    inlier = np.abs(target - means) <= CUTOFF * positive_scale(scale, target)[0]
+    names = getattr(line, "feature_names_in_", [f"x{i}" for i in range(values.shape[1])])
     return RowView(
-        X=X,
-        y=y,
+        X=values,
+        y=target,
         labels=np.where(inlier, 0, -1),
-        nearest=np.zeros(y.size, dtype=np.int64),
+        nearest=np.zeros(target.size, dtype=np.int64),
         means=means,
         coef=np.atleast_2d(line.coef_),
         intercept=np.array([line.intercept_]),
         scale=scale,
         cut=np.array([CUTOFF]),
-        feature_names=tuple(str(name) for name in names),
-        target_name=target,
+        feature_names=tuple(map(str, names)) if recipe is None else recipe.feature_names,
+        target_name="y" if target_name is None else str(target_name),
         n_rows=n_rows,
     )

@@ -9,8 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.errors import ParameterError, read_count
-from regimix.plots.display import Display, begin, outline
-from regimix.plots.palette import EDGE, NEUTRAL, PALE, colour, marker
+from regimix.plots.display import (
+    Display,
+    begin,
+    begin_intervals,
+    draw_intervals,
+    mark,
+    mixture_of,
+    outline,
+)
+from regimix.plots.palette import NEUTRAL, colour
 from regimix.result.compare import Comparison
 from regimix.result.mixture import Mixture
 from regimix.result.profile import Profile, ProfileColumn
@@ -20,14 +28,12 @@ from regimix.words import clean, fixed, probability, short
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ComparisonDisplay", "ProfileDisplay"]
-
 Floats = NDArray[np.float64]
 
 # Panels of a profile, and how many stand side by side.
 MOST_PANELS, ACROSS = 6, 3
-# Lines of a comparison, and the share of the distance between two that its pairs take.
-MOST_TERMS, SPREAD = 15, 0.7
+# Lines of a comparison.
+MOST_TERMS = 15
 # Characters of a level beside its axis.
 LONGEST_LEVEL = 18
 
@@ -55,14 +61,8 @@ class ProfileDisplay(Display):
         return cls(profile=profile).plot(ax, **options)
 
     @classmethod
-    def _seen(cls, estimator: Any, X: Any, y: Any) -> Any:
-        del y
-        return estimator, X
-
-    @classmethod
-    def _shown(cls, mixture: Mixture, X: Any, y: Any) -> Any:
-        del y
-        return mixture, X
+    def _shown(cls, model: Any, X: Any, y: Any) -> Any:  # noqa: ARG003 - the convention
+        return model, X
 
     @classmethod
     def _of(cls, shown: tuple[Any, Any], columns: Any = None) -> Self:
@@ -106,13 +106,10 @@ class ProfileDisplay(Display):
         if len(panels) == 1:
             return self._finish(panels[0], names, legend)
         if legend:
-            style: dict[str, Any] = {
-                "frameon": False,
-                "fontsize": "small",
-                "loc": "outside upper center",
-            }
+            style: dict[str, Any] = {"frameon": False, "loc": "outside upper center"}
             marks = panels[0].get_legend_handles_labels()
-            panels[0].figure.legend(*marks, ncols=min(len(marks[0]), 6), **style)
+            columns = min(len(marks[0]), 6)
+            panels[0].figure.legend(*marks, ncols=columns, fontsize="small", **style)
         return self._finish(panels[0], names, legend=False)
 
     def _draw(self, ax: Axes, column: ProfileColumn) -> None:
@@ -133,7 +130,7 @@ class ProfileDisplay(Display):
         for g, (group, name) in enumerate(
             zip(self.profile.groups, self.profile.names, strict=True)
         ):
-            ax.scatter(column.values[:, g], at, label=name, **_mark(group))
+            ax.scatter(column.values[:, g], at, label=name, **mark(group, 42))
         names = [short(clean(level), LONGEST_LEVEL) for level in column.levels]
         ax.set_yticks(at, names, parse_math=False)
         ax.set_ylim(len(names) - 0.4, -0.6)
@@ -151,7 +148,7 @@ class ProfileDisplay(Display):
             low, middle, high = column.values[:, g]
             line = ax.hlines(g, low, high, color=colour(group), linewidth=2.5, zorder=2)
             outline(line, group, 2.5)
-            ax.scatter([middle], [g], label=name, **_mark(group))
+            ax.scatter([middle], [g], label=name, **mark(group, 42))
         ax.set_yticks(np.arange(len(self.profile.groups)), self.profile.names)
         ax.set_ylim(len(self.profile.groups) - 0.4, -0.6)
         if column.kind == "date":
@@ -163,19 +160,6 @@ class ProfileDisplay(Display):
 def _equal(p: float) -> str:
     text = probability(p)
     return text if text[0] in "<>" else f"= {text}"
-
-
-def _mark(regime: int) -> dict[str, Any]:
-    """Return how a mark of a regime, or of the outliers, looks."""
-    style: dict[str, Any] = {
-        "color": colour(regime),
-        "marker": marker(regime),
-        "s": 42,
-        "zorder": 3,
-    }
-    if regime >= 0:
-        style["edgecolors"] = EDGE if colour(regime) in PALE else "white"
-    return style | {"linewidths": 0.6 if regime >= 0 else 1.4}
 
 
 def _panels(count: int) -> list[Axes]:
@@ -212,8 +196,8 @@ class ComparisonDisplay(Display):
         return cls(comparison=comparison).plot(ax, **options)
 
     @classmethod
-    def _shown(cls, mixture: Mixture, X: Any, y: Any) -> Any:
-        return mixture, X, y
+    def _shown(cls, model: Any, X: Any, y: Any) -> Any:
+        return mixture_of(model), X, y
 
     @classmethod
     def _of(cls, shown: tuple[Mixture, Any, Any], level: float = 0.95) -> Self:
@@ -254,27 +238,17 @@ class ComparisonDisplay(Display):
         if standardise and found.deviation is not None:
             unit[: found.deviation.size] = found.deviation
         pairs = len(found.pairs)
-        ax = begin(ax, (7.0, max(2.0, 1.1 + max(0.34, 0.14 * pairs) * len(self.order_))))
-        ax.axvline(0, color=NEUTRAL, linewidth=0.8, zorder=1)
-        for i in range(0, len(self.order_), 2):
-            ax.axhspan(i - 0.5, i + 0.5, color=NEUTRAL, alpha=0.07, linewidth=0, zorder=0)
+        names = [clean(found.terms[k]) for k in self.order_]
+        ax = begin_intervals(ax, names, max(0.34, 0.14 * pairs))
         self.points_, self.intervals_ = [], []
         for i, (first, second) in enumerate(found.pairs):
-            at = np.arange(len(self.order_)) + SPREAD * ((i + 0.5) / pairs - 0.5)
-            middle, low, high = (
-                (part[i] * unit)[self.order_]
-                for part in (found.difference, found.lower, found.upper)
-            )
-            line = ax.hlines(at, low, high, color=colour(second), linewidth=1.8, zorder=2)
-            outline(line, second, 1.8)
-            style = _mark(second) | {"edgecolors": colour(first), "linewidths": 1.4}
-            name = f"regime {second} less regime {first}"
-            self.points_.append(ax.scatter(middle, at, label=name, **style))
-            self.intervals_.append(line)
-        names = [clean(found.terms[k]) for k in self.order_]
-        ax.set_yticks(np.arange(len(names)), names, parse_math=False)
-        ax.tick_params(axis="y", length=0)
-        ax.set_ylim(len(names) - 0.5, -0.5)
+            parts = (found.difference, found.lower, found.upper)
+            values = [(part[i] * unit)[self.order_] for part in parts]
+            style = mark(second, 42) | {"edgecolors": colour(first), "linewidths": 1.4}
+            style["label"] = f"regime {second} less regime {first}"
+            points, lines = draw_intervals(ax, second, (i, pairs), values, 1.8, **style)
+            self.points_.append(points)
+            self.intervals_.append(lines)
         what = " per standard deviation" if standardise else ""
         left = len(terms) - len(names)
         remark = f"{len(names)} of {len(terms)} terms shown" if left else ""

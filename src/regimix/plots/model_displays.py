@@ -12,18 +12,22 @@ from numpy.typing import NDArray
 from regimix.data.validation import Table
 from regimix.errors import ParameterError, read_count
 from regimix.plots.display import (
+    SPREAD,
     Display,
     Frame,
     begin,
+    begin_intervals,
     contrast,
+    draw_intervals,
     draw_outliers,
     find_doubtful,
     find_mixture,
     last_step,
-    outline,
+    mark,
+    mixture_of,
     regime_name,
 )
-from regimix.plots.palette import EDGE, NEUTRAL, OUTLIERS, PALE, colour, marker
+from regimix.plots.palette import NEUTRAL, OUTLIERS, colour, marker
 from regimix.result.mixture import Mixture
 from regimix.result.stability import BACK, numbers_found
 from regimix.trimmed.ilts import TrimmedFit
@@ -32,15 +36,11 @@ from regimix.words import clean, percent
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CoefficientsDisplay", "ConvergenceDisplay", "SelectionDisplay", "StabilityDisplay"]
-
 Floats = NDArray[np.float64]
 
 MOST_FEATURES = 15
-# Inches of a new figure: at least for a feature, for each regime in it, and around them all.
-FEATURE_HEIGHT, REGIME_HEIGHT, FRAME_HEIGHT = 0.34, 0.12, 1.1
-# The intervals of a feature take this share of the distance to the next one.
-SPREAD = 0.7
+# Inches of a new figure: at least for a feature, and for each regime in it.
+FEATURE_HEIGHT, REGIME_HEIGHT = 0.34, 0.12
 INTERCEPT = "intercept"
 # Differences below this are shown as they are, larger ones by their logarithm: ten units of
 # log-likelihood are strong evidence, and a count that is quite wrong costs thousands.
@@ -89,7 +89,8 @@ class CoefficientsDisplay(Display):
     making: ClassVar[tuple[str, ...]] = ("level",)
 
     @classmethod
-    def _shown(cls, mixture: Mixture, X: Any, y: Any) -> Any:  # noqa: ARG003 - the convention
+    def _shown(cls, model: Any, X: Any, y: Any) -> Any:  # noqa: ARG003 - the convention
+        mixture = mixture_of(model)
         deviation = None if mixture.rows is None else mixture.rows.deviation
         if X is not None:
             deviation = Table.read(X).values.std(axis=0, dtype=np.float64)
@@ -137,7 +138,9 @@ class CoefficientsDisplay(Display):
             As in `from_estimator`.
         """
         m, d = self.coef.shape
-        self.order_ = self._ranked(max_features)
+        size = contrast(self.coef) * (1.0 if self.deviation is None else self.deviation)
+        most = read_count("max_features", max_features)
+        self.order_ = np.argsort(-size, kind="stable")[:most]
         if standardise and self.deviation is None:
             raise ParameterError(
                 "standardise=True needs the standard deviations of the features, which are not "
@@ -156,42 +159,19 @@ class CoefficientsDisplay(Display):
             levels = self.intercept.T
             shown = [np.column_stack(pair) for pair in zip(shown, levels, strict=True)]
             names.append(INTERCEPT)
-        each = max(FEATURE_HEIGHT, REGIME_HEIGHT * m)
-        ax = begin(ax, (7.0, max(2.0, FRAME_HEIGHT + each * len(names))))
-        for i in range(0, len(names), 2):
-            ax.axhspan(i - 0.5, i + 0.5, color=NEUTRAL, alpha=0.07, linewidth=0, zorder=0)
-        ax.axvline(0, color=NEUTRAL, linewidth=0.8, zorder=1)
+        ax = begin_intervals(ax, names, max(FEATURE_HEIGHT, REGIME_HEIGHT * m))
         self.points_: list[Any] = []
         self.intervals_: list[Any] = []
         for j in range(m):
-            self._draw_regime(ax, j, [part[j] for part in shown])
-        ax.set_yticks(np.arange(len(names)), names, parse_math=False)
-        ax.tick_params(axis="y", length=0)
-        ax.set_ylim(len(names) - 0.5, -0.5)
+            style = mark(j, 30 if m <= 4 else 18) | {"label": regime_name(j, self.doubtful)}
+            values = [part[j] for part in shown]
+            points, lines = draw_intervals(ax, j, (j, m), values, 1.6, **style)
+            self.points_.append(points)
+            self.intervals_.append(lines)
         target = clean(self.target_name)
         what = f"change of {target} per standard deviation" if standardise else "coefficient"
         remark = f"{self.order_.size} of {d} features shown" if self.order_.size < d else ""
         return self._finish(ax, (f"{what}, {self.level:.0%} intervals", ""), legend, remark)
-
-    def _draw_regime(self, ax: Axes, j: int, values: list[Floats]) -> None:
-        """Draw one regime's coefficients, a little above or below those of the others."""
-        m, (coef, lower, upper) = len(self.coef), values
-        at = np.arange(coef.size) + SPREAD * ((j + 0.5) / m - 0.5)
-        interval = ax.hlines(at, lower, upper, color=colour(j), linewidth=1.6, zorder=2)
-        outline(interval, j, 1.6)
-        self.intervals_.append(interval)
-        style: dict[str, Any] = {"color": colour(j), "marker": marker(j), "s": 30 if m <= 4 else 18}
-        style["edgecolors"] = EDGE if colour(j) in PALE else "white"
-        style["label"] = regime_name(j, self.doubtful)
-        point = ax.scatter(coef, at, linewidths=0.5, zorder=3, **style)
-        self.points_.append(point)
-
-    def _ranked(self, most: int) -> NDArray[np.intp]:
-        """List the features to show, the most separating first."""
-        size = contrast(self.coef)
-        if self.deviation is not None:
-            size = size * self.deviation
-        return np.argsort(-size, kind="stable")[: read_count("max_features", most)]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -314,11 +294,9 @@ class StabilityDisplay(Display):
         # Dots beside each other, so that equal ones do not hide each other.
         beside = SPREAD * ((np.arange(count) + 0.5) / count - 0.5)
         for j in range(m):
-            style: dict[str, Any] = {"color": colour(j), "marker": marker(j), "s": 22, "zorder": 2}
-            style["edgecolors"] = EDGE if colour(j) in PALE else "white"
-            label = regime_name(j, self.doubtful)
+            style = mark(j, 22) | {"label": regime_name(j, self.doubtful), "linewidths": 0.4}
             back = percent(float(np.mean(self.jaccard[:, j] > BACK)))
-            dots = ax.scatter(j + beside, self.jaccard[:, j], linewidths=0.4, label=label, **style)
+            dots = ax.scatter(j + beside, self.jaccard[:, j], **style)
             ax.annotate(f"back in {back}", (j, 1.04), ha="center", fontsize="small", color=NEUTRAL)
             self.dots_.append(dots)
         ax.set_xticks(np.arange(m))
@@ -351,9 +329,8 @@ class ConvergenceDisplay(Display):
     quantity: str = SUM_OF_SQUARES
 
     @classmethod
-    def _seen(cls, estimator: Any, X: Any, y: Any) -> Any:  # noqa: ARG003 - recorded at the fit
-        mixture = find_mixture(estimator)
-        return last_step(estimator) if mixture is None else mixture
+    def _shown(cls, model: Any, X: Any, y: Any) -> Any:  # noqa: ARG003 - recorded at the fit
+        return find_mixture(model) or last_step(model)
 
     @classmethod
     def _of(cls, shown: Any) -> Self:

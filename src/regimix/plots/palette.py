@@ -3,8 +3,6 @@
 Nothing is imported here: any plotting library can use the same colours.
 """
 
-__all__ = ["EDGE", "MARKERS", "NEUTRAL", "OUTLIERS", "REGIMES", "colour", "dashes", "marker"]
-
 # Okabe and Ito's colours, which colour-blind people can tell apart; the strongest contrasts first.
 REGIMES = (
     "#0072B2",  # blue

@@ -1,4 +1,4 @@
-"""Displays of rows: over a feature with the lines of the regimes, residuals, and quantiles."""
+"""Displays of rows: over one feature or several with the lines, residuals, and quantiles."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from regimix.errors import ParameterError, read_choice, read_count
 from regimix.plots.display import (
     MOST_POINTS,
     STRETCH,
+    Display,
     RowDisplay,
     RowView,
     begin,
     contrast,
     draw,
     draw_line,
+    find_mixture,
     positive_scale,
+    view_rows,
 )
 from regimix.plots.palette import NEUTRAL, colour
-from regimix.result.answer import HELD, typical_row
-from regimix.words import clean, listing
+from regimix.result.answer import HELD, answer, typical_row
+from regimix.words import clean, count, listing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["QQDisplay", "RegimesDisplay", "ResidualsDisplay"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -44,6 +45,11 @@ KINDS = ("regime", "fitted")
 COLUMN = 0.36
 # Slices of a column in which points are counted to know how wide it must be there.
 SLICES = 40
+# Features of an overview: one large, the others small, so many side by side.
+MOST_PANELS, ACROSS = 7, 3
+# What lies further outside the middle 98 % of the rows of the regimes than so many times their
+# range would flatten the picture.
+REACH = 1.0
 # Guides lie this many noise levels from zero: 19 of 20 rows are between them.
 GUIDE = 2.0
 
@@ -86,15 +92,10 @@ class RegimesDisplay(RowDisplay):
 
     x: Floats
     y: Floats  #: adjusted, if there are other features
-    labels: Labels
     lines: Floats  #: (m, 2, 2), the two ends of the line of each regime, as (x, y)
     scale: Floats  #: (m,), the noise of each regime
     feature_name: str = "x"
-    target_name: str = "y"
     others: str = ""  #: what was done about the other features, for the label of the axis
-    n_rows: int | None = None
-    doubtful: tuple[int, ...] = ()  #: regimes that do not come back from resampled rows
-    shares: tuple[float, ...] | None = None  #: of the rows of each label; default: counted
     making: ClassVar[tuple[str, ...]] = ("feature", "adjust")
 
     @classmethod
@@ -115,15 +116,11 @@ class RegimesDisplay(RowDisplay):
         return cls(
             x=x,
             y=y,
-            labels=rows.labels,
             lines=np.stack([ends, heights], axis=-1),
             scale=rows.scale,
             feature_name=rows.feature_names[column],
-            target_name=rows.target_name,
             others=others,
-            n_rows=rows.n_rows,
-            doubtful=rows.doubtful,
-            shares=rows.shares,
+            **rows.shared,
         )
 
     def plot(
@@ -198,6 +195,96 @@ def _ends(x: Floats, labels: NDArray[np.int64], regime: int) -> Floats:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
+class OverviewDisplay(Display):
+    """Rows and regimes over the feature that tells regimes apart best and, smaller, over others.
+
+    Axes leave room for the bulk of the rows: few rows that are far away are not shown, and
+    counted.
+
+    Attributes
+    ----------
+    axes_ : list of Axes, one for each feature
+    panels : list of RegimesDisplay, the most telling feature first
+    """
+
+    panels: list[RegimesDisplay]
+    title: str = ""
+    n_features: int = 1
+    making: ClassVar[tuple[str, ...]] = ("max_features",)
+
+    @classmethod
+    def _shown(cls, model: Any, X: Any, y: Any) -> tuple[RowView, str]:
+        mixture, rows = find_mixture(model), view_rows(model, X, y)
+        return rows, "One linear relation" if mixture is None else answer(mixture).title
+
+    @classmethod
+    def _of(cls, shown: tuple[RowView, str], max_features: int = MOST_PANELS) -> Self:
+        rows, title = shown
+        most = read_count("max_features", max_features)
+        size = contrast(rows.coef) * rows.X.std(axis=0)
+        order = np.argsort(-size, kind="stable")[:most]
+        panels = [RegimesDisplay._of(rows, int(i)) for i in order]  # noqa: SLF001 - a display too
+        return cls(panels=panels, title=title, n_features=rows.X.shape[1])
+
+    def plot(self, ax: Axes | None = None, *, legend: bool = True, **options: Any) -> Self:
+        """Draw the features; on given axes, the most telling one.
+
+        Options are those of ``RegimesDisplay.plot``: bands, room, max_points.
+        """
+        shown = self.panels if ax is None else self.panels[:1]
+        self.axes_ = [ax] if ax is not None else _places(len(shown))
+        for i, (panel, place) in enumerate(zip(shown, self.axes_, strict=True)):
+            panel.plot(place, legend=legend and i == 0, **options)
+            outside = _fit_to_bulk(panel)
+            if outside:
+                said = f"{count(outside, 'row')} outside"
+                before = place.get_title("right")
+                both = f"{before}, {said}" if before else said
+                place.set_title(both, loc="right", fontsize="small", color=NEUTRAL)
+            if i:
+                place.set_ylabel("")
+                place.tick_params(labelsize="small")
+        first = self.axes_[0]
+        left = self.n_features - len(shown)
+        more = f" ({count(left, 'feature')} not shown)" if left and ax is None else ""
+        if ax is None:
+            first.figure.suptitle(f"{self.title}{more}", parse_math=False, fontsize="large")
+        else:
+            first.set_title(self.title, loc="left", parse_math=False)
+        self.ax_, self.figure_ = first, first.figure
+        return self
+
+
+def _places(n_panels: int) -> list[Axes]:
+    """Return axes of a new figure: a large one above, small ones below."""
+    below = -(-(n_panels - 1) // ACROSS)
+    first = begin(None, (8.0, 4.4 + 2.3 * below))
+    if not below:
+        return [first]
+    figure = first.figure
+    first.remove()
+    grid = figure.add_gridspec(2 + below, ACROSS)
+    small = [grid[2 + i // ACROSS, i % ACROSS] for i in range(n_panels - 1)]
+    return [begin(figure.add_subplot(place)) for place in (grid[:2, :], *small)]
+
+
+def _fit_to_bulk(panel: RegimesDisplay) -> int:
+    """Set axes to the bulk of the rows, if some are far away; return how many lie outside."""
+    ax, out = panel.ax_, np.zeros(panel.x.size, dtype=bool)
+    kept = panel.labels >= 0
+    limits = (ax.get_xlim, ax.set_xlim, panel.x), (ax.get_ylim, ax.set_ylim, panel.y)
+    for get_limits, set_limits, values in limits:
+        bulk = values[kept] if kept.any() else values
+        low, high = np.quantile(bulk, [0.01, 0.99])
+        room = REACH * ((high - low) or 1.0)
+        before = get_limits()
+        set_limits(max(before[0], float(low - room)), min(before[1], float(high + room)))
+        left, right = get_limits()
+        out |= (values < left) | (values > right)
+    return int(np.count_nonzero(out))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class ResidualsDisplay(RowDisplay):
     """Residuals of every regime, with guides at two noise levels on each side.
 
@@ -213,26 +300,17 @@ class ResidualsDisplay(RowDisplay):
 
     residuals: Floats  #: in the units of y
     fitted: Floats  #: what the nearest regime predicts
-    labels: Labels
     nearest: Labels  #: the nearest regime of each row, outliers included
     scale: Floats  #: (m,), the noise of each regime
-    target_name: str = "y"
-    n_rows: int | None = None
-    doubtful: tuple[int, ...] = ()  #: regimes that do not come back from resampled rows
-    shares: tuple[float, ...] | None = None  #: of the rows of each label; default: counted
 
     @classmethod
     def _of(cls, rows: RowView) -> Self:
         return cls(
             residuals=rows.residuals,
             fitted=rows.means,
-            labels=rows.labels,
             nearest=rows.nearest,
             scale=rows.scale,
-            target_name=rows.target_name,
-            n_rows=rows.n_rows,
-            doubtful=rows.doubtful,
-            shares=rows.shares,
+            **rows.shared,
         )
 
     def plot(
@@ -325,12 +403,8 @@ class QQDisplay(RowDisplay):
 
     quantiles: Floats  #: of the normal law
     residuals: Floats  #: in units of the noise
-    labels: Labels
     nearest: Labels  #: the nearest regime of each row, outliers included
     n_components: int
-    n_rows: int | None = None
-    doubtful: tuple[int, ...] = ()  #: regimes that do not come back from resampled rows
-    shares: tuple[float, ...] | None = None  #: of the rows of each label; default: counted
 
     @classmethod
     def _of(cls, rows: RowView) -> Self:
@@ -343,12 +417,9 @@ class QQDisplay(RowDisplay):
         return cls(
             quantiles=quantiles,
             residuals=residuals,
-            labels=rows.labels,
             nearest=rows.nearest,
             n_components=rows.scale.size,
-            n_rows=rows.n_rows,
-            doubtful=rows.doubtful,
-            shares=rows.shares,
+            **rows.shared,
         )
 
     def plot(

@@ -21,28 +21,8 @@ from regimix.report.rows import Rows, Terms, sample
 from regimix.search.selection import Attempt
 from regimix.words import END, NAME, fixed, measured, number, percent, scientific
 
-__all__ = [
-    "MOST_FOREST",
-    "Html",
-    "Scale",
-    "axes",
-    "chart",
-    "convergence",
-    "forest",
-    "frame",
-    "line",
-    "marks",
-    "panels",
-    "path",
-    "prose",
-    "shape",
-    "swatch",
-    "tag",
-    "tick_labels",
-    "ticks",
-]
-
 Floats = NDArray[np.float64]
+Span = tuple[float, float]
 
 # Shapes tell regimes apart where colours cannot, in print and for the colour-blind: a path around
 # the origin for a mark of radius one. An empty one is a dot: a line of no length with round ends.
@@ -102,8 +82,12 @@ def tag(name: str, *children: object, **attributes: object) -> Html:
     An underscore in the name of an attribute stands for a hyphen, one at its end for nothing;
     attributes that are None are left out.
     """
-    inside = "".join(map(_escaped, children))
-    return Html(f"<{name}{''.join(map(_attribute, attributes.items()))}>{inside}</{name}>")
+    inside, given = "".join(map(_escaped, children)), ""
+    for key, value in attributes.items():
+        if value is not None:
+            text = _short(value) if isinstance(value, float) else html.escape(str(value))
+            given += f' {CASED.get(key, key.rstrip("_").replace("_", "-"))}="{text}"'
+    return Html(f"<{name}{given}>{inside}</{name}>")
 
 
 def _escaped(value: object) -> str:
@@ -113,15 +97,6 @@ def _escaped(value: object) -> str:
 def prose(text: object) -> Html:
     """Write a sentence, the names in it set apart."""
     return Html(_escaped(text).replace(NAME, '<bdi class="name">').replace(END, "</bdi>"))
-
-
-def _attribute(item: tuple[str, object]) -> str:
-    name, value = item
-    if value is None:
-        return ""
-    name = CASED.get(name, name.rstrip("_").replace("_", "-"))
-    text = _short(value) if isinstance(value, float) else html.escape(str(value))
-    return f' {name}="{text}"'
 
 
 def _short(value: float) -> str:
@@ -223,12 +198,7 @@ def frame(inner: Floats, outer: Floats) -> tuple[float, float]:
     return low - pad, high + pad
 
 
-def axes(
-    x: tuple[float, float],
-    y: tuple[float, float],
-    names: tuple[str, str],
-    size: tuple[float, float],
-) -> tuple[Scale, Scale, Html]:
+def axes(x: Span, y: Span, names: tuple[str, str], size: Span) -> tuple[Scale, Scale, Html]:
     """Draw a quiet grid, with the names where they are read: the vertical one on top."""
     width, bottom = size[0], size[1] - BOTTOM
     rows = ticks(*y, max(3, int(size[1] // UP)))
@@ -387,9 +357,8 @@ def panels(rows: Rows, terms: Terms) -> list[dict[str, Any]]:
             shown, distance = sample(own, most), rows.far.distance
             against = _against(rows.far.predicted[shown], distance[shown], j, terms.target)
             quantiles = _quantiles(np.sort(distance[own]), j, terms.mixture.n_components)
-            drawn.append(
-                {"index": j, "words": _tails(distance[own], terms), "charts": [against, quantiles]}
-            )
+            words = _tails(distance[own], terms)
+            drawn.append({"index": j, "words": words, "charts": [against, quantiles]})
     return drawn
 
 
@@ -412,9 +381,8 @@ def _against(x: Floats, y: Floats, index: int, target: str) -> Html:
     pad = 0.03 * float(np.ptp(x)) or 0.05 * abs(float(x.max())) or 1.0
     limit = 1.06 * max(3.0, float(np.abs(y).max()))
     names = (f"predicted {target}", "residual / noise")
-    across, up, grid = axes(
-        (float(x.min()) - pad, float(x.max()) + pad), (-limit, limit), names, PANEL
-    )
+    ends = float(x.min()) - pad, float(x.max()) + pad
+    across, up, grid = axes(ends, (-limit, limit), names, PANEL)
     zero = line(across(across.low), up(0.0), across(across.high), up(0.0), "zero")
     title = f"Regime {index}: residuals against the predicted {target}"
     dots = marks(across.many(x), up.many(y), index, 2.2)

@@ -12,9 +12,7 @@ from regimix.result.answer import HELD, Answer, answer
 from regimix.result.compare import Comparison
 from regimix.result.mixture import Mixture
 from regimix.result.profile import Profile
-from regimix.words import clean, interval, measured, probability
-
-__all__ = ["comparison_html", "equations", "mixture_html", "profile_html"]
+from regimix.words import clean
 
 # A notebook keeps every output: its pictures are small.
 MOST_POINTS = 600
@@ -40,22 +38,14 @@ def mixture_html(mixture: Mixture) -> str:
 
 def profile_html(found: Profile) -> str:
     """Return a profile as HTML for a notebook: the sentences, then a table."""
-    heads = [
-        "",
-        "all rows",
-        *(tag("span", swatch(g), n) for g, n in zip(found.groups, found.names, strict=True)),
-    ]
+    pairs = zip(found.groups, found.names, strict=True)
+    heads = ["", "all rows", *(tag("span", swatch(group), name) for group, name in pairs)]
     body = []
     for column in found.columns:
         title = tag("b", clean(column.name)), f" {column.said()}"
         body.append(tag("tr", tag("th", *title, scope="rowgroup", colspan=len(heads))))
         body += [_line(clean(name), cells) for name, cells in column.lines()]
-    return _card(
-        tag("div", "Who is in each regime", class_="regimix-title"),
-        *(tag("p", said) for said in found.sentences),
-        _grid(heads, body),
-        tag("p", " ".join(found.notes), class_="regimix-soft"),
-    )
+    return _found("Who is in each regime", found, _grid(heads, body))
 
 
 def comparison_html(found: Comparison) -> str:
@@ -63,22 +53,20 @@ def comparison_html(found: Comparison) -> str:
     body = []
     for i, k in found.order:
         first, second = found.pairs[i]
-        error = float(found.std_err[i, k])
-        ends = interval(float(found.lower[i, k]), float(found.upper[i, k]), error)
-        p = probability(float(found.p_holm[i, k]))
-        cells = [*measured(float(found.difference[i, k]), error), ends, p]
-        body.append(_line(f"{second} less {first}: {clean(found.terms[k])}", cells))
-    heads = [
-        "",
-        "difference",
-        "std err",
-        f"{100 * found.level:g}% interval, all together",
-        "p (Holm)",
-    ]
+        difference, error, ends, _, p = found.cells(i, k)
+        name = f"{second} less {first}: {clean(found.terms[k])}"
+        body.append(_line(name, [difference, error, ends, p]))
+    level = f"{100 * found.level:g}% interval, all together"
+    table = _grid(["", "difference", "std err", level, "p (Holm)"], body)
+    return _found("How the regimes differ", found, table)
+
+
+def _found(title: str, found: Profile | Comparison, table: Html) -> str:
+    """Put a table between the sentences and the notes of what was found."""
     return _card(
-        tag("div", "How the regimes differ", class_="regimix-title"),
+        tag("div", title, class_="regimix-title"),
         *(tag("p", said) for said in found.sentences),
-        _grid(heads, body),
+        table,
         tag("p", " ".join(found.notes), class_="regimix-soft"),
     )
 

@@ -21,14 +21,7 @@ from regimix.model.em import REGIME_GAIN
 from regimix.report import charts
 from regimix.report.charts import Html
 from regimix.report.notebook import equations
-from regimix.report.rows import (
-    LONGEST_KEY,
-    Rows,
-    Terms,
-    label_data,
-    outlier_words,
-    read_rows,
-)
+from regimix.report.rows import LONGEST_KEY, Rows, Terms, label_data, outlier_words, read_rows
 from regimix.report.scatter import MOST_BESIDE, Cloud
 from regimix.result.answer import (
     HELD,
@@ -60,8 +53,6 @@ from regimix.words import (
     probability,
     several,
 )
-
-__all__ = ["assumptions", "headline", "render", "selection", "snippet", "write"]
 
 # Characters of a title, and of an equation.
 LONGEST_TITLE, EQUATION = 200, 96
@@ -161,13 +152,10 @@ def render(
     terms = Terms.of(mixture, None if rows is None else rows.X, read_level(level))
     written = dt.datetime.now().astimezone().date().isoformat() if date is None else date
     page: str = environment.get_template("page.html.j2").render(
-        _context(mixture, rows, terms, title, clean(written))
-        | {"snippet": snippet(mixture) if command is None else _visible(command)}
-        | {
-            "profile": profile,
-            "most_columns": LONG_TABLE,
-            "comparison": comparison(mixture, rows, terms.level),
-        }
+        _context(mixture, rows, terms, title),
+        date=clean(written),
+        snippet=snippet(mixture) if command is None else _visible(command),
+        profile=profile,
     )
     return page
 
@@ -203,12 +191,8 @@ def _environment() -> Any:
 def headline(mixture: Mixture, rows: Rows | None, level: float) -> dict[str, Any]:
     """Put into words what was found, and what it means for the rows that are shown."""
     out = rows_labelled(mixture, -1)
-    if (
-        out is None
-        and rows is not None
-        and rows.fitted
-        and rows.n == mixture.n_rows == mixture.mass
-    ):
+    whole = rows is not None and rows.fitted and rows.n == mixture.n_rows == mixture.mass
+    if out is None and whole and rows is not None:
         # The mixture has not counted them.
         out = int(np.count_nonzero(rows.labels < 0))
     source = "" if rows is None or rows.fitted else "the fit"
@@ -247,14 +231,8 @@ def checks(
     """Say of each regime whether it is straight, even in spread and normal, by its own rows."""
     if rows is None:
         return []
-    seen = check_regimes(
-        np.asarray(rows.X, dtype=np.float64),
-        rows.y,
-        rows.labels,
-        rows.weights,
-        mixture.n_components,
-        fit_intercept=mixture.fit_intercept,
-    )
+    known = np.asarray(rows.X, dtype=np.float64), rows.y, rows.labels, rows.weights
+    seen = check_regimes(*known, mixture.n_components, fit_intercept=mixture.fit_intercept)
     return [
         (line.name, (_gain(one.curve), _gain(one.spread), _gain(one.noise)))
         for line, one in zip(found.regimes, seen, strict=True)
@@ -287,12 +265,11 @@ def stability(mixture: Mixture, found: Answer) -> dict[str, Any] | None:
 
 
 def _context(
-    mixture: Mixture, rows: Rows | None, terms: Terms, title: str | None, date: str
+    mixture: Mixture, rows: Rows | None, terms: Terms, title: str | None
 ) -> dict[str, Any]:
     words = headline(mixture, rows, terms.level)
     found: Answer = words["answer"]
     cloud = None if rows is None else Cloud.of(rows, terms)
-    listed = None if rows is None else outlier_list(rows, terms)
     data = {
         "scatter": None if cloud is None else cloud.data(),
         "labels": None if rows is None else label_data(rows),
@@ -301,7 +278,6 @@ def _context(
     compares = terms.effects.size > 1
     return words | {
         "title": found.title if title is None else clean(title, LONGEST_TITLE),
-        "date": date,
         "mixture": mixture,
         "terms": terms,
         "rows": rows,
@@ -313,7 +289,9 @@ def _context(
         "forest": charts.forest(terms) if compares else "",
         "most_forest": charts.MOST_FOREST,
         "coefficients": coefficients(mixture, terms),
-        "outliers": listed,
+        "comparison": comparison(mixture, rows, terms.level),
+        "most_columns": LONG_TABLE,
+        "outliers": None if rows is None else outlier_list(rows, terms),
         "longest_key": LONG_KEY,
         "residuals": [] if rows is None else charts.panels(rows, terms),
         "checks": checks(mixture, rows, found),
@@ -386,43 +364,28 @@ def comparison(mixture: Mixture, rows: Rows | None, level: float) -> dict[str, A
         return None
     # The rows that are shown may be others, or count by weights that are not known here.
     same = rows is not None and rows.fitted and rows.n == mixture.n_rows == mixture.mass
-    found = (
-        mixture.compare(rows.X, rows.y, level=level)
-        if same and rows
-        else mixture.compare(level=level)
-    )
+    shown = (rows.X, rows.y) if same and rows else ()
+    found = mixture.compare(*shown, level=level)
     groups = list[dict[str, Any]]()
     for i, k in found.order:
         if not groups or groups[-1]["pair"] != found.pairs[i]:
             groups.append({"pair": found.pairs[i], "lines": []})
-        low, high, error = (float(part[i, k]) for part in (found.lower, found.upper, found.std_err))
-        cells = [*measured(float(found.difference[i, k]), error), interval(low, high, error)]
-        cells += [number(float(found.t[i, k]), 3), probability(float(found.p_holm[i, k]))]
-        sure = not low <= 0 <= high
-        groups[-1]["lines"].append({"name": clean(found.terms[k]), "cells": cells, "sure": sure})
-    left = found.t.size - len(found.order)
-    return {
-        "found": found,
-        "groups": groups,
-        "left": left,
-        "long": len(found.order) > LONG_TABLE // 2,
-    }
+        sure = not found.lower[i, k] <= 0 <= found.upper[i, k]
+        line = {"name": clean(found.terms[k]), "cells": found.cells(i, k), "sure": sure}
+        groups[-1]["lines"].append(line)
+    long, left = len(found.order) > LONG_TABLE // 2, found.t.size - len(found.order)
+    return {"found": found, "groups": groups, "left": left, "long": long}
 
 
 def outlier_list(rows: Rows, terms: Terms) -> dict[str, Any]:
     """List the first outliers, the farthest first; the first cell is the key."""
     places = rows.outliers[:MOST_OUTLIERS]
     beside = [int(i) for i in terms.order[:MOST_BESIDE]]
-    numbers = [
-        rows.y[places],
-        rows.far.predicted[places],
-        rows.far.residual[places],
-        np.abs(rows.far.distance[places]),
-        *(np.asarray(rows.X[places, i], dtype=np.float64) for i in beside),
-    ]
-    written = [
-        aligned(column.tolist(), digits) for column, digits in zip(numbers, DIGITS, strict=False)
-    ]
+    far = rows.far
+    numbers = [rows.y, far.predicted, far.residual, np.abs(far.distance)]
+    numbers += [np.asarray(rows.X[:, i], dtype=np.float64) for i in beside]
+    pairs = zip(numbers, DIGITS, strict=False)
+    written = [aligned(column[places].tolist(), digits) for column, digits in pairs]
     written.insert(0, [clean(rows.keys[i], LONGEST_KEY) for i in places])
     written.insert(2, [f"outlier, near {near}" for near in rows.far.nearest[places]])
     written.insert(6, [probability(p) for p in rows.outlying[places].tolist()])
@@ -534,10 +497,8 @@ def _separation(mixture: Mixture) -> list[Finding]:
     words = (
         f"The two closest differ by {number(least, 2)} times the uncertainty of their coefficients."
     )
-    verdict: Verdict = (
-        "holds" if least > DISTINCT else "unclear" if least > DOUBTFUL else "not proven"
-    )
-    return [_known("Regimes are distinct", verdict, words)]
+    verdict: Verdict = "unclear" if least > DOUBTFUL else "not proven"
+    return [_known("Regimes are distinct", "holds" if least > DISTINCT else verdict, words)]
 
 
 def _gap(mixture: Mixture) -> list[Finding]:
@@ -598,9 +559,8 @@ def snippet(mixture: Mixture, response: str = "") -> str:
 
 def _visible(command: str) -> str:
     """Spell out what is invisible in a command, or could turn the direction of its text."""
-    return "".join(
-        sign if sign.isprintable() or sign == "\n" else repr(sign)[1:-1] for sign in command
-    )
+    hidden = (sign for sign in set(command) if not sign.isprintable() and sign != "\n")
+    return command.translate({ord(sign): repr(sign)[1:-1] for sign in hidden})
 
 
 def _columns(mixture: Mixture, response: str) -> list[str]:

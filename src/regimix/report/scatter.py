@@ -15,8 +15,6 @@ from regimix.report.rows import Rows, Terms, sample
 from regimix.result.answer import typical_row
 from regimix.words import clean, count, fixed
 
-__all__ = ["MOST_BESIDE", "Cloud", "compact"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Span = tuple[float, float]
@@ -126,10 +124,8 @@ class Cloud:
         said = f"{fixed(held, 0)} of {count(rows.of, 'row')} are on this page"
         if rows.of > rows.n:
             # What is called all must not be taken for all of the table.
-            said += (
-                f", from an excerpt of {fixed(rows.n, 0)} that was drawn at random; of the excerpt"
-            )
-            return f"{said} {which}, and {others}."
+            excerpt = f"an excerpt of {fixed(rows.n, 0)} that was drawn at random"
+            return f"{said}, from {excerpt}; of the excerpt {which}, and {others}."
         return f"{said}: {which}, and {others}."
 
     @property
@@ -194,6 +190,9 @@ class Cloud:
         # A probability that is not one must not be rounded to it.
         outlying = np.where(rows.outlying < 1, np.minimum(rows.outlying, 0.9999), 1.0)[points]
         indices = range(self.terms.mixture.n_components)
+        # Outliers that are listed, but not drawn, have the values of the first features too.
+        beside = rows.X[np.ix_(points, self.terms.order[:MOST_BESIDE])].astype(np.float64).T
+        rest = [view.x for view in self.views[MOST_BESIDE:]]
         return {
             "target": self.terms.target,
             "numbered": rows.numbered,
@@ -214,21 +213,15 @@ class Cloud:
             "features": [
                 {
                     "name": view.name,
-                    "x": compact(self._values(place, view), view.frame[1] - view.frame[0]),
+                    "x": compact(x, view.frame[1] - view.frame[0]),
                     "frame": view.frame,
                     "adjusted": view.adjusted_frame,
                     "lines": view.lines.tolist(),
                     "reach": view.reach.tolist(),
                 }
-                for place, view in enumerate(self.views)
+                for x, view in zip([*beside, *rest], self.views, strict=True)
             ],
         }
-
-    def _values(self, place: int, view: View) -> Floats:
-        if place >= MOST_BESIDE:
-            return view.x
-        feature = self.terms.order[place]
-        return np.asarray(self.rows.X[self.on_page, feature], dtype=np.float64)
 
     def draw(self, width: float = WIDTH, height: float = HEIGHT) -> Html:
         """Draw the first view: against the feature that matters most."""
@@ -283,20 +276,12 @@ def _keys(keys: list[Any], most: int, *, numbered: bool) -> list[int] | list[str
     return short
 
 
-ARROWS = {
-    "up": "m0-5l4 7h-8z",
-    "down": "m0 5l4-7h-8z",
-    "left": "m-5 0l7-4v8z",
-    "right": "m5 0l-7-4v8z",
-}
-
-
 def _arrows(x: Floats, y: Floats, across: Scale, up: Scale) -> Html:
     """Point from the edge to what lies beyond it."""
     path = []
     for a, b in zip(x.tolist(), y.tolist(), strict=True):
-        side = "right" if a > across.high else "left"
+        arrow = "m5 0l-7-4v8z" if a > across.high else "m-5 0l7-4v8z"
         if not up.low <= b <= up.high:
-            side = "up" if b > up.high else "down"
-        path.append(f"M{across(a):.1f} {up(b):.1f}{ARROWS[side]}")
+            arrow = "m0-5l4 7h-8z" if b > up.high else "m0 5l4-7h-8z"
+        path.append(f"M{across(a):.1f} {up(b):.1f}{arrow}")
     return tag("path", d="".join(path), class_="mark out")

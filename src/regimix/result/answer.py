@@ -37,26 +37,6 @@ from regimix.words import (
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
 
-__all__ = [
-    "GRADES",
-    "HELD",
-    "WIDTH",
-    "Answer",
-    "Distances",
-    "RegimeLine",
-    "answer",
-    "closest",
-    "describe",
-    "distances",
-    "equation",
-    "grade",
-    "granted",
-    "label_shares",
-    "ranked",
-    "rows_labelled",
-    "typical_row",
-]
-
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 

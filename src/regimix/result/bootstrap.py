@@ -27,8 +27,6 @@ from regimix.trimmed.ilts import NormalEquations
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
 
-__all__ = ["Bootstrap", "bootstrap"]
-
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 Refit = Callable[[MemoryEngine], Law]
@@ -95,10 +93,9 @@ class Bootstrap:
         if kind not in ("percentile", "basic"):
             raise ParameterError(f'kind must be "percentile" or "basic"; got {kind!r}.')
         level = read_level(self.level if level is None else level)
-        tails = (0.5 - level / 2, 0.5 + level / 2)
         low, high = (
             self._over_resamples(lambda kept, tail=tail: np.quantile(kept, tail, axis=0))
-            for tail in tails
+            for tail in (0.5 - level / 2, 0.5 + level / 2)
         )
         if kind == "basic":
             low, high = 2 * self.estimate - high, 2 * self.estimate - low
@@ -200,8 +197,7 @@ def _too_few(drawn: Problem, labels: Labels, size: Floats) -> NDArray[np.bool_]:
     A refit leaves those where they were, in part or altogether, and would count as agreement.
     """
     assert drawn.weights is not None
-    inside = labels[(labels >= 0) & (drawn.weights > 0)]
-    different = np.bincount(inside, minlength=size.size)
+    different = np.bincount(labels[(labels >= 0) & (drawn.weights > 0)], minlength=size.size)
     return np.asarray((size <= drawn.n_columns + 1) | (different < drawn.n_columns))
 
 
@@ -210,23 +206,18 @@ def _refitter(problem: Problem, law: Law, labels: Labels, settings: Settings) ->
     if settings.search == "net":
         # Algorithm 2 ends with fits to fewer rows than it then removes. What is resampled is least
         # squares on the removed rows, whose errors are recorded, moved to where the fit is.
-        shift = law.thetas - _fit_labelled(MemoryEngine(problem), law, labels).thetas
-        return lambda engine: _moved(_fit_labelled(engine, law, labels), shift)
-    return lambda engine: _last_word(engine, law, settings)
-
-
-def _last_word(engine: MemoryEngine, law: Law, settings: Settings) -> Law:
-    """Refit as the fit itself did in the end."""
+        shift = law.thetas - _fit_labelled(MemoryEngine(problem), law, labels, 0.0).thetas
+        return lambda engine: _fit_labelled(engine, law, labels, shift)
     if plain_count(settings) is not None:
-        return assign_nearest(engine, law)[0]
-    if settings.outliers:
-        assert settings.keep is not None
-        return assign_and_trim(engine, law, settings.keep)[0]
-    return _settle(engine, law)
+        return lambda engine: assign_nearest(engine, law)[0]
+    if settings.outliers and settings.keep is not None:
+        keep = settings.keep
+        return lambda engine: assign_and_trim(engine, law, keep)[0]
+    return lambda engine: _settle(engine, law)
 
 
-def _fit_labelled(engine: MemoryEngine, law: Law, labels: Labels) -> Law:
-    """Fit each component to the rows that carry its label."""
+def _fit_labelled(engine: MemoryEngine, law: Law, labels: Labels, shift: Floats | float) -> Law:
+    """Fit each component to the rows that carry its label, and move it."""
     thetas, size = [], []
     for j, theta in enumerate(law.thetas):
         rows = np.flatnonzero(labels == j)
@@ -235,11 +226,7 @@ def _fit_labelled(engine: MemoryEngine, law: Law, labels: Labels) -> Law:
         normal.refresh(engine.sums(rows, engine.residuals_of(rows, theta), weights))
         thetas.append(normal.solve(theta)[0])
         size.append(float(rows.size if weights is None else weights.sum()))
-    return replace(law, thetas=np.stack(thetas), share=np.array(size) / engine.problem.mass)
-
-
-def _moved(law: Law, shift: Floats) -> Law:
-    return replace(law, thetas=law.thetas + shift)
+    return replace(law, thetas=np.stack(thetas) + shift, share=np.array(size) / engine.problem.mass)
 
 
 def _draw(problem: Problem, labels: Labels, rng: np.random.Generator) -> Floats:
@@ -252,10 +239,9 @@ def _draw(problem: Problem, labels: Labels, rng: np.random.Generator) -> Floats:
     drawn = np.zeros(labels.size)
     for label in np.unique(labels):
         rows = np.flatnonzero((labels == label) & (weights > 0))
-        if not rows.size:
-            continue
-        chances = weights[rows] if problem.counts else np.ones(rows.size)
-        drawn[rows] = rng.multinomial(round(chances.sum()), chances / chances.sum())
+        if rows.size:
+            chances = weights[rows] if problem.counts else np.ones(rows.size)
+            drawn[rows] = rng.multinomial(round(chances.sum()), chances / chances.sum())
     return drawn if problem.counts else drawn * weights
 
 

@@ -22,12 +22,10 @@ from regimix.errors import MissingExtraError, ParameterError
 from regimix.result.answer import WIDTH
 from regimix.result.inference import errors, estimates, holm, read_level, recorded
 from regimix.result.summary import INTERCEPT, as_frame, print_cells, print_row
-from regimix.words import clean, count, interval, measured, probability
+from regimix.words import clean, count, interval, measured, number, probability
 
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
-
-__all__ = ["Comparison", "compare", "joint_covariance"]
 
 Floats = NDArray[np.float64]
 
@@ -35,7 +33,7 @@ Floats = NDArray[np.float64]
 MOST_LINES = 40
 # Parameters whose joint information is computed: its matrix is inverted, and summed over all rows.
 MOST_PARAMETERS = 400
-NAMES = ("first", "second", "term", "difference", "std_err", "t", "p_value", "p_holm")
+NUMBERS = ("difference", "std_err", "t", "p_value", "p_holm", "lower", "upper")
 # Why coefficients are taken to be independent.
 NO_ROWS = (
     "Coefficients of different regimes are taken to be independent, which they are where labels "
@@ -98,13 +96,11 @@ class Comparison:
 
     def records(self) -> list[dict[str, Any]]:
         """Return a dictionary for each comparison."""
-        columns = [getattr(self, name) for name in (*NAMES[3:], "lower", "upper")]
         return [
-            dict(zip((*NAMES, "lower", "upper"), (*pair, term, *map(float, values)), strict=True))
-            for i, pair in enumerate(self.pairs)
-            for term, values in zip(
-                self.terms, zip(*(c[i] for c in columns), strict=True), strict=True
-            )
+            {"first": first, "second": second, "term": term}
+            | {name: float(getattr(self, name)[i, k]) for name in NUMBERS}
+            for i, (first, second) in enumerate(self.pairs)
+            for k, term in enumerate(self.terms)
         ]
 
     def frame(self) -> Any:
@@ -120,74 +116,63 @@ class Comparison:
         shown = [(i, k) for i, k in np.ndindex(sizes.shape) if sizes[i, k] >= least]
         return sorted(shown[:MOST_LINES], key=lambda at: (at[0], -sizes[at]))
 
+    def cells(self, i: int, k: int) -> list[str]:
+        """Write the difference of a term between a pair: with its error, interval, t and p."""
+        low, high, error = (float(part[i, k]) for part in (self.lower, self.upper, self.std_err))
+        difference = measured(float(self.difference[i, k]), error)
+        p = probability(float(self.p_holm[i, k]))
+        return [*difference, interval(low, high, error), number(float(self.t[i, k]), 3), p]
+
     @property
     def sentences(self) -> tuple[str, ...]:
         """Say for each pair in which term it differs most surely."""
         said = []
+        slopes = np.array([term != INTERCEPT for term in self.terms])
         for i, (a, b) in enumerate(self.pairs):
             known = np.nan_to_num(np.abs(self.t[i]), nan=-1.0, posinf=np.inf)
             if known.max() < 0:
                 continue
-            # Intercepts are where all features are zero, which may be far from every row.
             sure = self.p_holm[i] < 1 - self.level
-            slopes = np.array([term != INTERCEPT for term in self.terms])
-            k = int(
-                np.argmax(np.where(sure & slopes, known, -1.0) if (sure & slopes).any() else known)
-            )
-            values = [
-                measured(float(self.coef[j, k]), float(self.std_err[i, k]))[0] for j in (a, b)
-            ]
-            term, p = clean(self.terms[k]), probability(float(self.p_holm[i, k]))
-            if self.p_holm[i, k] >= 1 - self.level:
+            # Intercepts are where all features are zero, which may be far from every row.
+            told = sure & slopes
+            k = int(np.argmax(np.where(told, known, -1.0) if told.any() else known))
+            if not sure[k]:
                 said.append(f"Regimes {a} and {b}: no single coefficient differs for certain.")
                 continue
-            bounds = interval(
-                float(self.lower[i, k]), float(self.upper[i, k]), float(self.std_err[i, k])
-            )
+            error, (_, _, bounds, _, p) = float(self.std_err[i, k]), self.cells(i, k)
+            values = [measured(float(self.coef[j, k]), error)[0] for j in (a, b)]
             ends = f"difference {bounds}, p {p if p[0] in '<>' else f'= {p}'}"
-            both = f"{term}: {values[0]} and {values[1]} ({ends})"
+            both = f"{clean(self.terms[k])}: {values[0]} and {values[1]} ({ends})"
             said.append(f"Regimes {a} and {b} differ most surely in {both}.")
         return tuple(said)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Say what was corrected for, and what is taken for granted."""
-        number = int(np.count_nonzero(np.isfinite(self.p_value)))
+        made = int(np.count_nonzero(np.isfinite(self.p_value)))
         corrected = (
             "p-values (Holm) and intervals (Bonferroni) are corrected for "
-            f"{count(number, 'comparison')}: all intervals hold together with probability "
+            f"{count(made, 'comparison')}: all intervals hold together with probability "
             f"{100 * self.level:g}%."
         )
         return corrected, self.note, GRANTED
 
     def __repr__(self) -> str:
         head = print_row("", ("difference", "std err", "t", "p Holm", "[lower", "upper]"))
-        lines, pair = ["How the regimes differ".center(WIDTH).rstrip()], -1
+        lines, pair, rule = ["How the regimes differ".center(WIDTH).rstrip()], -1, "-" * WIDTH
+        parts = (self.difference, self.std_err, self.t, self.p_holm, self.lower, self.upper)
         for i, k in self.order:
             if i != pair:
-                first, second = self.pairs[i]
-                lines += [
-                    "=" * WIDTH,
-                    f"Regime {second} less regime {first}",
-                    "-" * WIDTH,
-                    head,
-                    "-" * WIDTH,
-                ]
+                title = "Regime {1} less regime {0}".format(*self.pairs[i])
+                lines += ["=" * WIDTH, title, rule, head, rule]
                 pair = i
-            parts = (self.difference, self.std_err, self.t, self.p_holm, self.lower, self.upper)
-            lines.append(
-                print_row(self.terms[k], print_cells(np.array([part[i, k] for part in parts])))
-            )
+            cells = print_cells(np.array([part[i, k] for part in parts]))
+            lines.append(print_row(self.terms[k], cells))
         left = self.t.size - len(self.order)
-        lines += (
-            [f"... {count(left, 'more comparison')} with smaller t; records() has all"]
-            if left
-            else []
-        )
-        said = (*self.sentences, *self.notes)
-        return "\n".join(
-            [*lines, "=" * WIDTH, *(line for text in said for line in wrap(text, WIDTH))]
-        )
+        if left:
+            lines.append(f"... {count(left, 'more comparison')} with smaller t; records() has all")
+        said = [line for text in (*self.sentences, *self.notes) for line in wrap(text, WIDTH)]
+        return "\n".join([*lines, "=" * WIDTH, *said])
 
     def _repr_html_(self) -> str | None:
         try:
@@ -197,9 +182,8 @@ class Comparison:
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """Draw it; see ``regimix.plots.ComparisonDisplay``."""
-        return import_module("regimix.plots").ComparisonDisplay.from_comparison(
-            self, ax=ax, **options
-        )
+        display = import_module("regimix.plots").ComparisonDisplay
+        return display.from_comparison(self, ax=ax, **options)
 
 
 def compare(mixture: Mixture, X: Any, y: Any, sample_weight: Any, level: Any) -> Comparison:
@@ -215,10 +199,8 @@ def compare(mixture: Mixture, X: Any, y: Any, sample_weight: Any, level: Any) ->
     if mixture.fitted_by_label:
         note = BY_LABEL
     elif X is not None or mixture.excerpt is not None:
-        joint, note = (
-            joint_covariance(mixture, *_rows(mixture, X, y, sample_weight)),
-            NO_INFORMATION,
-        )
+        rows, note = _rows(mixture, X, y, sample_weight), NO_INFORMATION
+        joint = joint_covariance(mixture, *rows)
     if joint is not None:
         each = np.einsum("aiai->ai", joint)
         mutual = np.einsum("aibi->abi", joint)[a, b]
@@ -227,16 +209,14 @@ def compare(mixture: Mixture, X: Any, y: Any, sample_weight: Any, level: Any) ->
         note = JOINT
     # The noise of each regime is estimated: degrees of freedom by Welch and Satterthwaite.
     free = np.maximum(inference.degrees, 1e-9)[:, None]
-    share = [known[j] ** 4 / free[j] for j in (a, b)]
+    share = known[a] ** 4 / free[a] + known[b] ** 4 / free[b]
     difference, std_err = values[b] - values[a], np.sqrt(np.maximum(variance, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
-        degrees = np.where(
-            std_err > 0, (known[a] ** 2 + known[b] ** 2) ** 2 / (share[0] + share[1]), np.inf
-        )
+        degrees = np.where(std_err > 0, (known[a] ** 2 + known[b] ** 2) ** 2 / share, np.inf)
         t = difference / std_err
     p_value = np.asarray(2 * stdtr(degrees, -np.abs(t)))
-    number = max(int(np.count_nonzero(np.isfinite(p_value))), 1)
-    reach = stdtrit(degrees, 1 - (1 - level) / 2 / number) * std_err
+    made = max(int(np.count_nonzero(np.isfinite(p_value))), 1)
+    reach = stdtrit(degrees, 1 - (1 - level) / 2 / made) * std_err
     return Comparison(
         pairs=pairs,
         terms=(*mixture.feature_names, *([INTERCEPT] * mixture.fit_intercept)),
@@ -288,7 +268,8 @@ def joint_covariance(
     for part in chunks(len(X), size):
         Z = (X[part].astype(np.float64) - mean) / deviation
         Z = np.column_stack([Z, np.ones(len(Z))]) if mixture.fit_intercept else Z
-        _add_information(mixture, Z, X[part], y[part], weights[part], information, squares)
+        more = _information(mixture, Z, X[part], y[part], weights[part], size)
+        information, squares = information + more[0], squares + more[1]
     try:
         inverse = np.linalg.inv(np.linalg.cholesky(information))
     except np.linalg.LinAlgError:
@@ -297,24 +278,17 @@ def joint_covariance(
     if not counts:
         covariance = covariance @ squares @ covariance
     # Back to the user's units: slopes by the deviations, intercepts by the means.
-    back = np.diag(1 / deviation) if not mixture.fit_intercept else np.eye(p)
-    if mixture.fit_intercept:
-        back[:d, :d] = np.diag(1 / deviation)
-        back[d, :d] = -mean / deviation
+    back = np.eye(p)
+    back[:d, :d] = np.diag(1 / deviation)
+    back[d:, :d] = -mean / deviation
     inner = covariance[: m * block, : m * block].reshape(m, block, m, block)[:, :p, :, :p]
     return np.asarray(np.einsum("ij,ajbk,lk->aibl", back, inner, back))
 
 
-def _add_information(
-    mixture: Mixture,
-    Z: Floats,
-    X: Any,
-    y: Floats,
-    weights: Floats,
-    information: Floats,
-    squares: Floats,
-) -> None:
-    """Add what a chunk of rows says: the second derivatives of its log-likelihood, and its scores.
+def _information(
+    mixture: Mixture, Z: Floats, X: Any, y: Floats, weights: Floats, size: int
+) -> tuple[Floats, Floats]:
+    """Return minus the second derivatives of a log-likelihood, and sums of squared scores.
 
     With f_j the share times density of regime j, r_j its responsibility, g_j and H_j the gradient
     and the Hessian of log f_j, minus the Hessian of log sum f is
@@ -323,10 +297,10 @@ def _add_information(
     m, p = mixture.n_components, Z.shape[1]
     chances = mixture.responsibilities(X, y)
     means, nu = mixture.predict_components(X), mixture.noise_degrees
-    n_shares = len(information) - m * (p + 1)
+    information, n_shares = np.zeros((size, size)), size - m * (p + 1)
     weight_of = np.append(mixture.weights, mixture.outlier_share)[:n_shares]
     last = slice(m * (p + 1), None)
-    score = np.zeros((len(Z), len(information)))
+    score = np.zeros((len(Z), size))
     # Log odds against the outliers, or against the last regime.
     score[:, last] = chances[:, :n_shares] - weight_of
     # Of the shares themselves: the Hessian is the same for all regimes.
@@ -341,9 +315,8 @@ def _add_information(
         r = chances[:, j]
         shift = np.broadcast_to((np.arange(n_shares) == j) - weight_of, (off.size, n_shares))
         mine = np.column_stack([pull[:, None] * Z, tail * square - 1, shift])
-        places = np.r_[j * (p + 1) : (j + 1) * (p + 1), last.start : len(information)]
+        places = np.r_[j * (p + 1) : (j + 1) * (p + 1), last.start : size]
         score[:, places[: p + 1]] += r[:, None] * mine[:, : p + 1]
-        here = np.ix_(places, places)
         change = -(mine * (weights * r)[:, None]).T @ mine
         curved = weights * r * tail
         change[:p, :p] += (Z * (curved * (2 * bent - 1) / scale**2)[:, None]).T @ Z
@@ -351,8 +324,8 @@ def _add_information(
         change[:p, p] += cross
         change[p, :p] += cross
         change[p, p] += float((curved * 2 * bent * square).sum())
-        information[here] += change
+        information[np.ix_(places, places)] += change
     # Outliers have gradients of the shares alone.
     information[last, last] -= (weights @ outside) * np.outer(weight_of, weight_of)
     information += (score * weights[:, None]).T @ score
-    squares += (score * (weights**2)[:, None]).T @ score
+    return information, (score * (weights**2)[:, None]).T @ score

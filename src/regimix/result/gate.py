@@ -17,11 +17,9 @@ from scipy.special import softmax
 from regimix.data.cells import FrameCells
 from regimix.data.encoding import Encoder
 from regimix.data.recipe import Column
-from regimix.data.validation import Table, chunks, is_frame, read_names
+from regimix.data.validation import Table, check_names, chunks, is_frame, read_names
 from regimix.errors import DataError
 from regimix.words import percent
-
-__all__ = ["ColumnGate", "Gate", "TreeGate", "encode_columns", "read_columns", "scale_columns"]
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -38,6 +36,7 @@ MOST_NAMED = 6
 DEEPEST = 64
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ColumnGate(ABC):
     """Shares of the regimes as a function of columns of the table.
 
@@ -61,10 +60,10 @@ class ColumnGate(ABC):
     center: Floats
     scale: Floats
     names: tuple[str, ...]
-    from_features: bool
-    columns: tuple[Column, ...]
-    average: Floats | None
-    hit_rate: float
+    from_features: bool = True
+    columns: tuple[Column, ...] = ()
+    average: Floats | None = None
+    hit_rate: float = np.nan
 
     @property
     @abstractmethod
@@ -119,26 +118,11 @@ class ColumnGate(ABC):
         what, known = "X" if self.from_features else "gating_features", self.names
         raw = tuple(column.name for column in self.columns)
         if raw and is_frame(Z) and (raw == known or read_names(Z) != known):
-            self._check_names(read_names(Z), raw, what)
+            check_names(read_names(Z), raw, what)
             return encode_columns(Z, self.columns)
         table = read_columns(Z, what)
-        self._check_names(table.names, known, what)
+        check_names(table.names, known, what)
         return table.values
-
-    @staticmethod
-    def _check_names(names: tuple[str, ...], known: tuple[str, ...], what: str) -> None:
-        remedy = "pass the same columns in the same order."
-        if len(names) != len(known):
-            raise DataError(
-                f"{what} has {len(names)} column(s), but {len(known)} in the fit; {remedy}"
-            )
-        # Columns without names are called x0, x1, ...: those say nothing.
-        unnamed = tuple(f"x{i}" for i in range(len(known)))
-        if names != known and unnamed not in (names, known):
-            i = next(i for i, name in enumerate(known) if names[i] != name)
-            raise DataError(
-                f"column {i} of {what} is {names[i]!r}, but {known[i]!r} in the fit; {remedy}"
-            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,19 +138,10 @@ class Gate(ColumnGate):
     coef, intercept : ndarray of shape (m, q), (m,)
         Of scaled columns. A component that none of the rows belonged to has the intercept minus
         infinity: its share is zero.
-    center, scale, names, from_features, columns, average, hit_rate
-        As in ``ColumnGate``.
     """
 
     coef: Floats
     intercept: Floats
-    center: Floats
-    scale: Floats
-    names: tuple[str, ...]
-    from_features: bool = True
-    columns: tuple[Column, ...] = ()
-    average: Floats | None = None
-    hit_rate: float = np.nan
 
     @property
     def n_components(self) -> int:
@@ -200,8 +175,6 @@ class TreeGate(ColumnGate):
         Shares in each node; those of leaves are used.
     roots : ndarray of shape (trees,), int
         The first node of each tree.
-    center, scale, names, from_features, columns, average, hit_rate
-        As in ``ColumnGate``.
     """
 
     feature: Whole
@@ -210,13 +183,6 @@ class TreeGate(ColumnGate):
     right: Whole
     value: Floats
     roots: Whole
-    center: Floats
-    scale: Floats
-    names: tuple[str, ...]
-    from_features: bool = True
-    columns: tuple[Column, ...] = ()
-    average: Floats | None = None
-    hit_rate: float = np.nan
 
     @property
     def n_components(self) -> int:

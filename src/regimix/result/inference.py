@@ -26,21 +26,6 @@ from regimix.trimmed.ilts import EPSILON, RANK_ROUNDINGS
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
 
-__all__ = [
-    "Inference",
-    "conf_int",
-    "errors",
-    "estimates",
-    "holm",
-    "infer",
-    "least_squares_errors",
-    "p_values",
-    "read_level",
-    "recorded",
-    "separation",
-    "t_values",
-]
-
 Floats = NDArray[np.float64]
 
 # A standard error above this has a square that is no number: its covariance stays unknown.
@@ -96,26 +81,14 @@ class Inference:
 
 
 def infer(
-    engine: Engine,
-    law: Law,
-    labelling: Labelling | None = None,
-    known: MixtureSums | None = None,
+    engine: Engine, law: Law, labelling: Labelling | None = None, known: MixtureSums | None = None
 ) -> Inference | None:
     """Find errors and explained variance of a fitted law.
 
-    Parameters
-    ----------
-    labelling : callable, optional
-        Rows count fully for the component of their label; without, by their responsibilities, and
-        doubts about them widen the errors.
-    known : MixtureSums, optional
-        The sums of such a pass, if there was one.
-
-    Returns
-    -------
-    Inference or None
-        None if the table is so wide that the sums would not fit, or that its rows leave most
-        coefficients open.
+    With a labelling, rows count fully for the component of their label; without, by their
+    responsibilities, and doubts about them widen the errors. ``known`` are the sums of such a pass,
+    if there was one. None if the table is so wide that the sums would not fit, or that its rows
+    leave most coefficients open.
     """
     problem = engine.problem
     m, p = len(law.scale), problem.n_columns
@@ -134,11 +107,15 @@ def infer(
         size = float(found.size[j])
         if squared is not None:
             size = size**2 / max(float(squared.size[j]), 1e-300)
-        degrees[j] = max(size - roots.rank, 0.0)
-        notes.append(_note(size, roots.rank, p, doubtful=doubtful))
+        rank = roots.root.shape[1]
+        degrees[j] = max(size - rank, 0.0)
+        notes.append(_note(size, rank, p, doubtful=doubtful))
         if degrees[j] < 1:
             continue
-        half = _half(problem, roots, None if squared is None else _information(squared, j))
+        middle = None if squared is None else squared.sums[j].gram
+        if squared is not None and squared.doubt is not None:
+            middle = squared.sums[j].gram - squared.doubt[j]
+        half = _half(problem, roots, middle)
         half *= law.scale[j] * problem.target_scale
         largest = float(np.abs(half).max(initial=0.0))
         if largest > LARGEST_ERROR:
@@ -176,19 +153,11 @@ def _note(size: float, rank: int, p: int, *, doubtful: bool) -> str:
     return "errors are too small: hardly a row is certainly in this regime" if doubtful else ""
 
 
-# --- sums over the rows ---------------------------------------------------------------------------
-
-
 def _sums(engine: Engine, law: Law, labelling: Labelling | None, power: float = 1.0) -> MixtureSums:
     """Sum over the rows of each component, by responsibility or by label."""
     if labelling is None:
         return mixture_sums(engine, law, with_doubt=True, power=power)
     return labelled_sums(engine, law, labelling, power=power)
-
-
-def _information(found: MixtureSums, j: int) -> Floats:
-    gram = found.sums[j].gram
-    return gram if found.doubt is None else gram - found.doubt[j]
 
 
 # --- from sums to errors --------------------------------------------------------------------------
@@ -201,11 +170,6 @@ class _Roots:
     root: Floats
     length: Floats
     open: Floats
-
-    @property
-    def rank(self) -> int:
-        """Directions that the rows determine."""
-        return int(self.root.shape[1])
 
     @classmethod
     def of(cls, gram: Floats) -> _Roots:
@@ -269,22 +233,16 @@ def _to_user(problem: Frame, standardised: Floats) -> Floats:
 
 def _explained(problem: Frame, law: Law, found: MixtureSums) -> tuple[Floats, float]:
     """Return R² of each component, and of all rows that are not outliers together."""
-    totals, means = zip(
-        *(
-            _variation(theta, sums, square, size, intercept=problem.fit_intercept)
-            for theta, sums, square, size in zip(
-                law.thetas, found.sums, found.square, found.size, strict=True
-            )
-        ),
-        strict=True,
-    )
+    each = zip(law.thetas, found.sums, found.square, found.size, strict=True)
+    intercept = problem.fit_intercept
+    known = np.array([_variation(*component, intercept=intercept) for component in each])
+    total, means = known.T
     middle = float(np.average(means, weights=np.maximum(found.size, 1e-300)))
-    between = found.size * (np.array(means) - middle) ** 2
-    total = np.array(totals)
+    between = found.size * (means - middle) ** 2
     varies = total > 0
-    each = np.where(varies, 1 - found.square / np.where(varies, total, 1.0), np.nan)
+    explained = np.where(varies, 1 - found.square / np.where(varies, total, 1.0), np.nan)
     overall = float((total + between).sum())
-    return each, 1 - float(found.square.sum()) / overall if overall > 0 else float("nan")
+    return explained, 1 - float(found.square.sum()) / overall if overall > 0 else float("nan")
 
 
 def _variation(

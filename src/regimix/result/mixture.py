@@ -15,6 +15,7 @@ from regimix.data.encoding import encode_rows
 from regimix.data.recipe import Recipe
 from regimix.data.validation import (
     Table,
+    check_names,
     chunks,
     is_frame,
     read_names,
@@ -25,10 +26,10 @@ from regimix.errors import DataError, MissingExtraError, ParameterError, StopRea
 from regimix.model.em import REGIME_GAIN
 from regimix.model.laws import NoiseLaw, fall_of_background
 from regimix.model.numbers import MODEL
-from regimix.result import answer, predictive
+from regimix.result import answer
 from regimix.result import inference as inferring
 from regimix.result.inference import Inference, read_level
-from regimix.result.predictive import surprise
+from regimix.result.predictive import Forecast, deviations
 from regimix.result.rowlaw import MOST_COVARIANCE_FEATURES, Excerpt, RowLaw
 from regimix.result.summary import Summary, summary_frame
 from regimix.search.selection import Repeats
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from regimix.result.stability import Stability
     from regimix.search.selection import Attempt, Selection
     from regimix.search.subspace import Subspace
-
-__all__ = ["Mixture", "Regimes"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -107,7 +106,8 @@ class Regimes:
 
     def log_densities(self, X: Any, y: Any, shares: Any = None) -> Floats:
         """Log of share times density for each component and, last, for outliers, (n, m + 1)."""
-        return self._log_densities(self._standardised_residuals(X, y), y, shares)
+        distances = self._distances(self.predict_components(X), y, self._density_scale())
+        return self._log_densities(distances, y, shares)
 
     def responsibilities(self, X: Any, y: Any, shares: Any = None) -> Floats:
         """Probability that a row belongs to each component or, last, is an outlier, (n, m + 1)."""
@@ -120,7 +120,7 @@ class Regimes:
         A row is an outlier if the background is likelier than every component, or if it is further
         than ``cutoff`` deviations from the likeliest.
         """
-        distances = self._standardised_residuals(X, y)
+        distances = self._distances(self.predict_components(X), y, self._density_scale())
         joint = self._log_densities(distances, y, shares)
         labels = np.argmax(joint[:, :-1], axis=1)
         rows = np.arange(labels.size)
@@ -190,10 +190,10 @@ class Regimes:
         times its share. Densities are those of new rows: they hold the errors of the coefficients
         and of the noise, where a fit recorded them, as ``predict_interval`` does.
         """
-        means, deviations, degrees = self._predictive(X)
-        deviations = np.maximum(deviations, self._density_scale())
-        distances = self._distances(means, y, deviations)
-        return surprise(distances, means, deviations, degrees, self._shares(shares, len(means)))
+        found = self._forecast(X)
+        found = replace(found, deviations=np.maximum(found.deviations, self._density_scale()))
+        distances = self._distances(found.means, y, found.deviations)
+        return found.surprise(distances, self._shares(shares, len(distances)))
 
     def flag(self, X: Any, y: Any, rate: float = 0.01, shares: Any = None) -> NDArray[np.bool_]:
         """Flag outliers, (n,), at a rate at which rows that follow the model are flagged too."""
@@ -232,17 +232,13 @@ class Regimes:
         y: Floats = means[np.arange(count), labels]
         y += self.scale[labels] * NoiseLaw(self.noise_degrees).draw(count, rng)
         outliers = np.flatnonzero(labels < 0)
-        if outliers.size:
-            y[outliers] = self._draw_outliers(outliers.size, means, rng)
-        return features, y, labels
-
-    def _draw_outliers(self, count: int, means: Floats, rng: np.random.Generator) -> Floats:
-        """Draw responses of the background."""
         if np.isfinite(self.background_width):
-            law = NoiseLaw(self.background_degrees)
-            return self.background_middle + self.background_width * law.draw(count, rng)
-        middle = self.rows.middle if self.rows is not None else float(np.median(means))
-        return np.asarray(middle + rng.uniform(-0.5, 0.5, count) / self.background)
+            law = NoiseLaw(self.background_degrees).draw(outliers.size, rng)
+            y[outliers] = self.background_middle + self.background_width * law
+        elif outliers.size:
+            middle = self.rows.middle if self.rows is not None else float(np.median(means))
+            y[outliers] = middle + rng.uniform(-0.5, 0.5, outliers.size) / self.background
+        return features, y, labels
 
     def _draw_features(self, n: Any, rng: np.random.Generator) -> Floats:
         count = 1 if n is None else read_count("n", n)
@@ -256,30 +252,19 @@ class Regimes:
 
     def _read(self, X: Any) -> NDArray[Any]:
         """Check features of rows that may be new."""
-        table, known = self._table(X), self.feature_names
-        names = table.names
-        remedy = "pass the same columns in the same order."
-        if len(names) != len(known):
-            raise DataError(f"X has {len(names)} column(s), but {len(known)} in the fit; {remedy}")
-        # Columns without names are called x0, x1, ...: those say nothing.
-        unnamed = tuple(f"x{i}" for i in range(len(known)))
-        if names != known and unnamed not in (names, known):
-            i = next(i for i, name in enumerate(known) if names[i] != name)
-            raise DataError(f"column {i} is {names[i]!r}, but {known[i]!r} in the fit; {remedy}")
+        table = self._table(X)
+        check_names(table.names, self.feature_names, "X")
         table.extent()
         return table.values
 
     def _table(self, X: Any) -> Table:
         return Table.read(X, fewest_rows=1)
 
-    def _predictive(self, X: Any) -> tuple[Floats, Floats, Floats]:
+    def _forecast(self, X: Any) -> Forecast:
         """Return what each regime predicts, its deviation there, and degrees of freedom."""
         means = self.predict_components(X)
         degrees = np.full(len(self.scale), self.noise_degrees)
-        return means, np.broadcast_to(self.scale, means.shape), degrees
-
-    def _standardised_residuals(self, X: Any, y: Any) -> Floats:
-        return self._distances(self.predict_components(X), y, self._density_scale())
+        return Forecast(means, np.broadcast_to(self.scale, means.shape), degrees)
 
     @staticmethod
     def _distances(means: Floats, y: Any, deviations: Floats) -> Floats:
@@ -485,19 +470,15 @@ class Mixture(Regimes):
         The interval has no end where regimes without a row to spare, whose noise is not known, have
         more of the rows than it leaves out.
         """
-        means, deviations, degrees = self._predictive(X)
-        weights = self._shares(shares, len(means))
-        return predictive.equal_tails(
-            means, deviations, degrees, weights, inferring.read_level(level)
-        )
+        found = self._forecast(X)
+        return found.equal_tails(self._shares(shares, len(found.means)), read_level(level))
 
     def predict_component_intervals(self, X: Any, level: float = 0.95) -> Floats:
         """Predict an interval for the response of each row under each regime, (n, m, 2).
 
         The errors of the coefficients are included. Infinite where a regime has no row to spare.
         """
-        means, deviations, degrees = self._predictive(X)
-        return predictive.regime_intervals(means, deviations, degrees, inferring.read_level(level))
+        return self._forecast(X).intervals(read_level(level))
 
     def _table(self, X: Any) -> Table:
         """Read features; a data frame as in the fit, if its columns were encoded there."""
@@ -526,14 +507,14 @@ class Mixture(Regimes):
         encoded = encode_rows(X, self.encoding, y)
         return encoded.table.values, encoded.y, None if encoded.kept.all() else encoded.kept
 
-    def _predictive(self, X: Any) -> tuple[Floats, Floats, Floats]:
-        """Return what each regime predicts, its deviation there, and degrees of freedom."""
+    def _forecast(self, X: Any) -> Forecast:
+        """Return the same; deviations hold the errors of the coefficients, too."""
         if self.inference is None:
-            return super()._predictive(X)
+            return super()._forecast(X)
         values = self._read(X)
         means = self.predict_components(values)
-        deviations, degrees = predictive.deviations(values, self.scale, self.inference)
-        return means, deviations, np.minimum(degrees, self.noise_degrees)
+        spread, degrees = deviations(values, self.scale, self.inference)
+        return Forecast(means, spread, np.minimum(degrees, self.noise_degrees))
 
     # --- how sure the coefficients are ------------------------------------------------------------
 
@@ -612,7 +593,7 @@ class Mixture(Regimes):
 
         rows = self._rows_of_fit(X, y, sample_weight)
         seed, count = read_seed(random_state), read_count("n_resamples", n_resamples)
-        return bootstrap(self, *rows, count, inferring.read_level(level), seed, n_jobs)
+        return bootstrap(self, *rows, count, read_level(level), seed, n_jobs)
 
     def stability(
         self,

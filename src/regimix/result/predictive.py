@@ -1,12 +1,9 @@
-"""What a mixture says about a response given its row: intervals, and how unlikely one is.
-
-Functions of plain arrays: what each regime predicts ``means`` (n, m), its deviations, and the
-shares of the regimes, (m,) for all rows or (n, m) for each.
-"""
+"""What a mixture says about a response given its row: intervals, and how unlikely one is."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +14,6 @@ from regimix.data.validation import chunks
 
 if TYPE_CHECKING:
     from regimix.result.inference import Inference
-
-__all__ = ["deviations", "equal_tails", "regime_intervals", "surprise"]
 
 Floats = NDArray[np.float64]
 
@@ -33,12 +28,6 @@ BLUR = 0.01
 LOWEST_LOG = -600.0
 # A logarithm of a density that none is below.
 NOTHING = -1e300
-
-
-def regime_intervals(means: Floats, deviations: Floats, degrees: Floats, level: float) -> Floats:
-    """Return the central interval of each regime, (n, m, 2)."""
-    reach = stdtrit(degrees, 0.5 + level / 2) * deviations
-    return np.stack([means - reach, means + reach], axis=-1)
 
 
 def deviations(X: NDArray[Any], scale: Floats, inference: Inference) -> tuple[Floats, Floats]:
@@ -69,91 +58,92 @@ def deviations(X: NDArray[Any], scale: Floats, inference: Inference) -> tuple[Fl
     return np.sqrt(np.where(known, scale**2 + np.maximum(variance, 0.0), np.inf)), degrees
 
 
-def equal_tails(
-    means: Floats, deviations: Floats, degrees: Floats, shares: Floats, level: float
-) -> Floats:
-    """Return the interval that leaves out as much below as above, (n, 2).
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """What each regime predicts for rows; shares of the regimes are (n, m), too."""
 
-    A quantile of the mixture lies between the smallest and the largest of its regimes' quantiles;
-    halving finds it, for all rows at once. A regime of infinite deviation has half of its responses
-    below every number: where those alone fill a tail, the interval has no end.
-    """
-    ends = np.empty((means.shape[0], 2))
-    shares, deviations = (np.broadcast_to(part, means.shape) for part in (shares, deviations))
-    for rows in chunks(*means.shape):
-        known = np.where(np.isfinite(deviations[rows]), shares[rows], 0.0)
-        unknown = 1 - known.sum(axis=1)
-        for side, tail in enumerate((0.5 - level / 2, 0.5 + level / 2)):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                left = (tail - 0.5 * unknown) / (1 - unknown)
-            open_end = ~((left > 0) & (left < 1))
-            tails = np.where(open_end, 0.5, left)
-            end = _quantiles(means[rows], deviations[rows], degrees, known, tails)
-            ends[rows, side] = np.where(open_end, (-np.inf, np.inf)[side], end)
-    return ends
+    means: Floats  # (n, m)
+    deviations: Floats  # (n, m), of a new response; infinite where the noise is not known
+    degrees: Floats  # (m,), of Student's law
 
+    def intervals(self, level: float) -> Floats:
+        """Return the central interval of each regime, (n, m, 2)."""
+        reach = stdtrit(self.degrees, 0.5 + level / 2) * self.deviations
+        return np.stack([self.means - reach, self.means + reach], axis=-1)
 
-def _quantiles(
-    means: Floats, deviations: Floats, degrees: Floats, shares: Floats, tails: Floats
-) -> Floats:
-    """Return the quantile of each row's mixture of the regimes that have a share there, (n,)."""
-    inside, aim = shares > 0, tails * shares.sum(axis=1)
-    # A regime without noise, whose coefficients are certain, is a step: nearly so will do.
-    deviations = np.maximum(np.where(inside, deviations, 1.0), np.finfo(np.float64).tiny)
-    quantiles = means + stdtrit(degrees, tails[:, None]) * deviations
-    low = np.where(inside, quantiles, np.inf).min(axis=1)
-    high = np.where(inside, quantiles, -np.inf).max(axis=1)
-    # Where no regime has a share there is nothing to find: any number will do.
-    low, high = (np.where(inside.any(axis=1), end, 0.0) for end in (low, high))
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        with np.errstate(over="ignore"):
-            scaled = (middle[:, None] - means) / deviations
-        below = np.einsum("ij,ij->i", shares, _below(scaled, degrees)) < aim
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.asarray(0.5 * (low + high))
+    def equal_tails(self, shares: Floats, level: float) -> Floats:
+        """Return the interval that leaves out as much below as above, (n, 2).
 
+        A quantile of the mixture lies between the smallest and the largest of its regimes'; halving
+        finds it, for all rows at once. A regime of infinite deviation has half of its responses
+        below every number: where those alone fill a tail, the interval has no end.
+        """
+        ends = np.empty((self.means.shape[0], 2))
+        for rows in chunks(*self.means.shape):
+            known = np.where(np.isfinite(self.deviations[rows]), shares[rows], 0.0)
+            unknown = 1 - known.sum(axis=1)
+            for side, tail in enumerate((0.5 - level / 2, 0.5 + level / 2)):
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    left = (tail - 0.5 * unknown) / (1 - unknown)
+                open_end = ~((left > 0) & (left < 1))
+                tails = np.where(open_end, 0.5, left)
+                end = self._quantiles(rows, known, tails)
+                ends[rows, side] = np.where(open_end, (-np.inf, np.inf)[side], end)
+        return ends
 
-def _below(scaled: Floats, degrees: Floats) -> Floats:
-    many = bool((degrees >= MANY_DEGREES).all())
-    return np.asarray(ndtr(scaled) if many else stdtr(degrees, scaled))
+    def _quantiles(self, rows: slice, shares: Floats, tails: Floats) -> Floats:
+        """Return the quantile of each row's mixture of the regimes with a share there, (n,)."""
+        inside, aim = shares > 0, tails * shares.sum(axis=1)
+        # A regime without noise, whose coefficients are certain, is a step: nearly so will do.
+        deviations = np.where(inside, self.deviations[rows], 1.0)
+        deviations = np.maximum(deviations, np.finfo(np.float64).tiny)
+        means = self.means[rows]
+        quantiles = means + stdtrit(self.degrees, tails[:, None]) * deviations
+        many = bool((self.degrees >= MANY_DEGREES).all())
+        low = np.where(inside, quantiles, np.inf).min(axis=1)
+        high = np.where(inside, quantiles, -np.inf).max(axis=1)
+        # Where no regime has a share there is nothing to find: any number will do.
+        low, high = (np.where(inside.any(axis=1), end, 0.0) for end in (low, high))
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            with np.errstate(over="ignore"):
+                scaled = (middle[:, None] - means) / deviations
+            chances = ndtr(scaled) if many else stdtr(self.degrees, scaled)
+            below = np.einsum("ij,ij->i", shares, chances) < aim
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.asarray(0.5 * (low + high))
 
+    def surprise(self, distances: Floats, shares: Floats) -> Floats:
+        """Return minus the decimal logarithm of the chance of as unlikely a response, (n,).
 
-def surprise(
-    distances: Floats, means: Floats, deviations: Floats, degrees: Floats, shares: Floats
-) -> Floats:
-    """Return minus the decimal logarithm of the chance of a response at least as unlikely, (n,).
+        ``distances`` are those of the responses from the means, in units of the deviations, (n, m).
 
-    ``distances`` are those of the responses from the means, in units of the deviations, (n, m).
-
-    A response is as unlikely as the largest of its densities under the regimes, each times its
-    share. The responses that are likelier form an interval around what each regime predicts;
-    together they may overlap. What the model gives to the rest is the chance. Under a regime of
-    infinite deviation no response is unlikely.
-    """
-    n, m = means.shape
-    scores = np.empty(n)
-    law = _Law(degrees)
-    shares, deviations = (np.broadcast_to(part, means.shape) for part in (shares, deviations))
-    for rows in chunks(n, m * (m + 1)):
-        known = np.isfinite(deviations[rows])
-        deviation, middle = np.where(known, deviations[rows], 1.0), means[rows]
-        with np.errstate(divide="ignore"):
-            log_shares = np.log(np.where(known, shares[rows], 0.0))
-            log_unknown = np.log(np.where(known, 0.0, shares[rows]).sum(axis=1))
-        heights = log_shares + law.log_peak - np.log(deviation)
-        level = (heights - law.drop(distances[rows])).max(axis=1, keepdims=True)
-        excess = np.maximum(heights - np.maximum(level, NOTHING), 0.0)
-        reach = law.reach(excess) * deviation
-        starts, stops = _gaps(middle - reach, middle + reach)
-        # Gaps along the last axis but one, regimes along the last.
-        with np.errstate(over="ignore"):
-            start = (starts[:, :, None] - middle[:, None, :]) / deviation[:, None, :]
-            stop = (stops[:, :, None] - middle[:, None, :]) / deviation[:, None, :]
-        log_chance = _log_between(start, stop, law)
-        total = logsumexp(log_chance + log_shares[:, None, :], axis=(1, 2))
-        scores[rows] = -np.logaddexp(total, log_unknown) / math.log(10)
-    return np.maximum(scores, 0.0)
+        A response is as unlikely as the largest of its densities under the regimes, each times its
+        share. The responses that are likelier form an interval around what each regime predicts;
+        together they may overlap. What the model gives to the rest is the chance. Under a regime of
+        infinite deviation no response is unlikely.
+        """
+        n, m = self.means.shape
+        scores, law = np.empty(n), _Law(self.degrees)
+        for rows in chunks(n, m * (m + 1)):
+            known = np.isfinite(self.deviations[rows])
+            deviation, middle = np.where(known, self.deviations[rows], 1.0), self.means[rows]
+            with np.errstate(divide="ignore"):
+                log_shares = np.log(np.where(known, shares[rows], 0.0))
+                log_unknown = np.log(np.where(known, 0.0, shares[rows]).sum(axis=1))
+            heights = log_shares + law.log_peak - np.log(deviation)
+            level = (heights - law.drop(distances[rows])).max(axis=1, keepdims=True)
+            excess = np.maximum(heights - np.maximum(level, NOTHING), 0.0)
+            reach = law.reach(excess) * deviation
+            starts, stops = _gaps(middle - reach, middle + reach)
+            # Gaps along the last axis but one, regimes along the last.
+            with np.errstate(over="ignore"):
+                start = (starts[:, :, None] - middle[:, None, :]) / deviation[:, None, :]
+                stop = (stops[:, :, None] - middle[:, None, :]) / deviation[:, None, :]
+            log_chance = _log_between(start, stop, law)
+            total = logsumexp(log_chance + log_shares[:, None, :], axis=(1, 2))
+            scores[rows] = -np.logaddexp(total, log_unknown) / math.log(10)
+        return np.maximum(scores, 0.0)
 
 
 class _Law:
@@ -208,10 +198,7 @@ def _gaps(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
 
 
 def _log_between(start: Floats, stop: Floats, law: _Law) -> Floats:
-    """Return the log of the chance of a number between two others.
-
-    Both are brought to the lower tail, where differences keep their digits.
-    """
+    """Return the log of the chance of a number between two, in the lower tail: digits stay."""
     with np.errstate(invalid="ignore", divide="ignore"):
         swap = start + stop > 0
         low, high = np.where(swap, -stop, start), np.where(swap, -start, stop)

@@ -19,17 +19,6 @@ if TYPE_CHECKING:
     from regimix.engines.memory import MemoryEngine
     from regimix.result.mixture import Mixture, Regimes
 
-__all__ = [
-    "Excerpt",
-    "MOMENT_ROWS",
-    "MOST_COVARIANCE_FEATURES",
-    "RowLaw",
-    "SURE",
-    "are_fitted",
-    "excerpt_rows",
-    "row_counts",
-]
-
 Floats = NDArray[np.float64]
 
 # A covariance matrix is kept up to this many features (512 KiB): no result should be much larger

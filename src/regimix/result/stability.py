@@ -23,8 +23,6 @@ from regimix.words import listing, percent, spelled
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
 
-__all__ = ["BACK", "DOUBTFUL", "Stability", "numbers_found", "stability"]
-
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 

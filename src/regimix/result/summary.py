@@ -29,16 +29,6 @@ from regimix.words import (
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
 
-__all__ = [
-    "Summary",
-    "as_frame",
-    "coefficient_table",
-    "print_cells",
-    "print_row",
-    "summary_columns",
-    "summary_frame",
-]
-
 Floats = NDArray[np.float64]
 
 INTERCEPT = "intercept"
@@ -105,21 +95,13 @@ def _terms(mixture: Mixture) -> tuple[list[int], list[str]]:
 # --- a data frame ---------------------------------------------------------------------------------
 
 
-def summary_columns(mixture: Mixture, level: float) -> dict[str, Any]:
-    """Return one array a column: one row for each component and term, the intercept first."""
-    table, (order, names) = coefficient_table(mixture, level), _terms(mixture)
-    m = len(table)
-    columns: dict[str, Any] = {
-        "component": np.repeat(np.arange(m), len(order)),
-        "term": names * m,
-    }
-    values = table[:, order].reshape(-1, len(COLUMNS))
-    return columns | {name: values[:, i].copy() for i, name in enumerate(COLUMNS)}
-
-
 def summary_frame(mixture: Mixture, level: float) -> Any:
     """Return one row for each component and term; see ``Mixture.summary_frame``."""
-    return as_frame(summary_columns(mixture, level))
+    table, (order, names) = coefficient_table(mixture, level), _terms(mixture)
+    m = len(table)
+    columns: dict[str, Any] = {"component": np.repeat(np.arange(m), len(order)), "term": names * m}
+    values = table[:, order].reshape(-1, len(COLUMNS))
+    return as_frame(columns | {name: values[:, i].copy() for i, name in enumerate(COLUMNS)})
 
 
 def as_frame(columns: dict[str, Any]) -> Any:

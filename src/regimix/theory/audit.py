@@ -34,8 +34,6 @@ from regimix.theory.directions import MOST_MOMENT_FEATURES, FourthMoments
 from regimix.theory.regularity import Regularity
 from regimix.words import UNKNOWN, count, fixed, number, percent
 
-__all__ = ["Audit", "Finding", "RegimeAudit", "audit"]
-
 Floats = NDArray[np.float64]
 Verdict = Literal["holds", "unclear", "not proven"]
 
@@ -132,10 +130,8 @@ class Audit:
         if self.sample_rows < self.n_rows:
             rows = fixed(self.sample_rows, 0)
             lines.append(f"(judged on {rows} of the rows: numbers are estimates)")
-        lines += [
-            "",
-            "regime   share   rows/coef  distance          Q  noise/distance  left by a round",
-        ]
+        head = "regime   share   rows/coef  distance          Q  noise/distance  left by a round"
+        lines += ["", head]
         for j, regime in enumerate(self.regimes):
             lines.append(
                 f"{j:>6}  {percent(regime.share):>6}  {_shown(regime.rows_per_coefficient):>10}  "
@@ -210,21 +206,15 @@ def audit(
     with threadpool_limits(limits=1, user_api="blas"):
         judged = _judged(known, _fit_of(known, X, y))
     if detectable is True:
-        detectable = simulate(known, _all_features(known, X), random_state=known.seed)
+        if X is None and known.excerpt is not None:
+            if not known.excerpt.complete:
+                raise DataError(
+                    "the mixture remembers a part of its rows, and what is found depends on how "
+                    "many there are. Pass X and y."
+                )
+            X = known.excerpt.X
+        detectable = simulate(known, X, random_state=known.seed)
     return replace(judged, detectable=detectable or None)
-
-
-def _all_features(mixture: Mixture, X: Any) -> Any:
-    """Return the features of the fit: those given, or all that the mixture remembers."""
-    if X is not None:
-        return X
-    assert mixture.excerpt is not None  # the audit has read its rows
-    if not mixture.excerpt.complete:
-        raise DataError(
-            "the mixture remembers a part of its rows, and what is found depends on how many there "
-            "are. Pass X and y."
-        )
-    return mixture.excerpt.X
 
 
 def _fit_of(mixture: Mixture, X: Any, y: Any) -> _WhitenedFit:
@@ -263,11 +253,6 @@ class _WhitenedFit:
     def features(self) -> Floats:
         """Whitened features without the constant column."""
         return self.X[:, int(self.intercept) :]
-
-    @property
-    def slopes(self) -> Floats:
-        """Coefficients without the intercept."""
-        return self.coef[:, int(self.intercept) :]
 
     @property
     def corruption_ratio(self) -> float:
@@ -386,7 +371,7 @@ def _at_least(name: str, value: float, good: float, bad: float, words: str) -> F
 def _supported(mixture: Mixture) -> Finding:
     """Judge whether there is any regime at all."""
     value, counted = float(mixture.evidence), mixture.settings.search == "net"
-    chosen = mixture.settings.n_components is None and not counted
+    limit = REGIME_GAIN if mixture.settings.n_components is None else 0.0
     words = f"The regimes score {number(value, 3)} nats more than constants do."
     if mixture.found_nothing:
         words = (
@@ -396,7 +381,6 @@ def _supported(mixture: Mixture) -> Finding:
     elif counted:
         words = "Algorithm 2 accepted its regimes by counting rows; it has no score."
     verdict: Verdict = "not proven" if mixture.found_nothing else "holds"
-    limit = REGIME_GAIN if chosen else 0.0
     if counted:
         value = limit = np.nan
     return Finding("regimes", verdict, value, limit, words, at_least=True)
@@ -449,9 +433,8 @@ def _little_corruption(fit: _WhitenedFit) -> Finding:
         "needs a small constant, which it does not give; at 1 an adversary could hide that regime."
     )
     if ratio == 0:
-        words = "No row is an outlier."
-        if fit.noiseless:
-            words += " Convergence is then faster than linear (Theorem 7)."
+        fast = " Convergence is then faster than linear (Theorem 7)." if fit.noiseless else ""
+        words = f"No row is an outlier.{fast}"
     return _at_most("corruption", ratio, LITTLE_CORRUPTION, MUCH_CORRUPTION, words)
 
 
@@ -546,7 +529,7 @@ def _close_subspace(fit: _WhitenedFit, subspace: Subspace | None) -> Finding:
     name = "subspace"
     if subspace is None:
         return Finding(name, "holds", 0.0, NEAR_SUBSPACE, "The subspace is the whole space.")
-    basis, slopes = subspace.basis, fit.slopes
+    basis, slopes = subspace.basis, fit.coef[:, int(fit.intercept) :]
     shares = np.linalg.norm(slopes - slopes @ basis @ basis.T, axis=1) / fit.distance
     j = int(np.argmax(shares))
     words = (

@@ -9,31 +9,15 @@ c_k = k/n, ``keep`` is τ, ``coef`` holds the components as rows (m, d), and ``c
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from regimix.errors import ParameterError
+from regimix.data.validation import read_matrix
+from regimix.errors import ParameterError, read_count
 from regimix.synth import nearest_distances
-from regimix.theory.definitions import count, fraction, matrix, positive, separation
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-__all__ = [
-    "affine_shape",
-    "basin_granularity",
-    "contraction_shape",
-    "local_radius",
-    "net_size_bound",
-    "regularity_limit",
-    "regularity_rows",
-    "regularity_shape",
-    "required_rows",
-    "start_count",
-    "starts_for_confidence",
-]
+from regimix.theory.definitions import fraction, positive, separation
 
 
 def regularity_limit(share: float) -> tuple[float, float]:
@@ -82,7 +66,7 @@ def regularity_rows(n_features: int, share: float, *, covariance_bound: float = 
     """
     c = fraction("share", share)
     sigma = positive("covariance_bound", covariance_bound, lowest=1.0)
-    return count("n_features", n_features, 1) * math.log(sigma / c) / c
+    return read_count("n_features", n_features, 1) * math.log(sigma / c) / c
 
 
 def required_rows(n_features: int, smallest_share: float) -> float:
@@ -91,7 +75,7 @@ def required_rows(n_features: int, smallest_share: float) -> float:
     d·max(1, log log d)/τ*_min. The paper prints d log log d/τ*_min, which is not positive below
     d = 3 and smaller than d below 16; a component needs at least d rows.
     """
-    d = count("n_features", n_features, 1)
+    d = read_count("n_features", n_features, 1)
     slow = math.log(math.log(d)) if d > 1 else 0.0
     return d * max(1.0, slow) / fraction("smallest_share", smallest_share)
 
@@ -106,10 +90,10 @@ def affine_shape(
     Chervonenkis for relative deviations proves (with some c), since slabs ``|x·v| ≤ t`` have a
     dimension of the order of d.
     """
-    rows = count("n", n, 1)
+    rows = read_count("n", n, 1)
     floor = math.log(rows)
     if n_features is not None:
-        d = min(count("n_features", n_features, 1), rows)
+        d = min(read_count("n_features", n_features, 1), rows)
         floor = d * math.log(math.e * rows / d)
     return constant * max(positive("delta", delta) * rows, floor)
 
@@ -138,8 +122,8 @@ def local_radius(
     c_j·min‖θ_j − θ_l‖ for component j, and c_j·(τ/σ)·min‖θ_j − θ_l‖ in the corollary (the theorem
     has τ in its constant). The paper does not give c_j; one half is where Theorem 4 ends.
     """
-    rows = matrix("coef", coef)
-    nearest = float(nearest_distances(rows)[count("component", component, 0, len(rows) - 1)])
+    rows = read_matrix("coef", coef)
+    nearest = float(nearest_distances(rows)[read_count("component", component, 0, len(rows) - 1)])
     sigma = positive("covariance_bound", covariance_bound, lowest=1.0)
     return positive("constant", constant) * fraction("keep", keep) / sigma * nearest
 
@@ -150,7 +134,7 @@ def net_size_bound(dimensions: int, radius: float, granularity: float) -> float:
     m̃ is the dimension of the subspace, R the largest norm of a component; one point does where
     ε ≥ R.
     """
-    size = count("dimensions", dimensions, 1)
+    size = read_count("dimensions", dimensions, 1)
     share = positive("granularity", granularity) / positive("radius", radius)
     return _power(3 / share, size) if share < 1 else 1.0
 
@@ -163,7 +147,7 @@ def basin_granularity(coef: ArrayLike, *, keep: float, constant: float = 1.0) ->
     distances; see the findings in the documentation). The constant is c_2·c_{cτ,2}/c_{cτ,1} of the
     proof, which is not known; fit it to observed basins.
     """
-    nearest = float(nearest_distances(matrix("coef", coef)).min())
+    nearest = float(nearest_distances(read_matrix("coef", coef)).min())
     return positive("constant", constant) * fraction("keep", keep) * nearest / 2
 
 
@@ -176,8 +160,8 @@ def start_count(
     its (1/(τQ))^O(m) with the constants spelt out. By default m̃ is the number of components, or of
     features if that is less.
     """
-    rows = matrix("coef", coef)
-    size = min(rows.shape) if dimensions is None else count("dimensions", dimensions, 1)
+    rows = read_matrix("coef", coef)
+    size = min(rows.shape) if dimensions is None else read_count("dimensions", dimensions, 1)
     apart = separation(rows) * fraction("keep", keep) * positive("constant", constant)
     if apart == 0:
         return np.inf

@@ -9,33 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import orth
 
 from regimix import synth
-from regimix.errors import DataError, ParameterError, read_number
-from regimix.errors import read_count as count
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-__all__ = [
-    "affine_error_at",
-    "count",
-    "fraction",
-    "largest_count",
-    "local_separation",
-    "matrix",
-    "own_slack",
-    "positive",
-    "row_groups",
-    "separation",
-    "subspace_distance",
-    "vector",
-]
+from regimix.data.validation import read_floats, read_matrix
+from regimix.errors import DataError, ParameterError, read_count, read_number
 
 Floats = NDArray[np.float64]
 
@@ -51,7 +33,7 @@ def separation(coef: ArrayLike) -> float:
     The smallest distance between two components (rows of ``coef``) over the largest norm of one: at
     most 2, infinite for one component, zero where two coincide.
     """
-    return synth.separation_of(matrix("coef", coef))
+    return synth.separation_of(read_matrix("coef", coef))
 
 
 def local_separation(coef: ArrayLike) -> Floats:
@@ -60,7 +42,7 @@ def local_separation(coef: ArrayLike) -> Floats:
     The distance to the nearest other component (row of ``coef``) over the component's own norm;
     Q ≤ Q_j. Infinite for one component, and for a component of norm zero apart from all others.
     """
-    return synth.local_separation_of(matrix("coef", coef))
+    return synth.local_separation_of(read_matrix("coef", coef))
 
 
 def own_slack(n_own: int, n_rows: int, keep: float) -> int:
@@ -106,24 +88,23 @@ def affine_error_at(
     rows, groups = row_groups(own, others)
     d = rows.shape[1]
     v1 = vector("own_direction", own_direction, d)
-    v2 = matrix("other_directions", np.atleast_2d(np.asarray(other_directions)), d)
+    v2 = read_matrix("other_directions", np.atleast_2d(np.asarray(other_directions)), d)
     if len(v2) != len(groups):
         raise DataError(
             f"other_directions has {len(v2)} direction(s) for {len(groups)} group(s) of other "
             "rows; pass one for each."
         )
-    values = [np.abs(group @ v) for group, v in zip(groups, v2, strict=True)]
-    return largest_count(
-        np.sort(np.abs(rows @ v1))[::-1], np.sort(np.concatenate(values)), count("slack", slack, 0)
-    )
+    values = np.concatenate([np.abs(group @ v) for group, v in zip(groups, v2, strict=True)])
+    falling = np.sort(np.abs(rows @ v1))[::-1]
+    return largest_count(falling, np.sort(values), read_count("slack", slack, 0))
 
 
 def row_groups(own: ArrayLike, others: Any) -> tuple[Floats, list[Floats]]:
     """Check own rows and groups of other rows."""
-    rows = matrix("own", own)
+    rows = read_matrix("own", own)
     single = isinstance(others, np.ndarray) or (len(others) > 0 and np.ndim(others[0]) < 2)
     groups = [others] if single else list(others)
-    return rows, [matrix("others", group, rows.shape[1]) for group in groups]
+    return rows, [read_matrix("others", group, rows.shape[1]) for group in groups]
 
 
 def largest_count(own: Floats, others: Floats, slack: int) -> int:
@@ -140,9 +121,9 @@ def subspace_distance(basis: ArrayLike, coef: ArrayLike) -> float:
     ``coef``) and the subspace Û, spanned by the columns of ``basis``: from 0, where all components
     lie in it, to 1.
     """
-    columns = matrix("basis", basis)
+    columns = read_matrix("basis", basis)
     found = orth(columns, RANK_TOLERANCE)
-    wanted = orth(matrix("coef", coef, len(columns)).T, RANK_TOLERANCE)
+    wanted = orth(read_matrix("coef", coef, len(columns)).T, RANK_TOLERANCE)
     if wanted.shape[1] == 0:
         return 0.0
     outside = wanted - found @ (found.T @ wanted)
@@ -152,34 +133,12 @@ def subspace_distance(basis: ArrayLike, coef: ArrayLike) -> float:
 # --- checks of what the functions of this folder are given ----------------------------------------
 
 
-def matrix(name: str, value: ArrayLike, columns: int | None = None) -> Floats:
-    """Check a finite matrix, with so many columns if that is known."""
-    rows = _numbers(name, value, "a matrix of numbers")
-    if rows.ndim != 2 or rows.shape[1] < 1:
-        raise DataError(f"{name} must be a matrix of at least one column; got shape {rows.shape}.")
-    if columns is not None and rows.shape[1] != columns:
-        raise DataError(
-            f"{name} has {rows.shape[1]} column(s) where {columns} are needed; pass the same "
-            "features everywhere."
-        )
-    if not np.isfinite(rows).all():
-        raise DataError(f"{name} has NaN or infinite entries; leave those rows out.")
-    return rows
-
-
 def vector(name: str, value: ArrayLike, size: int) -> Floats:
     """Check a finite vector of given size."""
-    values = _numbers(name, value, f"{size} numbers")
+    values = read_floats(name, value, f"{size} numbers")
     if values.shape != (size,) or not np.isfinite(values).all():
         raise DataError(f"{name} must be {size} finite numbers; got shape {values.shape}.")
     return values
-
-
-def _numbers(name: str, value: ArrayLike, wanted: str) -> Floats:
-    try:
-        return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError(f"{name} must be {wanted}; got {value!r}.") from None
 
 
 def fraction(name: str, value: Any) -> float:

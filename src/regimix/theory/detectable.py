@@ -26,8 +26,6 @@ from regimix.theory.definitions import RANK_TOLERANCE
 from regimix.theory.state_evolution import passing_rows
 from regimix.words import number, percent
 
-__all__ = ["Detectable", "detectable"]
-
 Floats = NDArray[np.float64]
 
 # Distances that are tried, from the largest: root mean square of the difference to the largest
@@ -79,11 +77,8 @@ class Detectable:
         lines += ["", f"({self.n_trials} simulations each)"]
         if np.isfinite(self.smallest_share):
             share = percent(self.smallest_share)
-            lines += [
-                "",
-                f"Below {share} of the rows, message passing finds no further regime at any",
-            ]
-            lines += ["distance (state evolution, for normal features)."]
+            lines += ["", f"Below {share} of the rows, message passing finds no further regime at"]
+            lines += ["any distance (state evolution, for normal features)."]
         return "\n".join(lines)
 
 
@@ -129,11 +124,8 @@ def detectable(
         for i, share in enumerate(values):
             for k, distance in enumerate(DISTANCES):
                 seeds = np.random.SeedSequence([seed, i, k]).spawn(trials)
-                found = pool(
-                    delayed(_trial)(known, features, float(share), distance, child)
-                    for child in seeds
-                )
-                rates[i, k] = np.mean(found)
+                trial = (known, features, float(share), distance)
+                rates[i, k] = np.mean(pool(delayed(_trial)(*trial, child) for child in seeds))
                 if rates[i, k] < 0.5:
                     break
             if progress is not None:
@@ -199,12 +191,10 @@ def _trial(
     away *= distance * spread_of(y, drawn) / max(float(np.sqrt(np.mean(away**2))), 1e-300)
     line = mixture.predict_components(X)[:, 0] + away
     y[planted] = (line + mixture.scale[0] * rng.standard_normal(len(X)))[planted]
-    settings = replace(
-        mixture.settings, n_components=None, seed=int(rng.integers(2**31)), keep_rows=False
-    )
-    again = fit_mixture(
-        MemoryEngine(Problem.from_arrays(X, y, fit_intercept=mixture.fit_intercept)), settings
-    )
+    problem = Problem.from_arrays(X, y, fit_intercept=mixture.fit_intercept)
+    new = int(rng.integers(2**31))
+    settings = replace(mixture.settings, n_components=None, seed=new, keep_rows=False)
+    again = fit_mixture(MemoryEngine(problem), settings)
     if again.found_nothing:
         return False
     labels = again.assign(X, y)

@@ -29,16 +29,6 @@ from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
 from scipy.optimize import minimize_scalar
 
-__all__ = [
-    "MOST_CELL_FEATURES",
-    "MOST_MOMENT_FEATURES",
-    "Cells",
-    "Extreme",
-    "FourthMoments",
-    "cover",
-    "maximise",
-]
-
 Floats = NDArray[np.float64]
 # Values in the middle of cells, and ceilings on all of each cell, from directions and chords.
 Evaluate = Callable[[Floats, Floats], tuple[Floats, Floats]]
@@ -94,10 +84,9 @@ class Cells:
         """Cut every cell into 2^(d - 1) of half the side."""
         free = self.middle.shape[1]
         corners = np.array(list(product((-0.5, 0.5), repeat=free))).reshape(2**free, free)
-        middle = (self.middle[:, None, :] + self.half * corners).reshape(
-            len(self) * len(corners), free
-        )
-        return Cells(np.repeat(self.face, len(corners)), middle, self.half / 2)
+        face = np.repeat(self.face, len(corners))
+        middle = (self.middle[:, None, :] + self.half * corners).reshape(len(face), free)
+        return Cells(face, middle, self.half / 2)
 
 
 @dataclass(frozen=True)
@@ -192,12 +181,8 @@ class FourthMoments:
 
             scale = float(np.trace(matrix)) / len(matrix) * self._trace.sum()
             width = abs(scale) + self.n * self._mean**2
-            found = minimize_scalar(
-                bound,
-                bounds=(-2 * width, 4 * width),
-                method="bounded",
-                options={"maxiter": EVALUATIONS},
-            )
+            ends, few = (-2 * width, 4 * width), {"maxiter": EVALUATIONS}
+            found = minimize_scalar(bound, bounds=ends, method="bounded", options=few)
             self._bounds[centre] = max(0.0, float(found.fun) + self.n * centre**2)
         return self._bounds[centre]
 

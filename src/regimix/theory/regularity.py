@@ -33,14 +33,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
 from math import comb
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 
-from regimix.errors import ParameterError
-from regimix.theory.definitions import count, matrix
+from regimix.data.validation import read_matrix
+from regimix.errors import ParameterError, read_count
 from regimix.theory.directions import (
     MOST_CELL_FEATURES,
     MOST_MOMENT_FEATURES,
@@ -49,17 +48,6 @@ from regimix.theory.directions import (
     maximise,
 )
 from regimix.words import number
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-__all__ = [
-    "FeatureRegularity",
-    "Interval",
-    "Regularity",
-    "exact_feature_regularity",
-    "feature_regularity",
-]
 
 Floats = NDArray[np.float64]
 
@@ -115,8 +103,8 @@ def exact_feature_regularity(X: ArrayLike, k: int) -> FeatureRegularity:
 
     Too many subsets are refused; ``feature_regularity`` gives bounds then.
     """
-    rows = matrix("X", X)
-    n, k = len(rows), count("k", k, 0, len(rows))
+    rows = read_matrix("X", X)
+    n, k = len(rows), read_count("k", k, 0, len(rows))
     if comb(n, k) > MOST_SUBSETS:
         raise ParameterError(
             f"{n} rows have {comb(n, k):.3g} subsets of {k}; at most {MOST_SUBSETS:,} are looked "
@@ -160,15 +148,15 @@ class Regularity:
     def __init__(
         self, X: ArrayLike, *, most_directions: int = 20_000, random_state: int = 0
     ) -> None:
-        self.X = matrix("X", X)
-        self._most = count("most_directions", most_directions, 1)
+        self.X = read_matrix("X", X)
+        self._most = read_count("most_directions", most_directions, 1)
         self._seed = random_state
         self._plus: dict[int, Interval] = {}
         self._minus: dict[int, Interval] = {}
 
     def __call__(self, k: int) -> FeatureRegularity:
         """Bound ψ±(k)."""
-        k = count("k", k, 0, len(self.X))
+        k = read_count("k", k, 0, len(self.X))
         return FeatureRegularity(k, self.plus(k), self.minus(k))
 
     def plus(self, k: int) -> Interval:

@@ -26,10 +26,8 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import NDArray
 
-from regimix.errors import ParameterError
-from regimix.theory.definitions import count, fraction, positive
-
-__all__ = ["passing_errors", "passing_rows"]
+from regimix.errors import ParameterError, read_count
+from regimix.theory.definitions import fraction, positive
 
 Floats = NDArray[np.float64]
 
@@ -82,7 +80,7 @@ def passing_errors(
     p, width = fraction("share", share), positive("others", others)
     if not 0 <= noise < math.inf:
         raise ParameterError(f"noise must be 0 or more, and finite; got {noise!r}.")
-    most = ROUNDS if rounds is None else count("rounds", rounds, 0)
+    most = ROUNDS if rounds is None else read_count("rounds", rounds, 0)
     errors = [1.0]
     for _ in range(most):
         errors.append(1 / (1 + delta * _information(errors[-1], p, float(noise), width)))

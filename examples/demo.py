@@ -1,4 +1,4 @@
-"""The main job on bundled data, in plain text: ``python -m regimix.demo``."""
+"""The main job on bundled data, in plain text: what ``make demo`` runs."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,8 +11,6 @@ from regimix.estimators.mixture import MixedLinearRegression
 from regimix.estimators.trimmed import TrimmedRegressor
 from regimix.result.answer import answer
 from regimix.words import number
-
-__all__ = ["main"]
 
 # One sign per regime, largest first, and one for outliers: in the table and in the picture.
 MARKS = "o+*#%@"
