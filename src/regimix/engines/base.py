@@ -23,17 +23,6 @@ if TYPE_CHECKING:
     from regimix.engines.memory import MemoryEngine
     from regimix.engines.selection import BlockValues, Keeper, Mask
 
-__all__ = [
-    "Engine",
-    "Follower",
-    "Nothing",
-    "RowSums",
-    "Sample",
-    "Selected",
-    "combine",
-    "kept_rows",
-]
-
 Floats = NDArray[np.float64]
 T = TypeVar("T")
 

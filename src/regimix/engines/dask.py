@@ -43,8 +43,6 @@ from regimix.errors import (
 )
 from regimix.paths import is_table_file
 
-__all__ = ["DaskParts", "connected", "current_client", "dask_map", "dask_rows"]
-
 T = TypeVar("T")
 Names = tuple[str, ...]
 

@@ -36,8 +36,6 @@ from regimix.engines.selection import (
 )
 from regimix.threads import in_threads
 
-__all__ = ["MemoryEngine"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Indices = NDArray[np.intp]

@@ -23,17 +23,6 @@ from regimix.engines.parts import RawRows
 from regimix.errors import DataError, MissingExtraError
 from regimix.paths import as_os_errors
 
-__all__ = [
-    "FileMark",
-    "ParquetReader",
-    "Span",
-    "columns_of",
-    "mark_of",
-    "need_pyarrow",
-    "open_parquet",
-    "what_failed",
-]
-
 Bools = NDArray[np.bool_]
 
 # Bytes of numbers that are turned from columns into rows at a time: they stay in the cache.

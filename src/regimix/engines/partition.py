@@ -42,8 +42,6 @@ from regimix.engines.selection import (
 )
 from regimix.threads import fitting_threads
 
-__all__ = ["PartitionEngine", "PartitionFollower", "Window", "find_cuts", "open_parts"]
-
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 

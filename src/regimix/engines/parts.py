@@ -31,18 +31,6 @@ from regimix.errors import DataError, RegimixError, StopReason
 if TYPE_CHECKING:
     from regimix.engines.dask import DaskParts
 
-__all__ = [
-    "LocalParts",
-    "PartTable",
-    "PartUnits",
-    "Parts",
-    "PassStopped",
-    "RawRows",
-    "Task",
-    "Watch",
-    "name_of",
-]
-
 Floats = NDArray[np.float64]
 
 # Called with the parts that a pass has done, and all (None while unknown); a true answer stops it.

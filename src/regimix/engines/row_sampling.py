@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from regimix.engines.base import Engine
     from regimix.engines.memory import MemoryEngine
 
-__all__ = ["Drawn", "draw_rows", "mix"]
-
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
 Indices = NDArray[np.intp]

@@ -21,24 +21,6 @@ from regimix.engines.base import RowSums
 if TYPE_CHECKING:
     from regimix.engines.memory import MemoryEngine
 
-__all__ = [
-    "BlockValues",
-    "Choice",
-    "Cut",
-    "Keeper",
-    "Mask",
-    "Near",
-    "fill_mass",
-    "is_within",
-    "masked_mass",
-    "present",
-    "residual_sizes",
-    "same_part",
-    "smallest",
-    "smallest_of_each",
-    "within_sums",
-]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 BlockValues = Callable[..., Floats]

@@ -18,15 +18,6 @@ from regimix.model.numbers import MODEL
 if TYPE_CHECKING:
     from regimix.engines.memory import MemoryEngine
 
-__all__ = [
-    "Labelling",
-    "Law",
-    "MixtureSums",
-    "labelled_sums",
-    "mixture_sums",
-    "nearest",
-]
-
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Labels = NDArray[np.int64]

@@ -26,25 +26,6 @@ from regimix.model.laws import (
 from regimix.model.numbers import MODEL
 from regimix.model.rows import Rows
 
-__all__ = [
-    "REGIME_GAIN",
-    "Fitted",
-    "Parameters",
-    "empty",
-    "evaluate",
-    "expect",
-    "from_labels",
-    "join",
-    "log_densities",
-    "normalise",
-    "point_of",
-    "refit",
-    "responsibilities",
-    "scores_without",
-    "squares_of",
-    "union_losses",
-]
-
 Floats = NDArray[np.float64]
 
 LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)

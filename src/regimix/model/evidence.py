@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from regimix.model.numbers import MODEL
 
-__all__ = ["Posterior", "Prior", "Sums", "posterior"]
-
 Floats = NDArray[np.float64]
 
 # Nodes of the quadrature over log precision: 32 are exact to more digits than a score needs.

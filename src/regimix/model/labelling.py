@@ -19,19 +19,6 @@ from regimix.model.blocks import Labelling, Law, nearest
 if TYPE_CHECKING:
     from regimix.engines.memory import MemoryEngine
 
-__all__ = [
-    "Likeliest",
-    "Nearest",
-    "Ordered",
-    "Taken",
-    "Trimmed",
-    "label_counts",
-    "label_masses",
-    "label_name",
-    "label_squares",
-    "unlikeliness",
-]
-
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 

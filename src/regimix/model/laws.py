@@ -11,15 +11,6 @@ from scipy.special import gammaln
 
 from regimix.model.numbers import MODEL
 
-__all__ = [
-    "NORMAL",
-    "ROOT_8",
-    "Background",
-    "NoiseLaw",
-    "fall_of_background",
-    "resolution",
-]
-
 Floats = NDArray[np.float64]
 
 

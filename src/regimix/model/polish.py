@@ -21,8 +21,6 @@ from regimix.model.em import late
 from regimix.model.numbers import MODEL
 from regimix.trimmed.ilts import NormalEquations
 
-__all__ = ["Begun", "Polished", "maximised", "polish", "refit"]
-
 Floats = NDArray[np.float64]
 
 

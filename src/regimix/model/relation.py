@@ -26,8 +26,6 @@ from regimix.model.em import (
 from regimix.model.numbers import MODEL
 from regimix.model.rows import Rows
 
-__all__ = ["COUNTS", "KERNELS", "Fit", "Relation", "fit_relation", "gain_of_shares", "line_of"]
-
 Floats = NDArray[np.float64]
 
 # A search along a line may try anything: squares of exponentials of these numbers are finite.

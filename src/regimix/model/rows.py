@@ -14,16 +14,6 @@ from regimix.model.evidence import Prior
 from regimix.model.laws import ROOT_8, fall_of_background, resolution
 from regimix.model.numbers import MODEL
 
-__all__ = [
-    "Rows",
-    "Units",
-    "Whitening",
-    "weighted_fit",
-    "weighted_quantile",
-    "whiten",
-    "whitened_rows",
-]
-
 Floats = NDArray[np.float64]
 
 

@@ -64,15 +64,6 @@ from regimix.trimmed.gradient import solver_maker
 from regimix.trimmed.ilts import MAX_ITER, ExactSolver, kept_mass
 from regimix.trimmed.reweight import consistent_scale, reweight
 
-__all__ = [
-    "ENDS",
-    "finish_checkpoint",
-    "fit_mixture",
-    "open_checkpoint",
-    "resumed_polish",
-    "to_mixture",
-]
-
 Floats = NDArray[np.float64]
 
 # Ends after which there is nothing to go on with. (A budget of starts ends Algorithm 2, too.)

@@ -11,8 +11,6 @@ from regimix.result.mixture import Mixture
 from regimix.search.settings import GRANULARITY, Settings, given_starts
 from regimix.trimmed.ilts import MAX_ITER, check_limits
 
-__all__ = ["global_ilts"]
-
 
 def global_ilts(
     X: Any,

@@ -46,8 +46,6 @@ from regimix.words import (
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
 
-__all__ = ["Profile", "ProfileColumn", "profile"]
-
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 Flags = NDArray[np.bool_]

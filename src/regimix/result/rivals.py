@@ -23,8 +23,6 @@ from regimix.model.relation import COUNTS, Fit, Relation, fit_relation, line_of
 from regimix.model.rows import Rows, Units, whitened_rows
 from regimix.words import listing, powered, several
 
-__all__ = ["Contest", "RegimeCheck", "Rival", "check_regimes", "find_rivals"]
-
 Floats = NDArray[np.float64]
 
 # Powers of the response (Box and Cox); zero is the logarithm.

@@ -35,17 +35,6 @@ from regimix.search.subspace import Subspace, find_subspace
 from regimix.trimmed.ilts import MAX_ITER, ExactSolver, Run, SolverMaker, concentrate, kept_mass
 from regimix.trimmed.reweight import consistent_scale
 
-__all__ = [
-    "Accepted",
-    "MAX_STARTS",
-    "NetFound",
-    "Peeled",
-    "Rejected",
-    "net_rows",
-    "Peeling",
-    "search_net",
-]
-
 Floats = NDArray[np.float64]
 
 # Ratio c of the geometric search {1, c, c^2, ...}: the share is met within a fifth, and each

@@ -26,8 +26,6 @@ from regimix.errors import CheckpointError
 if TYPE_CHECKING:
     from regimix.search.settings import Settings
 
-__all__ = ["Checkpoint", "fingerprint", "seed_in"]
-
 MAGIC = b"regimix checkpoint, sha256 "
 # Settings of the run, not of the answer.
 RUN_ONLY = ("n_jobs", "max_starts", "time_limit", "callback", "checkpoint", "keep_rows")

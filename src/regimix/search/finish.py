@@ -32,8 +32,6 @@ from regimix.search.numbers import SEARCH
 from regimix.trimmed.ilts import Solver, concentrate, kept_mass
 from regimix.trimmed.reweight import truncation_factor
 
-__all__ = ["SolverMaker", "assign_and_trim", "make_exact"]
-
 Floats = NDArray[np.float64]
 
 SolverMaker = Callable[[Frame, int, float], Solver]

@@ -19,8 +19,6 @@ from regimix.search.numbers import SEARCH
 from regimix.search.subspace import Subspace
 from regimix.threads import fitting_threads
 
-__all__ = ["joint_starts"]
-
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 

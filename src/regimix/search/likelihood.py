@@ -21,16 +21,6 @@ from regimix.trimmed.ilts import NormalEquations
 if TYPE_CHECKING:
     from regimix.engines.memory import MemoryEngine
 
-__all__ = [
-    "affordable",
-    "assign_nearest",
-    "label_starts",
-    "most_likely",
-    "nearest_regimes",
-    "plain_count",
-    "weighted_fits",
-]
-
 Floats = NDArray[np.float64]
 Labels = NDArray[np.intp]
 

@@ -33,8 +33,6 @@ from regimix.search.selection import Attempt, Path, prune, shrink
 from regimix.search.settings import Control, Stopped, answer_interrupts
 from regimix.search.subspace import Subspace
 
-__all__ = ["Search", "blurred", "promising", "search_model"]
-
 Indices = NDArray[np.intp]
 
 # Moves that a search of few rows leaves to that of many rows which follows it, and the other way

@@ -16,8 +16,6 @@ from regimix.model.numbers import MODEL
 from regimix.model.rows import MAD_TO_DEVIATION, Rows, weighted_fit, weighted_quantile
 from regimix.search.numbers import SEARCH
 
-__all__ = ["Passing", "Pool", "bulk_model", "hunt_one", "passing", "prepare", "smallest_component"]
-
 Floats = NDArray[np.float64]
 
 

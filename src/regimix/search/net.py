@@ -26,8 +26,6 @@ from regimix.search.settings import GRANULARITY
 from regimix.search.single import Starts
 from regimix.search.subspace import Subspace, SubspaceKind, find_subspace
 
-__all__ = ["Net", "NetSource", "lay_net", "net_source", "shuffled"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

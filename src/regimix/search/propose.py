@@ -14,8 +14,6 @@ from regimix.search.message_passing import hunt_one, smallest_component
 from regimix.search.numbers import SEARCH
 from regimix.search.subspace import Subspace, SubspaceKind, find_subspace, shapeless
 
-__all__ = ["Proposer"]
-
 Floats = NDArray[np.float64]
 
 

@@ -14,6 +14,7 @@ from regimix.model.em import (
     Parameters,
     evaluate,
     from_labels,
+    late,
     refit,
     responsibilities,
     scores_without,
@@ -24,18 +25,6 @@ from regimix.model.laws import NoiseLaw
 from regimix.model.numbers import MODEL
 from regimix.model.rows import Rows
 from regimix.search.numbers import SEARCH
-
-__all__ = [
-    "Attempt",
-    "Path",
-    "Repeats",
-    "Selection",
-    "choose_background",
-    "choose_noise",
-    "prune",
-    "score_of_constants",
-    "shrink",
-]
 
 # --- fewer regimes --------------------------------------------------------------------------------
 
@@ -290,9 +279,11 @@ def choose_background(
     is improbable, and in a small table the farthest row is soon called one, which makes the noise
     too small. That there are none at all is the rival. Both are equally likely a priori.
     """
+    if not rows.outliers or late():
+        return rows, path, fitted
     clean = replace(rows, outliers=False)
     best = refit(clean, fitted.model, MODEL.rounds)
-    if not rows.outliers or best.score < fitted.score:
+    if best.score < fitted.score:
         return rows, path, fitted
     others = Path({best.model.m: best})
     for m, seen in path.best.items():

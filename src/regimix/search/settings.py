@@ -33,23 +33,6 @@ from regimix.search.numbers import SEARCH
 from regimix.search.subspace import SubspaceKind
 from regimix.trimmed.ilts import MAX_ITER, check_limits
 
-__all__ = [
-    "GRANULARITY",
-    "Control",
-    "NoiseKind",
-    "Progress",
-    "SearchKind",
-    "Settings",
-    "SolverKind",
-    "Stopped",
-    "answer_interrupts",
-    "answers_interrupts",
-    "deadline",
-    "given_starts",
-    "read_seed",
-    "watcher",
-]
-
 # The granularity of a net as a share of its radius, unless given.
 GRANULARITY = 0.5
 

@@ -36,16 +36,6 @@ from regimix.search.settings import Control, Stopped, answer_interrupts
 from regimix.trimmed.ilts import EPSILON, Run, Solver, Watcher, concentrate
 from regimix.trimmed.reweight import CUTOFF
 
-__all__ = [
-    "Single",
-    "Starts",
-    "elemental",
-    "find_single",
-    "majority",
-    "reweighted",
-    "single_starts",
-]
-
 Floats = NDArray[np.float64]
 
 

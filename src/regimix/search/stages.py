@@ -22,8 +22,6 @@ from regimix.search.propose import Proposer
 from regimix.search.selection import Path, Repeats
 from regimix.search.settings import Control
 
-__all__ = ["complete_in_stages", "first_stage", "search_again"]
-
 
 def first_stage(rows: Rows) -> Rows:
     """Return the rows that are searched first: all of them if they are not many more."""

@@ -27,8 +27,6 @@ from regimix.errors import ParameterError
 from regimix.model.rows import weighted_quantile
 from regimix.search.numbers import SEARCH
 
-__all__ = ["Subspace", "SubspaceKind", "find_subspace", "shapeless"]
-
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Order = NDArray[np.intp] | None

@@ -21,8 +21,6 @@ from regimix.errors import DataError, Message, Setting, need
 from regimix.paths import DATABASES
 from regimix.tables.files import Loaded
 
-__all__ = ["load_query"]
-
 # What may follow the path of an SQLite file; it is opened for reading whatever is asked.
 SQLITE_OPTIONS = {"immutable", "mode", "nolock"}
 OPTIONS = re.compile(r"[a-z_]+=[^&=]*(&[a-z_]+=[^&=]*)*")

@@ -21,8 +21,6 @@ import polars as pl
 from regimix.errors import DataError, Message, ParameterError, Setting, reason_of
 from regimix.paths import FORMATS, find_paths, format_of_name
 
-__all__ = ["Loaded", "load_file"]
-
 # How files begin, where that is certain.
 MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow"}
 GZIP = b"\x1f\x8b"

@@ -51,8 +51,6 @@ from regimix.tables.recipe import (
 )
 from regimix.words import count
 
-__all__ = ["ParquetTable", "read_size", "scan_like", "scan_parquet"]
-
 # Bytes of numbers in a part, and about how many parts even a small table has, so that every worker
 # of a few has work. A part is what a worker reads at once, and what is written as one file; it does
 # not depend on who reads it, so that the same files come out.

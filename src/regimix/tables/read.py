@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from regimix.tables.files import Loaded
 
-__all__ = ["from_frame", "read", "read_like"]
-
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 

@@ -22,15 +22,6 @@ from regimix.words import choice
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = [
-    "DataSet",
-    "Dropped",
-    "Roles",
-    "check_choice",
-    "check_number",
-    "choose_recipe",
-]
-
 Floats = NDArray[np.float64]
 
 

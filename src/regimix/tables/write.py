@@ -47,16 +47,6 @@ if TYPE_CHECKING:
     from regimix.engines.parts import Watch
     from regimix.result.mixture import Mixture
 
-__all__ = [
-    "WrittenFile",
-    "check_destination",
-    "gate_shares",
-    "label_columns",
-    "write_label_parts",
-    "write_labels",
-    "write_table",
-]
-
 # A spreadsheet takes a cell that begins so for a formula, and runs it.
 FORMULA = r"^[=+\-@\t\r\n]"
 # What is said of a row before its target is known, and the probability of the interval.

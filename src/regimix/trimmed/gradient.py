@@ -37,8 +37,6 @@ from regimix.trimmed.ilts import (
     fit_starts,
 )
 
-__all__ = ["GradientSolver", "gd_ilts", "ideal_steps", "solver_maker"]
-
 Floats = NDArray[np.float64]
 Inner = Literal["gradient", "cg"]
 

@@ -28,24 +28,6 @@ from regimix.engines.memory import MemoryEngine
 from regimix.errors import ParameterError, StopReason
 from regimix.threads import fitting_threads
 
-__all__ = [
-    "MAX_ITER",
-    "Callback",
-    "ExactSolver",
-    "NormalEquations",
-    "RoundState",
-    "Run",
-    "Solver",
-    "SolverMaker",
-    "TrimmedFit",
-    "check_limits",
-    "concentrate",
-    "fit_starts",
-    "ilts",
-    "kept_mass",
-    "least_squares",
-]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 

@@ -18,8 +18,6 @@ from regimix.engines.base import Engine
 from regimix.engines.selection import is_within, within_sums
 from regimix.trimmed.ilts import NormalEquations
 
-__all__ = ["CUTOFF", "Reweighted", "consistent_scale", "judged", "reweight", "truncation_factor"]
-
 Floats = NDArray[np.float64]
 
 # Rows further than this many scales are outliers: 1.2 % of the rows of a clean normal table.
