@@ -24,6 +24,7 @@ FOUND = [
     Case(80005010, "net by cg", rows=2, weights="tiny and huge"),
     Case(73000522, "trimmed", rows=2, response="noise", weights="tiny and huge"),
     Case(73000638, "any classifier", rows=2, container="float32", weights="tiny and huge"),
+    Case(95000281, "net", rows=2, columns=1, cell="y far"),
     Case(80003199, "mixture of 2", rows=2, y_unit=1e-120, weights="tiny and huge"),
 ]
 

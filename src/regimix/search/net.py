@@ -67,9 +67,8 @@ class Net:
         whole[:, -1] = _zigzag(left)
         centres = whole.astype(np.float64) * self.spacing
         length = np.linalg.norm(centres, axis=1)
-        return np.asarray(
-            centres * np.minimum(1.0, self.radius / np.maximum(length, 1e-300))[:, None]
-        )
+        shrink = self.radius / np.maximum(length, max(self.radius, 1e-300))
+        return np.asarray(centres * shrink[:, None])
 
     def draw(self, seed: int, first: int, count: int) -> Floats:
         """Make points ``first``, ``first + 1``, ... of a random order of the whole net."""
