@@ -291,7 +291,7 @@ ABLATIONS = tuple(
             (
                 ("tail", 0.5),
                 ("many_rows", 0.0),
-                ("passing_rounds", 60),
+                ("turns", 60),
                 ("damping", 1.0),
                 ("clip", 16.0),
                 ("permutations", 1),

@@ -186,16 +186,13 @@ def passing(
         np.square(spike),
     )
     active = np.arange(batch)
-    for t in range(SEARCH.passing_rounds):
+    for t in range(SEARCH.turns):
         before = state
         state, member, odds = _round(pool, squares, before, first=t == 0)
         done = _settled(pool, before, state) & (t > 5)
         converged = state.level < SEARCH.converged
         done |= (
-            converged
-            | (t == SEARCH.passing_rounds - 1)
-            | (first_wins and bool(converged.any()))
-            | late()
+            converged | (t == SEARCH.turns - 1) | (first_wins and bool(converged.any())) | late()
         )
         if done.any():
             which = active[done]

@@ -23,7 +23,8 @@ class SearchNumbers:
     same_score: float = 0.5
     # Rounds of EM of a model that is only compared with others.
     short_rounds: int = 5
-    # Turns of what ends by itself, assignments to the nearest regime or EM: ties go on for ever.
+    # Turns of what ends by itself, assignments to the nearest regime, EM or message passing: ties
+    # go on for ever.
     turns: int = 400
     # What is left when a pass, an assignment or a likelihood has converged: a relative error, a
     # share of the rows, nats.
@@ -58,6 +59,9 @@ class SearchNumbers:
     # --- subspace ---
     # Bounded functions level off where the squared response is this many times its median.
     clip: float = 4.0
+    # Rows are brought to equal length where the ratio of the 95 % quantile of their length to the
+    # median exceeds that of Gaussian rows by this factor.
+    length_spread: float = 1.1
     # Spectra under permuted responses: the largest of a few is level enough for a lower bound on
     # the number of directions, and each costs as much as the spectrum itself. Where the question
     # is only whether there is any, most often the first few answer it.
@@ -74,8 +78,6 @@ class SearchNumbers:
     damping: float = 0.7
     # Part of the other rows whose response is flat rather than normal.
     tail: float = 0.1
-    # Rounds at most.
-    passing_rounds: int = 250
     # Noise that passes from no information assume, with half of the rows.
     zero_noise: tuple[float, ...] = (0.005, 0.02, 0.1, 0.4)
     # --- one line (least trimmed squares) ---

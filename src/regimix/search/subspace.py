@@ -185,7 +185,7 @@ def _moments_of(
     if kind == "bounded":
         features, functions = _equal_length(W, shares), _bounded_functions(y, shares)
         # Directions that surely hold nothing show the offset that equal lengths leave.
-        spare = max(W.shape[1] - size, W.shape[1] // 2)
+        spare = 0 if features is W else max(W.shape[1] - size, W.shape[1] // 2)
         if single:
             singles = features.astype(np.float32)
             return lambda order: _contrast_in_blocks(
@@ -247,17 +247,20 @@ def _tail_begin(lengths: Floats, shares: Floats, chance: float) -> float:
 
 
 def _equal_length(W: Floats, shares: Floats) -> Floats:
-    """Bring rows to one length.
+    """Bring rows to one length where lengths vary more than Gaussian rows' do.
 
     Of an elliptical row only the direction tells about the components; its length is the same for
     all columns, and a few long rows would drown the rest.
     """
+    d = W.shape[1]
     lengths = np.sqrt(np.einsum("ij,ij->i", W, W))
     typical = weighted_quantile(lengths, shares, 0.5)
-    if typical <= 0:
+    long = weighted_quantile(lengths, shares, 0.95)
+    gaussian = float(np.sqrt(chdtri(d, 0.05) / chdtri(d, 0.5))) if d else 1.0
+    if long <= SEARCH.length_spread * gaussian * typical or typical <= 0:
         return W
     # A row much shorter than the others says nothing; it is not blown up.
-    scale = np.sqrt(W.shape[1]) / np.maximum(lengths, typical / SEARCH.clip)
+    scale = np.sqrt(d) / np.maximum(lengths, typical / SEARCH.clip)
     return np.asarray(W * scale[:, None])
 
 

@@ -20,6 +20,7 @@ from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import DataError
 from regimix.model.em import REGIME_GAIN
+from regimix.model.numbers import MODEL
 from regimix.model.rows import whiten
 from regimix.result.answer import WIDTH
 from regimix.result.mixture import Mixture
@@ -48,9 +49,9 @@ SEPARATED, CLOSE = 0.5, 0.1
 # Noise over the distance to the nearest regime: at 0.05 a few per cent of the rows could belong to
 # either, at 0.5 half of them.
 QUIET, LOUD = 0.05, 0.5
-# Noise below this part of the spread of y is rounding: theorems on rows without noise apply. (A fit
-# takes no noise to be smaller than about 1e-9.)
-ROUNDING = 1e-8
+# Noise below this part of the spread of y is rounding: theorems on rows without noise apply. A fit
+# takes no noise to be smaller than a tenth of it.
+ROUNDING = 10 * MODEL.smallest_noise
 # For one regime alone: half of the variance is noise.
 ALONE = 1.0
 # γ*: the paper asks for a small constant, and notes that 1 can hide the smallest regime. From a
