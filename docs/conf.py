@@ -33,6 +33,7 @@ numpydoc_show_class_members = False
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
+    "ignore_pattern": r"demo\.py",  # what make demo runs; it draws in plain text
     "within_subsection_order": "FileNameSortKey",
     "doc_module": ("regimix",),
     "download_all_examples": False,
