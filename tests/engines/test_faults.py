@@ -27,7 +27,7 @@ from regimix.errors import (
     OutOfTimeError,
     StoppedError,
 )
-from regimix.estimators import inputs, mixture
+from regimix.estimators import inputs
 from regimix.result import fit as mixture_fit
 from regimix.search import settings
 from tests.engines.clusters import (
@@ -298,7 +298,7 @@ def stop_clocks(monkeypatch):
         # It stands while rows are read: how long that takes is up to the machine.
         return time.monotonic() - begun[0] if begun else 0.0
 
-    for module in (dask_engine, partition, inputs, mixture, settings):
+    for module in (dask_engine, partition, inputs, settings):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock))
     return begun
 
@@ -354,30 +354,25 @@ def test_a_frozen_scheduler_and_algorithm_2(far_client, monkeypatch):
 
 def test_a_frozen_scheduler_listens_to_the_callback(far_client):
     """By which the command line hears Ctrl-C."""
-    pid, calls = pid_of_scheduler(far_client), count()
-    with ExitStack() as stack:
-
-        def callback(progress):
-            if (call := next(calls)) == 0:
-                stack.enter_context(frozen(pid))
-            return call == 3 / dask_engine.POLL
-
-        with pytest.raises(StoppedError):
-            MixedLinearRegression(random_state=0, callback=callback).fit(table_of())
+    calls = count()
+    # It is frozen before a row is read: later there is a best so far.
+    model = MixedLinearRegression(
+        random_state=0, callback=lambda _: next(calls) == 3 / dask_engine.POLL
+    )
+    with frozen(pid_of_scheduler(far_client)), pytest.raises(StoppedError):
+        model.fit(table_of())
 
 
 def test_a_frozen_scheduler_can_be_interrupted(far_client):
-    pid, calls = pid_of_scheduler(far_client), count()
-    with ExitStack() as stack:
+    calls = count()
 
-        def callback(progress):
-            if (call := next(calls)) == 0:
-                stack.enter_context(frozen(pid))
-            if call == 3 / dask_engine.POLL:
-                signal.raise_signal(signal.SIGINT)
+    def callback(progress):
+        if next(calls) == 3 / dask_engine.POLL:
+            signal.raise_signal(signal.SIGINT)
 
-        with pytest.raises(KeyboardInterrupt):
-            MixedLinearRegression(random_state=0, callback=callback).fit(table_of())
+    model = MixedLinearRegression(random_state=0, callback=callback)
+    with frozen(pid_of_scheduler(far_client)), pytest.raises(KeyboardInterrupt):
+        model.fit(table_of())
 
 
 def test_a_scheduler_that_is_silent_for_long_is_given_up(far_client, monkeypatch):
