@@ -26,6 +26,8 @@ FOUND = [
     Case(73000638, "any classifier", rows=2, container="float32", weights="tiny and huge"),
     Case(95000281, "net", rows=2, columns=1, cell="y far"),
     Case(80003199, "mixture of 2", rows=2, y_unit=1e-120, weights="tiny and huge"),
+    Case(42421877, "any regressor", rows=10, cell="too large", y_unit=1e-30),
+    Case(42422319, "no outliers", columns=1, weights="tiny and huge"),
 ]
 
 

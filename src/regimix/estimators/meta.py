@@ -560,7 +560,8 @@ class _Rows:
     def _named_losses(self, model: Any, loss: str) -> Floats:
         if self.codes is None:
             errors = np.abs(self.y.astype(np.float64) - np.ravel(model.predict(self.X)))
-            return errors**2 if loss == "squared" else errors
+            with np.errstate(over="ignore"):  # a row beyond all numbers is the worst of all
+                return errors**2 if loss == "squared" else errors
         if loss == "zero-one":
             return np.asarray(model.predict(self.X) != self.y, dtype=np.float64)
         scores = np.array(getattr(model, LOSSES["classifier"][loss])(self.X), dtype=np.float64)

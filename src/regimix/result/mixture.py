@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import entr, logsumexp
+from scipy.special import entr, logsumexp, softmax
 
 from regimix.data.encoding import encode_rows
 from regimix.data.recipe import Recipe
@@ -111,8 +111,7 @@ class Regimes:
 
     def responsibilities(self, X: Any, y: Any, shares: Any = None) -> Floats:
         """Probability that a row belongs to each component or, last, is an outlier, (n, m + 1)."""
-        joint = self.log_densities(X, y, shares)
-        return np.asarray(np.exp(joint - logsumexp(joint, axis=1, keepdims=True)))
+        return np.asarray(softmax(self.log_densities(X, y, shares), axis=1))
 
     def assign(self, X: Any, y: Any, shares: Any = None) -> Labels:
         """Label rows by their likeliest component, -1 for outliers.
