@@ -53,7 +53,7 @@ imports: $(VENV)/.dev ## import-linter: who may import whom
 tests: $(VENV)/.dev ## pytest alone; in a minute with ARGS="-m 'not slow'"
 	$(call stage,tests: pytest)
 	@.ci/apt $(TEST_PACKAGES)
-	@$(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS) --durations=10 $(ARGS)
+	@$(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --durations=10 $(ARGS)
 
 slow: $(VENV)/.dev ## time all tests, and write which are slow to tests/slow.txt
 	@$(ONE_THREAD) $(BIN)/python -m tests.slow -n $(WORKERS)
@@ -64,10 +64,10 @@ ifdef TABLES
 	$(call stage,fuzz: tests.fuzz)
 	@$(ONE_THREAD) $(BIN)/python -m tests.fuzz --tables $(TABLES) $(if $(SEED),--seed $(SEED)) $(ARGS)
 else
-	$(call stage,fuzz: pytest -m hypothesis)
+	$(call stage,fuzz: properties and simulations)
 	@seed=$(SEED); seed=$${seed:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
 	  echo "These examples again: make fuzz SEED=$$seed"; \
-	  $(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS) -m hypothesis \
+	  $(ONE_THREAD) $(BIN)/python -m pytest -q -n $(WORKERS) -m "hypothesis or simulation" \
 	    --hypothesis-profile=fuzz --hypothesis-seed=$$seed $(ARGS)
 endif
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from regimix.datasets import Dataset, load_calls, load_tone
 from regimix.estimators.mixture import MixedLinearRegression
 from regimix.estimators.trimmed import TrimmedRegressor
-from regimix.result.answer import answer
+from regimix.result.answer import Answer
 from regimix.words import number
 
 # One sign per regime, largest first, and one for outliers: in the table and in the picture.
@@ -34,7 +34,7 @@ def tell_tone(data: Dataset, model: MixedLinearRegression) -> str:
     row = "  {:<4}{:<42}{:>8}{:>10}".format
     names: dict[str, Any] = {"feature_names": data.feature_names, "target_name": data.target_name}
     mixture = replace(model.mixture_, **names)
-    found = answer(mixture)
+    found = Answer(mixture)
     slope, intercept = np.polyfit(data.X[:, 0], data.y, 1)
     words = [mixture.equation(j) for j in range(mixture.n_components)]
     words.append("outliers, on none of the lines")

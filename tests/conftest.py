@@ -2,8 +2,12 @@
 
 Properties run in one of two ways. "fixed", the default: the same examples every time and for
 everybody, so that `make test` says of a commit what it said before. "fuzz": fresh random examples,
-and more of them, which is how `make fuzz` looks for what nobody has thought of.
+and more of them, which is how `make fuzz` looks for what nobody has thought of. Simulations, which
+count how often something holds, likewise: one seed for everybody, or a fresh one.
 """
+
+import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
@@ -31,14 +35,29 @@ FUZZ_TIMES = 10
 providers._get_local_constants = lambda: providers._local_constants
 
 
+# A shell that starts the tests in the background lets them ignore Ctrl-C, which some of them send.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 SLOW_TESTS = frozenset(LIST.read_text(encoding="utf-8").split())
 
 
+@pytest.fixture
+def base_seed(request: pytest.FixtureRequest) -> int:
+    """Seed of a simulation: always the same, but under "fuzz" that of the run or a fresh one."""
+    if not settings.get_current_profile_name().startswith("fuzz"):
+        return 0
+    given = request.config.getoption("--hypothesis-seed")
+    return int.from_bytes(os.urandom(4), "big") if given is None else int(given)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark slow tests, and let properties try more examples under "fuzz"."""
+    """Mark slow tests and simulations, and let properties try more examples under "fuzz"."""
     for item in items:
         if is_slow(item.nodeid, SLOW_TESTS):
             item.add_marker("slow")
+        if "base_seed" in getattr(item, "fixturenames", ()):
+            item.add_marker("simulation")
     if not settings.get_current_profile_name().startswith("fuzz"):
         return
     # The cases of a parametrised test share one function.

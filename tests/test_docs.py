@@ -155,6 +155,8 @@ def test_the_code_of_a_session_runs_and_prints_what_is_shown(name, tmp_path):
     blocks = [(kind, dedent(text)) for _, kind, text in BLOCK.findall(page(name))]
     code = "\n".join(text for kind, text in blocks if kind == "python")
     shown = "".join(text.strip() + "\n" for kind, text in blocks if kind == "text")
+    if name not in PRINTED:
+        code = re.sub(r"n_resamples=\d+", "n_resamples=2", code)  # it runs, or it does not
     run = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,

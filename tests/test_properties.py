@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, is_hypothesis_test, seed, settings
 from hypothesis import strategies as st
 
+from tests.patience import ENOUGH
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -80,7 +82,7 @@ def tried(tmp_path, *options):
     (tests / "test_probe.py").write_text(PROBE, "utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\n", "utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", *options]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=ENOUGH)
     assert run.returncode == 0, run.stdout + run.stderr
     told = run.stdout.partition("tried")[2].split()
     return int(told[0]), told[1]

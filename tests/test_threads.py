@@ -14,6 +14,7 @@ from regimix.data.problem import Problem
 from regimix.engines import memory
 from regimix.engines.memory import MemoryEngine
 from regimix.model.blocks import Law, mixture_sums
+from tests.patience import ENOUGH
 
 
 def blas_threads():
@@ -28,7 +29,7 @@ def allow(monkeypatch, count):
 def test_items_are_worked_on_in_order_and_side_by_side(monkeypatch):
     allow(monkeypatch, 3)
     used = set()
-    together = threading.Barrier(3, timeout=20)
+    together = threading.Barrier(3, timeout=ENOUGH)
 
     def work(item):
         used.add(threading.get_ident())

@@ -77,6 +77,7 @@ def test_lists_read_as_sentences():
     assert words.listing(["a"]) == "a"
     assert words.listing(["a", "b"]) == "a and b"
     assert words.listing(list("abcde"), 3) == "a, b, c and 2 more"
+    assert words.listing(list("abcd"), 3) == "a, b, c and d"
 
 
 def test_names_fit_on_the_page():

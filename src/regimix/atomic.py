@@ -72,7 +72,7 @@ def _remove_orphans(target: Path) -> None:
     for entry in target.parent.glob(f".{escape(target.name[:NAMED])}.*.part"):
         if LEFTOVER.fullmatch(entry.name):
             with suppress(OSError), entry.open("rb") as file:
-                # A file that was made just now may not have its lock yet.
+                # A new file may not be locked yet.
                 if time.time() - entry.stat().st_mtime > FRESH and _lock(file):
                     entry.unlink(missing_ok=True)
 

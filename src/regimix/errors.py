@@ -123,7 +123,7 @@ class Message(str):
         return "".join(part for part in said if not isinstance(part, InPython))
 
 
-# Passwords: "scheme://user:password@host" (a password may hold any sign, so up to the last @) and
+# Passwords: "scheme://user:password@host" (to the last @, since a password may hold one), and
 # "password=..." in options of an address or in a connection string.
 SECRETS = (
     (re.compile(r"(:/+[^\s:/@]*):\S*@"), r"\1:***@"),

@@ -150,11 +150,9 @@ def label_accuracy(
     right_outliers = int(((given == _OUTLIER) & (true == _OUTLIER)).sum())
     inside = (given != _OUTLIER) & (true != _OUTLIER)
     if matching is None:
-        # Rows of every pair of groups that occurs.
-        _, row = np.unique(given[inside], return_inverse=True)
-        _, column = np.unique(true[inside], return_inverse=True)
-        table = np.zeros((row.max(initial=-1) + 1, column.max(initial=-1) + 1), dtype=np.int64)
-        np.add.at(table, (row, column), 1)
+        from sklearn.metrics.cluster import contingency_matrix
+
+        table = contingency_matrix(given[inside], true[inside])
         right = int(table[linear_sum_assignment(table, maximize=True)].sum())
     else:
         n_estimates = len(matching.true_of)
@@ -215,10 +213,8 @@ def log_density_scorer(
 
     model, values = estimator, X
     while isinstance(model, Pipeline):
-        for _, step in model.steps[:-1]:
-            if step is not None and step != "passthrough":
-                values = step.transform(values)
-        model = model.steps[-1][1]
+        values = model[:-1].transform(values) if len(model) > 1 else values
+        model = model[-1]
     if not isinstance(model, MixedLinearRegression):
         raise ParameterError(
             "log_density_scorer needs a density of y given X: a fitted MixedLinearRegression, or a "

@@ -84,8 +84,10 @@ def _did_you_mean(path: Path) -> str:
     """Name files with a similar name."""
     if not path.parent.is_dir():
         return f" There is no folder {str(path.parent)!r} either."
-    names = [entry.name for entry in path.parent.iterdir()]
-    close = difflib.get_close_matches(path.name, names, n=3)
+    # The stems decide: that two files end in .csv makes their names no more alike.
+    stems = {entry.name: entry.stem for entry in path.parent.iterdir()}
+    alike = difflib.get_close_matches(path.stem, set(stems.values()), n=3)
+    close = [name for stem in alike for name in sorted(stems) if stems[name] == stem][:3]
     return f" Did you mean {choice([*map(repr, close)])}?" if close else " Check the path."
 
 
@@ -122,7 +124,7 @@ def reach(address: str) -> tuple[Any, str]:
         from fsspec.core import url_to_fs
         from fsspec.implementations.local import LocalFileSystem
 
-        # A path may hold signs that mean something in an address.
+        # A path may hold characters that mean something in an address.
         system, place = url_to_fs(address) if is_address(address) else (LocalFileSystem(), address)
     except ImportError as error:
         # fsspec raises an error of its own from that of the package that it lacks.

@@ -1,10 +1,10 @@
 """Model files: a Mixture in a ZIP archive of one JSON document and plain arrays, without code.
 
-``docs/files.rst`` describes the format. Reading a file from strangers is safe: `zipfile` and
-`numpy.lib.format` parse it, sizes are checked before anything is allocated, nothing is unpickled or
-decompressed, and every field of the document must have the type with which its dataclass annotates
-it, within the limits at the end of this module. What does not fit is refused with a
-`ModelFileError` that gives the reason.
+``docs/files.rst`` describes the format. Reading an untrusted file is safe: `zipfile` lists its
+members, sizes are checked before memory is allocated, headers of arrays are compared with what
+NumPy writes, nothing is unpickled or decompressed, and every field of the document must have the
+type that its dataclass gives it, within the limits at the end of this module. Anything else is
+refused with a `ModelFileError` that gives the reason.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import os
 import re
 import stat
 import struct
-import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,7 +26,7 @@ from functools import cache
 from importlib.metadata import version
 from numbers import Integral, Real
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Literal, get_args, get_origin, get_type_hints
+from typing import Any, BinaryIO, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.lib import format as npy
@@ -67,7 +66,7 @@ ARRAY_NAME = re.compile(r"[a-z_]{1,40}(\.[a-z_]{1,40})?")
 DType = Literal["<f8", "|i1", "<i2", "<i4", "<i8"]
 MOST_DIMENSIONS = 3
 MOST_NUMBERS = 2**32
-# NumPy writes 128 bytes for the arrays of a model. A short limit keeps its parser out of trouble.
+# NumPy writes 128 bytes for the arrays of a model.
 LONGEST_HEADER = 512
 LARGEST = float(np.finfo(np.float64).max)
 # JSON has no numbers but finite ones.
@@ -178,18 +177,17 @@ def _mixture_of(model: Any) -> Mixture:
 @contextmanager
 def _opened(path: Path, max_bytes: int) -> Iterator[BinaryIO]:
     """Open a regular file of bounded size."""
-    # Without waiting for the other end, should it be a pipe.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
-        with os.fdopen(os.open(path, flags), "rb") as file:
-            state = os.fstat(file.fileno())
-            if not stat.S_ISREG(state.st_mode):
-                raise ModelFileError("it is not a regular file.")
-            if state.st_size > max_bytes:
-                raise ModelFileError(
-                    f"it has {state.st_size} bytes, more than the {max_bytes} allowed; if you "
-                    "trust it, pass a larger max_bytes."
-                )
+        state = path.stat()
+        # To open a pipe would be to wait for its other end.
+        if not stat.S_ISREG(state.st_mode):
+            raise ModelFileError("it is not a regular file, but a directory, a pipe or a device.")
+        if state.st_size > max_bytes:
+            raise ModelFileError(
+                f"it has {state.st_size} bytes, more than the {max_bytes} allowed; if you trust "
+                "it, pass a larger max_bytes."
+            )
+        with path.open("rb") as file:
             yield file
     except OSError as error:
         raise ModelFileError(f"{error.strerror or error}.") from None
@@ -212,19 +210,21 @@ def encode(mixture: Mixture, *, labels: bool, recipe: Mapping[str, Any] | None) 
         )
     place = _Place("model")
     plain = _plain(mixture, place)
-    members = {_member(name): _npy_bytes(array) for name, array in place.arrays.items()}
+    entries, members = {}, {}
+    for name, array in place.arrays.items():
+        stream = io.BytesIO()
+        npy.write_array(stream, array, version=(1, 0), allow_pickle=False)
+        members[_member(name)] = stream.getvalue()
+        entries[name] = {
+            "dtype": array.dtype.str,
+            "shape": list(array.shape),
+            "sha256": hashlib.sha256(stream.getvalue()).hexdigest(),
+        }
     manifest = {
         "format": FORMAT,
         "version": VERSION,
         "library": version("regimix"),
-        "arrays": {
-            name: {
-                "dtype": array.dtype.str,
-                "shape": list(array.shape),
-                "sha256": hashlib.sha256(members[_member(name)]).hexdigest(),
-            }
-            for name, array in place.arrays.items()
-        },
+        "arrays": entries,
         "model": plain,
         "recipe": None if recipe is None else _plain(dict(recipe), _Place("recipe")),
     }
@@ -265,12 +265,6 @@ def _plain_array(value: NDArray[Any], place: _Place) -> NDArray[Any]:
     kinds = ("<f8",) if value.dtype.kind == "f" else ("|i1", "<i2", "<i4", "<i8")
     same = (name for name in kinds[:-1] if np.array_equal(value.astype(name), value))
     return np.ascontiguousarray(value, dtype=next(same, kinds[-1]))
-
-
-def _npy_bytes(array: NDArray[Any]) -> bytes:
-    stream = io.BytesIO()
-    npy.write_array(stream, array, version=(1, 0), allow_pickle=False)
-    return stream.getvalue()
 
 
 def _member(name: str) -> str:
@@ -323,19 +317,17 @@ def _unpacked(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
 
 def _check_end(data: bytes) -> None:
     """Bound the list of members at the end: ``zipfile`` would read one of any length."""
-    mark, *_, size, _, comment = END.unpack(data[-END.size :].rjust(END.size))
+    mark, *_, members, size, _, comment = END.unpack(data[-END.size :].rjust(END.size))
     # The mark of a second such list, with sizes of 64 bits, which zipfile would prefer.
     extended = data[: -END.size].startswith(b"PK\x06\x07")
     if mark != b"PK\x05\x06" or comment or extended:
         raise _damaged("it does not end like a model file")
-    if size > MOST_MEMBERS * (LISTED_BYTES + LONGEST_NAME):
+    if members > MOST_MEMBERS or size > MOST_MEMBERS * (LISTED_BYTES + LONGEST_NAME):
         raise ModelFileError(f"it has more than {MOST_MEMBERS} members.")
 
 
 def _check_members(infos: list[zipfile.ZipInfo], size: int) -> None:
     """Refuse members that are not stored one after the other from the first byte to the last."""
-    if len(infos) > MOST_MEMBERS:
-        raise ModelFileError(f"it has more than {MOST_MEMBERS} members.")
     place, names = 0, set()
     for info in infos:
         name = info.orig_filename
@@ -388,12 +380,16 @@ def _read_array(name: str, entry: _Entry, archive: zipfile.ZipFile) -> NDArray[A
     size = math.prod(shape) * dtype.itemsize
     member = archive.getinfo(_member(name))
     with archive.open(member) as stream:
-        found, begin = _npy_header(stream)
-        if found != (shape, False, dtype) or member.file_size != len(begin) + size:
+        begin = stream.read(npy.MAGIC_LEN + 2)
+        text = stream.read(min(int.from_bytes(begin[npy.MAGIC_LEN :], "little"), LONGEST_HEADER))
+        # As NumPy writes it, but for the blanks at the end: no parser sees what strangers wrote.
+        expected = f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {shape}, }}"
+        right = begin.startswith(npy.magic(1, 0)) and text.rstrip() == expected.encode()
+        if not right or member.file_size != len(begin) + len(text) + size:
             raise ModelFileError(
                 f"it holds an array that is not of the shape {shape} it should have."
             )
-        checksum = hashlib.sha256(begin)
+        checksum = hashlib.sha256(begin + text)
         wider = np.dtype(f"=i{min(8, 2 * dtype.itemsize)}" if dtype.kind == "i" else "=f8")
         values, done = np.empty(math.prod(shape), wider), 0
         while some := stream.read(READ_BYTES):
@@ -404,24 +400,6 @@ def _read_array(name: str, entry: _Entry, archive: zipfile.ZipFile) -> NDArray[A
     if checksum.hexdigest() != entry.sha256:
         raise ModelFileError(f"its array {name!r} was changed: the checksum is wrong.")
     return values.reshape(shape)
-
-
-def _npy_header(stream: IO[bytes]) -> tuple[Any, bytes]:
-    """Read shape, order and type of an array, None if it has none; and the bytes of all that."""
-    begin = io.BytesIO(stream.read(npy.MAGIC_LEN + 2))
-    length = int.from_bytes(begin.getvalue()[npy.MAGIC_LEN :], "little")
-    if length > LONGEST_HEADER:
-        return None, b""
-    begin = io.BytesIO(begin.getvalue() + stream.read(length))
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # headers of Python 2 are repaired with a warning
-            if npy.read_magic(begin) != (1, 0):
-                return None, b""
-            header = npy.read_array_header_1_0(begin, max_header_size=LONGEST_HEADER)
-    except Exception:  # NumPy parses the header as Python's literals, which fail in many ways
-        return None, b""
-    return header, begin.getvalue()
 
 
 # --- reading: the document ------------------------------------------------------------------------
@@ -443,21 +421,17 @@ def decode(data: bytes | BinaryIO) -> ModelFile:
             raise ModelFileError(f"its manifest is not that of version {number}.") from None
     ROOT.expect(set(manifest) == FIELDS, f"made of {', '.join(sorted(FIELDS))}")
     mixture = _read_mixture(manifest["model"], arrays)
-    recipe = manifest["recipe"]
-    if recipe is not None:
-        _read(Recipe, recipe, _Place("recipe"))
-        mixture = _with_encoding(mixture, recipe)
-    return ModelFile(mixture, recipe, written, manifest["library"])
-
-
-def _with_encoding(mixture: Mixture, plain: dict[str, Any]) -> Mixture:
-    """Let a mixture read data frames as its recipe says, if the recipe makes its features."""
-    try:
-        recipe = Recipe.from_json(plain)
-    except DataError as error:
-        raise ModelFileError(f"recipe: {error}") from None
-    known = recipe.feature_names == mixture.feature_names
-    return replace(mixture, encoding=recipe) if known else mixture
+    plain = manifest["recipe"]
+    if plain is not None:
+        _read(Recipe, plain, _Place("recipe"))
+        try:
+            recipe = Recipe.from_json(plain)
+        except DataError as error:
+            raise ModelFileError(f"recipe: {error}") from None
+        # It reads data frames for the mixture only if it makes its features.
+        if recipe.feature_names == mixture.feature_names:
+            mixture = replace(mixture, encoding=recipe)
+    return ModelFile(mixture, plain, written, manifest["library"])
 
 
 def _read_manifest(data: bytes) -> dict[str, Any]:
@@ -734,12 +708,18 @@ NOT_NEGATIVE = _Limit(low=0.0)
 POSITIVE = _Limit(low=math.ulp(0.0))
 TO_INFINITY = _Limit(low=0.0, high=math.inf)
 ABOVE_ZERO = replace(TO_INFINITY, low=math.ulp(0.0))
-# Sums of shares, and correlations, may exceed one by so much.
+# How far sums of shares, and correlations, may exceed one by rounding.
 SUM_ROUNDING = 1e-6
 # Far beyond what tables may hold, whose squares must be numbers; slopes are quotients of two such.
 IN_UNITS = _Limit(low=-1e200, high=1e200)
 SLOPE = 1e300
 
+GATE = {
+    "center": _Limit("gate_columns"),
+    "scale": _Limit("gate_columns", math.ulp(0.0)),
+    "names": _Limit("gate_columns"),
+    "average": _Limit("m", 0.0, 1.0),
+}
 LIMITS: dict[Any, dict[str, _Limit]] = {
     Mixture: {
         "coef": _Limit("m d", -SLOPE, SLOPE),
@@ -754,7 +734,6 @@ LIMITS: dict[Any, dict[str, _Limit]] = {
         "background_degrees": ABOVE_ZERO,
         "noise_degrees": ABOVE_ZERO,
         "cutoff": TO_INFINITY,
-        "evidence": _Limit(free=True),
         "mass": _Limit(low=1.0),
         "feature_names": _Limit("d"),
         "component_evidence": _Limit("m", free=True),
@@ -781,8 +760,6 @@ LIMITS: dict[Any, dict[str, _Limit]] = {
         "deviation": replace(IN_UNITS, sizes="d", low=0.0),
         "correlation": _Limit("d d", -1 - SUM_ROUNDING, 1 + SUM_ROUNDING),
         "middle": IN_UNITS,
-        "r_squared_expected": _Limit(free=True),
-        "r_squared_least_squares": _Limit(free=True),
         "values": _Limit(low=0),
         "step": NOT_NEGATIVE,
     },
@@ -808,26 +785,14 @@ LIMITS: dict[Any, dict[str, _Limit]] = {
         "icl": _Limit("k", free=True),
     },
     # A component without rows has the intercept minus infinity.
-    Gate: {
-        "coef": _Limit("m gate_columns"),
-        "intercept": _Limit("m", -math.inf),
-        "center": _Limit("gate_columns"),
-        "scale": _Limit("gate_columns", math.ulp(0.0)),
-        "names": _Limit("gate_columns"),
-        "average": _Limit("m", 0.0, 1.0),
-        "hit_rate": _Limit(free=True),
-    },
-    TreeGate: {
+    Gate: GATE | {"coef": _Limit("m gate_columns"), "intercept": _Limit("m", -math.inf)},
+    TreeGate: GATE
+    | {
         "feature": _Limit("gate_nodes", -1),
         "threshold": _Limit("gate_nodes"),
         "left": _Limit("gate_nodes", -1),
         "right": _Limit("gate_nodes", -1),
         "value": _Limit("gate_nodes m", 0.0, 1.0),
         "roots": _Limit("gate_trees", 0),
-        "center": _Limit("gate_columns"),
-        "scale": _Limit("gate_columns", math.ulp(0.0)),
-        "names": _Limit("gate_columns"),
-        "average": _Limit("m", 0.0, 1.0),
-        "hit_rate": _Limit(free=True),
     },
 }

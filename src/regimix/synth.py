@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import helmert
 from scipy.optimize import brentq, minimize
 from scipy.spatial.distance import cdist
+from scipy.special import logsumexp, softmax
 
 from regimix.errors import Message, ParameterError, Setting, read_choice, read_count, read_number
 
@@ -383,17 +384,14 @@ def _crowding(free: Floats, norms: Floats, sharpness: float) -> tuple[float, Flo
     first, second = np.triu_indices(len(norms), k=1)
     gaps = points[first] - points[second]
     squares = np.einsum("pd,pd->p", gaps, gaps)
-    nearest = squares.min()
-    weights = np.exp(-sharpness * (squares - nearest))
-    total = weights.sum()
     pull = np.zeros_like(points)
-    pair_pull = 2.0 * (weights / total)[:, None] * gaps
+    pair_pull = 2.0 * softmax(-sharpness * squares)[:, None] * gaps
     np.subtract.at(pull, first, pair_pull)
     np.add.at(pull, second, pair_pull)
     # Only the part across the direction moves a point whose norm is fixed.
     across = pull - np.einsum("md,md->m", pull, unit)[:, None] * unit
     gradient = norms[:, None] * across / lengths
-    return float(np.log(total) / sharpness - nearest), gradient.ravel()
+    return float(logsumexp(-sharpness * squares)) / sharpness, gradient.ravel()
 
 
 def _on_a_line(rng: np.random.Generator, m: int, norms: Floats | None, wanted: float) -> Floats:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 # What is written for a number that is not known.
 UNKNOWN = "–"
-# Marks around a name in a sentence: the signs of Unicode that isolate a text.
+# Marks around a name in a sentence: the characters of Unicode that isolate a text.
 NAME, END = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
 DIGITS = 4
 # Longer names lose their middle.
@@ -45,7 +45,7 @@ def scientific(value: float, digits: int = DIGITS) -> str:
 
 
 def fixed(value: float, decimals: int) -> str:
-    """Write a number with so many decimals."""
+    """Write a number with a fixed number of decimals."""
     comma = "," if abs(round(value, decimals)) >= GROUPED else ""
     return f"{value:z{comma}.{decimals}f}"
 
@@ -120,6 +120,12 @@ def probability(value: float) -> str:
     return ">0.999" if 0.9995 <= value < 1 else f"{value:.3f}"
 
 
+def p_value(value: float) -> str:
+    """Write a p-value in a sentence: p = 0.012, p <0.001."""
+    text = probability(value)
+    return f"p {text}" if text[0] in "<>" else f"p = {text}"
+
+
 def powered(name: str, power: float) -> str:
     """Name a power of something; zero is the logarithm.
 
@@ -145,7 +151,9 @@ def several(value: int, noun: str) -> str:
 
 
 def listing(items: Sequence[str], most: int = 8) -> str:
-    """Join items as in a sentence, and count those beyond the most."""
+    """Join items as in a sentence, and count those beyond the most; one more is named, too."""
+    if len(items) == most + 1:
+        most += 1
     shown = list(items[:most])
     if len(items) > most:
         shown.append(f"{fixed(len(items) - most, 0)} more")
@@ -159,9 +167,9 @@ def choice(items: Sequence[str]) -> str:
 
 
 def short(name: str, longest: int = LONGEST_NAME) -> str:
-    """Cut a long name in the middle; a terminal must not take any sign of it for a command."""
+    """Cut a long name in the middle, and replace characters that a terminal would obey."""
     if not name.isprintable():
-        name = "".join(sign if sign.isprintable() else "\ufffd" for sign in name)
+        name = "".join(one if one.isprintable() else "\ufffd" for one in name)
     half = (longest - 1) // 2
     return name if len(name) <= longest else f"{name[:half]}…{name[-half:]}"
 

@@ -12,13 +12,13 @@ import termios
 import time
 from collections.abc import Callable
 
+from tests.patience import ENOUGH
+
 # Takes the terminal as its own, so that Ctrl-C reaches it, then becomes the command.
 TAKE = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
     "os.execv(sys.executable, [sys.executable, '-m', 'regimix', *sys.argv[1:]])"
 )
-# Patience, not a measurement: a busy machine may be slow, a command that hangs must not hang us.
-PATIENCE = 120.0
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 
 
@@ -58,7 +58,7 @@ class Terminal:
 
     def wait_for(self, shown: Callable[[str], object]) -> None:
         """Read until what is shown satisfies a condition."""
-        give_up = time.monotonic() + PATIENCE
+        give_up = time.monotonic() + ENOUGH
         while not shown(self.plain):
             assert self._read(), f"ended before it was shown:\n{self.plain}"
             assert time.monotonic() < give_up, f"still not shown:\n{self.plain}"
@@ -68,10 +68,10 @@ class Terminal:
 
     def end(self) -> int:
         """Read to the end; return the exit code."""
-        give_up = time.monotonic() + PATIENCE
+        give_up = time.monotonic() + ENOUGH
         while self._read():
             assert time.monotonic() < give_up, f"does not end:\n{self.plain}"
-        return self.process.wait(PATIENCE)
+        return self.process.wait(ENOUGH)
 
     def _read(self) -> bool:
         """Read what there is, for a moment; say whether there may be more."""

@@ -3,18 +3,32 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
 
 from regimix import MixedLinearRegression, load, save
+from regimix.cli.predict import _assigned
+from tests.patience import ENOUGH
+
+
+@pytest.fixture(scope="module")
+def written():
+    """Model files by what they are models of: a table that is always the same is fitted once."""
+    return {}
 
 
 @pytest.fixture
-def model(regimix, table):
-    assert regimix("fit", table, "-y", "y", "--key", "id", "--model", "m.regimix", "-q").code == 0
-    return table.parent / "m.regimix"
+def model(regimix, table, written):
+    path, rows = table.parent / "m.regimix", table.read_bytes()
+    if rows not in written:
+        fit = ("fit", table, "-y", "y", "--key", "id", "--model", path, "-q")
+        assert regimix(*fit).code == 0
+        written[rows] = path.read_bytes()
+    path.write_bytes(written[rows])
+    return path
 
 
 def test_predict_labels_rows_as_the_fit_did(regimix, table, model):
@@ -222,6 +236,14 @@ def test_a_gate_of_the_features_counts_in_outliers_too(regimix, table, gated):
     assert f"{(labels < 0).sum()} of them outlier" in ran.out
 
 
+@pytest.mark.parametrize(
+    ("outliers", "said"), [(0, "0 of them outliers"), (1, "1 of them an outlier")]
+)
+def test_one_outlier_is_counted_in_the_singular(outliers, said):
+    file = SimpleNamespace(n_rows=9, n_dropped=0, n_outliers=outliers, n_unknown=0)
+    assert _assigned([file], "y", there=True) == f", {said}"
+
+
 def test_one_row_is_not_several(regimix, table, model):
     pl.read_csv(table).head(1).write_csv("one.csv")
     assert "p.csv: 1 row, " in regimix("predict", model, "one.csv", "-o", "p.csv").out
@@ -319,6 +341,6 @@ def test_a_closed_stream_is_no_failure(tmp_path, closed):
         "x,y\n" + "".join(f"{i},{2 * i + i * i % 5 / 10}\n" for i in range(30))
     )
     words = f"{sys.executable} -m regimix fit t.csv --target y --model {model} {closed}"
-    ended = subprocess.run(words, shell=True, cwd=tmp_path, check=False, timeout=600)
+    ended = subprocess.run(words, shell=True, cwd=tmp_path, check=False, timeout=ENOUGH)
     assert ended.returncode == 0
     assert model.exists()

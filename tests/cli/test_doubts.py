@@ -80,8 +80,15 @@ def test_one_regime_with_a_rival_says_what_to_type_below(regimix):
 )
 def test_the_option_gives_the_power_of_the_target(before, rival, said):
     table = SimpleNamespace(recipe=SimpleNamespace(power=before))
-    words = refit(SimpleNamespace(rival=rival), table)
+    words = refit(SimpleNamespace(rival=rival, rivals=(rival,)), table)
     assert words == (f"Try: regimix fit ... {said}" if said else "")
+
+
+@pytest.mark.parametrize(("behind", "said"), [(2.9, "Try: regimix fit ... --log"), (3.1, "")])
+def test_a_logarithm_nearly_as_likely_as_counts_is_what_to_type(behind, said):
+    table = SimpleNamespace(recipe=SimpleNamespace(power=1.0))
+    both = Rival(noise="counts", lead=9.0), Rival(power=0.0, lead=9.0 - behind)
+    assert refit(SimpleNamespace(rival=both[0], rivals=both), table) == said
 
 
 # --- the logarithm and powers ---------------------------------------------------------------------

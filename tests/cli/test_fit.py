@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from regimix import load
-from regimix.cli import fit as fitting
+from regimix.cli import fitting
 from regimix.tables import write_table
 from regimix.words import percent
 
@@ -123,6 +123,10 @@ def test_outliers_and_the_law_of_the_noise_are_as_asked_for(regimix, table, outl
     assert mixture.settings.outliers == (0.0 if outliers == "0" else None)
     assert mixture.settings.noise == noise
     assert np.isfinite(mixture.noise_degrees) == (noise == "student")
+    degrees = mixture.noise_degrees if noise == "student" else None
+    assert {regime["noise_degrees"] for regime in ran.summary["regimes"]} == {degrees}
+    said = " ".join(ran.err.split())
+    assert ("Noise is the scale of Student's law with" in said) == (noise == "student")
 
 
 def test_rows_can_be_sorted_into_regimes(regimix, table):

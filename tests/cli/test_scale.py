@@ -4,7 +4,6 @@ import io
 import re
 import shutil
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import polars as pl
 import pytest
 
 from regimix import load, scan_parquet
-from regimix.cli import fit as fit_module
+from regimix.cli import fitting
 from regimix.cli import place as place_module
 from regimix.cli.app import explain
 from regimix.cli.console import Bar, CommandError, Voice, progress_bar
@@ -25,8 +24,9 @@ from regimix.report.rows import read_rows
 from regimix.search.settings import Progress
 from regimix.tables import parquet
 from regimix.tables.write import gate_shares
-from tests.cli.terminal import PATIENCE, Terminal
+from tests.cli.terminal import Terminal
 from tests.engines.clusters import small_cluster
+from tests.patience import comes_true
 from tests.tables.parquets import contents, mixed_frame, write_files
 
 FRAME = mixed_frame()
@@ -101,7 +101,7 @@ def test_a_profile_is_that_of_the_table_in_memory(regimix, groups, scheduler, en
 
 
 def test_a_profile_of_many_rows_says_that_they_are_a_draw(regimix, groups, monkeypatch):
-    monkeypatch.setattr(fit_module, "PROFILE_ROWS", 300)
+    monkeypatch.setattr(fitting, "PROFILE_ROWS", 300)
     ran = regimix(*REGIMES, "--profile", "kind", "--engine", "parts")
     assert re.search(r"Compared are (2|3)\d\d rows, drawn at random from the 600", ran.out)
     ran = regimix(*REGIMES, "--profile", "kinds", "--engine", "parts")
@@ -504,10 +504,8 @@ def test_ctrl_c_leaves_no_worker_behind(rows, tmp_path):
     assert code == 130
     assert "Traceback" not in terminal.plain
     assert re.search(r"Dashboard of the cluster: http://\S+/status", terminal.plain)
-    give_up = time.monotonic() + PATIENCE
-    while left_behind(session) and time.monotonic() < give_up:
-        time.sleep(0.05)  # what watches over shared memory goes when it sees that we are gone
-    assert left_behind(session) == []
+    # What watches over shared memory goes when it sees that the others are gone.
+    assert comes_true(lambda: not left_behind(session)), left_behind(session)
     assert not list(tmp_path.rglob("*.part"))
 
 

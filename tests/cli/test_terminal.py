@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from regimix import load
-from regimix.cli.fit import INTERRUPTED
+from regimix.cli.fitting import INTERRUPTED
 from regimix.synth import make_mlrc
 from regimix.tables import write_table
 from tests.cli.terminal import Terminal

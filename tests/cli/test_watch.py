@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 from regimix import MixedLinearRegression, load
-from regimix.cli import fit as fitting
+from regimix.cli import fitting
 from regimix.cli.console import Aborted, Voice, progress_bar
-from regimix.cli.fit import Interrupts
+from regimix.cli.fitting import Interrupts
 from regimix.errors import RegimixWarning
 from regimix.search import loop
 from regimix.search.settings import Progress

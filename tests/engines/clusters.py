@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,10 +11,10 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from regimix.engines.parts import RawRows
+from tests.patience import ENOUGH, comes_true
 
 __all__ = [
     "BLOCK_COEF",
-    "ENOUGH",
     "DieAt",
     "DieInTask",
     "MadeRows",
@@ -27,9 +26,6 @@ __all__ = [
     "serve",
     "small_cluster",
 ]
-
-# Seconds after which what a test waits for will not come, on the busiest machine.
-ENOUGH = 300
 
 # Two regimes that no search can miss.
 BLOCK_COEF = np.array([[1.0, 2.0, -1.0], [-2.0, 0.5, 1.5]])
@@ -143,9 +139,7 @@ class WaitWhile:
         self.path = Path(path)
 
     def __call__(self):
-        enough = time.monotonic() + ENOUGH
-        while self.path.exists() and time.monotonic() < enough:
-            time.sleep(0.02)
+        comes_true(lambda: not self.path.exists())
 
 
 def always_die():

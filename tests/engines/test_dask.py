@@ -3,7 +3,6 @@
 import gc
 import pickle
 import re
-import time
 
 import dask.array as da
 import dask.dataframe as dd
@@ -23,6 +22,7 @@ from regimix.engines.selection import residual_sizes
 from regimix.errors import DataError, DataKindError
 from regimix.model.blocks import Law, mixture_sums
 from tests.engines.clusters import made_table, small_cluster
+from tests.patience import comes_true
 
 N_ROWS = 1_500
 NAMES = ["a", "b", "c"]
@@ -293,17 +293,13 @@ def test_a_fit_may_be_repeated_pickled_saved_and_used(client, table, in_memory, 
 
 def settles_at(client, expected):
     """Wait until the workers hold so many bytes for somebody; what is released goes in its time."""
-    for _ in range(60):
-        gc.collect()
-        held = client.run_on_scheduler(
-            lambda dask_scheduler: sum(
-                task.nbytes for task in dask_scheduler.tasks.values() if task.state == "memory"
-            )
-        )
-        if held == expected:
-            return True
-        time.sleep(0.1)
-    return False
+
+    def held(dask_scheduler):
+        tasks = dask_scheduler.tasks.values()
+        return sum(task.nbytes for task in tasks if task.state == "memory")
+
+    gc.collect()
+    return comes_true(lambda: client.run_on_scheduler(held) == expected)
 
 
 def test_workers_keep_labels_and_nothing_else(client, table):

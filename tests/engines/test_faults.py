@@ -31,7 +31,6 @@ from regimix.estimators import inputs
 from regimix.result import fit as mixture_fit
 from regimix.search import settings
 from tests.engines.clusters import (
-    ENOUGH,
     DieAt,
     DieInTask,
     MadeRows,
@@ -42,10 +41,9 @@ from tests.engines.clusters import (
     made_table,
     small_cluster,
 )
+from tests.patience import ENOUGH
 
 PARTS, PART_ROWS = 4, 600
-# Seconds after which a process goes on that a test has suspended, and the test fails.
-FROZEN = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -244,7 +242,8 @@ def test_a_worker_that_stands_still_does_not_stall_the_answer(client, expected, 
             stopped.extend(worker_pids(client))
             for pid in stopped:
                 os.kill(pid, signal.SIGSTOP)
-            begun.append(time.monotonic())
+        elif progress.stage == "reading" and stopped and not begun:
+            begun.append(time.monotonic())  # the search is over, and its answer waits for workers
 
     def go_on():
         for pid in stopped:
@@ -253,10 +252,11 @@ def test_a_worker_that_stands_still_does_not_stall_the_answer(client, expected, 
     waker = Timer(ENOUGH, go_on)  # a test that fails must end
     waker.start()
     try:
-        with pytest.warns(ConvergenceWarning, match="time_limit of 4 seconds"):
-            fit = MixedLinearRegression(random_state=0, time_limit=4.0, callback=callback).fit(
+        with pytest.warns(ConvergenceWarning, match="time_limit of 1 seconds"):
+            fit = MixedLinearRegression(random_state=0, time_limit=1.0, callback=callback).fit(
                 table_of()
             )
+        assert waker.is_alive()  # else somebody worked again
     finally:
         waker.cancel()
         go_on()
@@ -280,7 +280,7 @@ def test_a_callback_may_stop_the_reading(client):
 def frozen(pid):
     """Suspend a process; wake it afterwards, or when a test that fails must end."""
     os.kill(pid, signal.SIGSTOP)
-    waker = Timer(FROZEN, os.kill, (pid, signal.SIGCONT))
+    waker = Timer(ENOUGH, os.kill, (pid, signal.SIGCONT))
     waker.start()
     try:
         yield
@@ -317,12 +317,15 @@ def pid_of_scheduler(client):
 def test_a_frozen_scheduler_does_not_stop_the_clock(far_client, stage, monkeypatch, expected):
     """While rows are read there is no answer yet; later it is that of the search."""
     pid, begun = pid_of_scheduler(far_client), stop_clocks(monkeypatch)
+    stopped = []
     with ExitStack() as stack:
 
         def callback(progress):
-            if not begun and (progress.stage == "reading") == (stage == "reading"):
-                stack.enter_context(frozen(pid))
-                begun.append(time.monotonic())
+            reading = progress.stage == "reading"
+            if not stopped and reading == (stage == "reading"):
+                stopped.append(stack.enter_context(frozen(pid)))
+            elif reading and stopped and not begun:
+                begun.append(time.monotonic())  # the search is over: its answer does not hurry
 
         model = MixedLinearRegression(random_state=0, time_limit=3.0, callback=callback)
         if stage == "reading":
@@ -337,7 +340,7 @@ def test_a_frozen_scheduler_does_not_stop_the_clock(far_client, stage, monkeypat
 def test_a_frozen_scheduler_and_algorithm_2(far_client, monkeypatch):
     """What is left to do cannot be done: nobody waits another minute for it."""
     pid, begun = pid_of_scheduler(far_client), stop_clocks(monkeypatch)
-    monkeypatch.setattr(partition, "LAST_SECONDS", 10 * FROZEN)
+    monkeypatch.setattr(partition, "LAST_SECONDS", 10 * ENOUGH)
     with ExitStack() as stack:
 
         def callback(progress):
@@ -443,13 +446,17 @@ def test_the_scheduler_closed_in_the_middle_of_a_pass(tmp_path):
 @pytest.mark.parametrize("answers", [True, False])
 def test_what_is_no_scheduler_is_not_waited_for(monkeypatch, answers):
     """A port may belong to anything: to a server of pages, or to one that says nothing."""
-    monkeypatch.setattr(dask_engine, "CONNECT", 2.0)
-    with socketserver.TCPServer(("127.0.0.1", 0), _Pages if answers else _Silence) as server:
+    monkeypatch.setattr(dask_engine, "CONNECT", 0.5)
+    with _Server(("127.0.0.1", 0), _Pages if answers else _Silence) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         address = f"tcp://127.0.0.1:{server.server_address[1]}"
         with pytest.raises(OSError), dask_engine.connected(address):  # noqa: PT011 - in Dask's words
             pass
         server.shutdown()
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
 
 
 class _Pages(socketserver.BaseRequestHandler):
@@ -459,7 +466,6 @@ class _Pages(socketserver.BaseRequestHandler):
 
 class _Silence(socketserver.BaseRequestHandler):
     def handle(self):
-        self.request.settimeout(5)
         with suppress(OSError):
             while self.request.recv(1024):
                 pass

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.engines.footprint import write_table
+from tests.patience import ENOUGH
 
 N_ROWS, N_FEATURES = 800_000, 49
 TABLE_BYTES = 8 * N_ROWS * (N_FEATURES + 1)
@@ -37,7 +38,7 @@ def test_a_fit_of_a_table_on_disk_stays_within_an_eighth_of_it(table, how):
         env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=ENOUGH,
         check=False,
     )
     assert run.returncode == 0, run.stderr

@@ -17,6 +17,7 @@ from regimix.engines.selection import (
     residual_sizes,
     within_sums,
 )
+from regimix.trimmed.ilts import solved
 from tests.oracles import fraction_for, kept_weight_by_sorting, noisy_table
 
 seeds = st.integers(0, 2**32 - 1)
@@ -360,6 +361,12 @@ def test_few_rows_are_the_same_in_the_space_that_they_span(intercept):
     Z, target = engine.standardised(np.arange(11)), engine.target(np.arange(11))
     shortest = basis @ np.linalg.pinv(turned.problem.X[:11]) @ target
     np.testing.assert_allclose(shortest, np.linalg.pinv(Z) @ target, atol=1e-10)
+    # So is that of some of the rows, none of which is alone in a direction.
+    for left_out in range(11):
+        some = np.delete(np.arange(11), left_out)
+        sums = turned.sums(some, turned.target(some))
+        t, _ = solved(sums, np.zeros(width))
+        np.testing.assert_allclose(turned.residuals(t)[some], 0.0, atol=1e-10)
     np.testing.assert_array_equal(turned.draw(12, 5).numbers, engine.draw(12, 5).numbers)
     sample, other = turned.sample(12, 5), engine.sample(12, 5)
     np.testing.assert_allclose(sample.Z, other.Z @ basis, atol=1e-12)

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_info
 
 from regimix import MixedLinearRegression, threads
 from regimix.synth import make_mlrc
+from tests.patience import ENOUGH
 
 SEEDS = range(8)
 
@@ -41,7 +42,7 @@ def alone():
 
 def test_eight_threads_at_once(alone):
     before = blas_threads()
-    together = threading.Barrier(8, timeout=300)
+    together = threading.Barrier(8, timeout=ENOUGH)
 
     def run(seed):
         together.wait()
@@ -76,7 +77,7 @@ def test_a_fork_in_the_middle_of_a_fit_does_not_know_of_it():
     with threads.fitting_threads(5), threads._blas.lock:
         context = multiprocessing.get_context("fork")
         with ProcessPoolExecutor(1, mp_context=context) as pool:
-            found = pool.submit(allowed, None).result(timeout=300)
+            found = pool.submit(allowed, None).result(timeout=ENOUGH)
     assert found == (before, before, 1)
 
 

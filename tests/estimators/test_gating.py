@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from regimix.data.problem import Problem
+from regimix.engines.memory import MemoryEngine
 from regimix.errors import DataError, DataKindError, ParameterError
 from regimix.estimators.gating import (
     ClassifierGate,
@@ -27,8 +28,10 @@ from regimix.estimators.gating import (
     forest_arrays,
     learn_gate,
 )
+from regimix.estimators.inputs import Rows
 from regimix.estimators.mixture import MixedLinearRegression
 from regimix.result.gate import Gate, TreeGate
+from regimix.search.settings import Settings
 
 SLOPES, INTERCEPTS = np.array([[2.0, 0.0, 1.0], [-2.0, 1.0, 0.0]]), np.array([3.0, -1.0])
 N = 600
@@ -52,6 +55,12 @@ class Regimes:
 def fitted(data, gating="logistic", features=None, **options):
     model = MixedLinearRegression(gating=gating, random_state=0, **options)
     return model.fit(data.X, data.y, gating_features=features)
+
+
+def rows_of(data, weights=None):
+    """Rows as an estimator has them when it learns a gate."""
+    problem = Problem.from_arrays(data.X, data.y, weights)
+    return Rows(MemoryEngine(problem), None, Settings())
 
 
 def second(fit):
@@ -278,8 +287,7 @@ def test_a_component_without_rows_has_no_share(gating):
         "weights": np.append(mixture.weights, 1e-9),
         "scale": np.append(mixture.scale, 1.0),
     }
-    problem = Problem.from_arrays(data.X, data.y, None, fit_intercept=True)
-    gate = learn_gate(gating, type(mixture)(**fields), problem, data.X)
+    gate = learn_gate(gating, type(mixture)(**fields), rows_of(data), data.X)
     shares = gate.shares(data.X)
     assert shares.shape == (N, 3)
     np.testing.assert_array_equal(shares[:, 2], 0.0)
@@ -331,16 +339,19 @@ def test_whole_weights_equal_repeated_rows_for_classifiers_that_take_none():
     weights = np.random.default_rng(3).integers(0, 4, N)
     mixture = fitted(data, None).mixture_
     gating = KNeighborsClassifier(25)
-    short = learn_gate(gating, mixture, Problem.from_arrays(data.X, data.y, weights), data.X)
-    X, y, labels = (np.repeat(part, weights, axis=0) for part in (data.X, data.y, mixture.labels))
+    short = learn_gate(gating, mixture, rows_of(data, weights), data.X)
+    long_data = Regimes(3, noise=1.5)
+    long_data.X, long_data.y, labels = (
+        np.repeat(part, weights, axis=0) for part in (data.X, data.y, mixture.labels)
+    )
     again = replace(mixture, labels=labels)
-    long = learn_gate(gating, again, Problem.from_arrays(X, y), X)
+    long = learn_gate(gating, again, rows_of(long_data), long_data.X)
     np.testing.assert_array_equal(short.shares(data.X), long.shares(data.X))
     # Importances are no repetitions.
-    part = learn_gate(gating, mixture, Problem.from_arrays(data.X, data.y, 0.3 + weights), data.X)
-    once = learn_gate(gating, mixture, Problem.from_arrays(data.X, data.y), data.X)
+    part = learn_gate(gating, mixture, rows_of(data, 0.3 + weights), data.X)
+    once = learn_gate(gating, mixture, rows_of(data), data.X)
     np.testing.assert_array_equal(part.shares(data.X), once.shares(data.X))
-    many = Problem.from_arrays(data.X, data.y, np.full(N, 10**6))
+    many = rows_of(data, np.full(N, 10**6))
     with pytest.raises(ParameterError, match="takes no sample_weight, and the weights count"):
         learn_gate(gating, mixture, many, data.X)
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -27,6 +27,7 @@ from regimix.errors import (
 )
 from regimix.estimators.mixture import MixedLinearRegression
 from regimix.metrics import components_found, label_accuracy, with_intercept
+from regimix.model.em import REGIME_GAIN
 from regimix.result.mixture import Mixture
 from regimix.result.rowlaw import RowLaw
 from regimix.search.selection import Selection
@@ -206,9 +207,17 @@ def test_names_of_columns_and_response_are_kept(standin):
     assert MixedLinearRegression().fit(frame, pd.Series(y)).mixture_.target_name == "y"
 
 
+@pytest.mark.parametrize("options", [{}, {"n_components": 2}])
+def test_a_warning_calls_the_target_by_its_name(options):
+    rng = np.random.default_rng(0)
+    y = pd.Series(rng.standard_normal(60), name="tip")
+    with pytest.warns(EvidenceWarning, match="^constants explain tip "):
+        MixedLinearRegression(random_state=0, **options).fit(rng.standard_normal((60, 2)), y)
+
+
 LOOKED_AT = Selection(np.array([1, 2]), np.array([-4.0, 2.125]), np.zeros(2), np.zeros(2), 1)
-BETTER = r"constants explain y better than linear relations do, by 3\.0 nats\. One line"
-NEARLY = r"nearly as well .*: 2 regimes would gain 2\.1 nats, and 3 are needed \(n_components=2"
+BETTER = r"constants explain y better than linear relations do, by 3 nats\. One line"
+NEARLY = r"nearly as well .*: 2 regimes would gain 2\.125 nats, and 3 are needed \(n_components=2"
 ASKED = r"better than linear relations do: one regime asked for, which score 0\.5 nats less"
 
 
@@ -451,17 +460,33 @@ def test_features_that_never_vary_are_no_evidence(value):
     assert np.isfinite(fit.coef_).all()
 
 
-@pytest.mark.filterwarnings("ignore::regimix.errors.RankWarning")  # fewer rows than columns
-@settings(max_examples=5)
-@given(seeds, st.integers(2, 8))
-def test_too_few_rows_are_one_robust_component_and_a_warning(seed, n):
+def fit_of_few(seed, n):
+    """Rows in which y depends on nothing, their fit, and whether a warning says so."""
     rng = np.random.default_rng(seed)
     X, y = rng.standard_normal((n, 3)), rng.standard_normal(n)
-    with pytest.warns(EvidenceWarning, match="constants explain y"):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         fit = MixedLinearRegression(random_state=0).fit(X, y)
-    assert fit.n_components_ == 1
-    assert fit.mixture_.found_nothing
+    said = [str(one.message) for one in caught if one.category is EvidenceWarning]
+    return X, y, fit, any("constants explain y" in one for one in said)
+
+
+@settings(max_examples=5)
+@given(seeds, st.integers(2, 8))
+@example(860829492, 5)  # y lies on a line by chance
+def test_a_fit_of_too_few_rows_can_be_used_and_warns_where_nothing_was_found(seed, n):
+    X, y, fit, warned = fit_of_few(seed, n)
+    assert fit.mixture_.found_nothing == warned == (fit.mixture_.evidence < REGIME_GAIN)
+    assert not warned or fit.n_components_ == 1
     assert_usable(fit, X, y)
+
+
+def test_too_few_rows_are_one_robust_component_and_a_warning(base_seed):
+    """By chance a few are not: one in 200, where what must be gained allows one in 20 (Markov)."""
+    n_tables, rate = 42, np.exp(-REGIME_GAIN)
+    fits = [fit_of_few([base_seed, i], 2 + i % 7)[2:] for i in range(n_tables)]
+    claims = sum(not warned or fit.n_components_ != 1 for fit, warned in fits)
+    assert claims <= 2 * rate * n_tables, base_seed
 
 
 @pytest.mark.parametrize("outliers", [0.5, 0.1, 0.0, False])
@@ -616,6 +641,27 @@ def test_an_interrupt_ends_the_search_with_the_best_so_far():
 
     fit = MixedLinearRegression(random_state=0, callback=interrupt).fit(X, y)
     assert fit.mixture_.stopped == "interrupted"
+    assert_usable(fit, X, y)
+
+
+@early_stop
+@pytest.mark.filterwarnings("ignore::regimix.errors.EvidenceWarning")
+@pytest.mark.parametrize("step", ["score_of_constants", "resumed_polish", "_finish", "infer"])
+def test_an_interrupt_after_the_search_leaves_what_it_found(monkeypatch, step):
+    X, y, _ = two_regimes(13)
+    whole, interrupted = getattr(regimix.result.fit, step), []
+
+    def interrupt_once(*known, **more):
+        if not interrupted:
+            interrupted.append(step)
+            raise KeyboardInterrupt
+        return whole(*known, **more)
+
+    monkeypatch.setattr(regimix.result.fit, step, interrupt_once)
+    fit = MixedLinearRegression(random_state=0).fit(X, y)
+    assert interrupted == [step]
+    assert fit.mixture_.stopped == "interrupted"
+    assert fit.n_components_ == 2
     assert_usable(fit, X, y)
 
 

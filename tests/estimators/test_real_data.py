@@ -216,3 +216,57 @@ def test_penguins_split_into_deep_and_shallow_bills():
     fit.fit(penguins.X, penguins.y)
     gentoo = (penguins.others["species"] == "Gentoo").astype(int)
     assert label_accuracy(gentoo, fit.labels_) >= 0.97
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.EvidenceWarning")
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_that_repeat_do_not_make_outliers(seed):
+    """That there are no outliers at all is considered for rounded tables too, whose rows repeat."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 10, 120).astype(float)
+    noise = 2 * rng.standard_normal(120)
+    for slope in (0.0, 2.0):
+        fit = MixedLinearRegression(random_state=seed).fit(x[:, None], np.round(slope * x + noise))
+        assert fit.n_components_ == 1
+        assert fit.mixture_.outlier_share < 5e-4
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.EvidenceWarning")
+@pytest.mark.parametrize("seed", [0, 2])
+def test_where_nothing_is_found_outliers_need_as_much_evidence_as_a_regime(seed):
+    """A value of some 5 deviations is worth 1 to 3 nats: with a relation enough, without one not.
+
+    A gross error is an outlier in any case.
+    """
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((40, 1)), rng.standard_normal(40)
+    for far, flagged in ((5.2, False), (40.0, True)):
+        y[0] = far
+        fit = MixedLinearRegression(random_state=0).fit(X, y)
+        assert fit.mixture_.found_nothing
+        assert (fit.labels_[0] == -1) == flagged
+        assert (fit.labels_[1:] == 0).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rounded_rows_that_coincide_are_rows(seed):
+    """Of 2,000 rounded rows, 40 are distinct; all of them say that the line is there."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(1, 6, 2000).astype(float)
+    y = np.round(0.3 * x + rng.standard_normal(2000))
+    fit = MixedLinearRegression(random_state=seed).fit(x[:, None], y)
+    assert fit.n_components_ == 1
+    # What least squares gains in log-likelihood over the mean, less what the line costs.
+    gain = -0.5 * y.size * np.log(1 - np.corrcoef(x, y)[0, 1] ** 2)
+    assert gain - 15 < fit.evidence_ < gain
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_copies_of_rows_say_nothing_new():
+    """Neither where nothing is rounded, nor where a grid is too fine for so many to be equal."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 1))
+    for y in (X[:, 0] + rng.standard_normal(60), np.round(X[:, 0] + rng.standard_normal(60), 3)):
+        once = MixedLinearRegression(random_state=0).fit(X, y)
+        often = MixedLinearRegression(random_state=0).fit(np.tile(X, (8, 1)), np.tile(y, 8))
+        assert often.evidence_ == pytest.approx(once.evidence_, abs=0.1)

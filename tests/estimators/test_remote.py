@@ -1,8 +1,11 @@
 """Estimators on tables that are not in memory: read in parts, or on a cluster of their own."""
 
 import pickle
+import weakref
 
+import dask
 import dask.array as da
+import distributed
 import numpy as np
 import pandas as pd
 import pytest
@@ -141,8 +144,11 @@ def test_a_time_limit_that_leaves_no_time_to_read():
         MixedLinearRegression(time_limit=1e-9).fit(table())
 
 
-def test_a_cluster_is_started_where_there_is_none_and_closed(memory, in_memory):
+def test_a_cluster_is_started_where_there_is_none_and_closed(memory, in_memory, monkeypatch):
     """Labels can be computed after it is gone: they are made from the user's own data."""
+    # Clients of other tests in this process are none of ours, nor is the scheduler they set.
+    monkeypatch.setattr(distributed.client, "_global_clients", weakref.WeakValueDictionary())
+    monkeypatch.setitem(dask.config.config, "scheduler", None)
     assert current_client() is None
     X = da.from_array(memory[0], chunks=(400, 3))
     fit = MixedLinearRegression(random_state=0).fit(X, da.from_array(memory[1], chunks=500))

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from regimix.model.laws import ROOT_8, fall_of_background, resolution
+from regimix.model.laws import ROOT_8, coincide_by_chance, fall_of_background, resolution
 
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=30)
@@ -91,3 +91,45 @@ def test_the_order_and_repetition_of_responses_do_not_matter(seed, n):
     rng = np.random.default_rng(seed)
     y = np.round(10 * rng.standard_normal(n)) / 4
     assert resolution(rng.permutation(np.tile(y, 2))) == pytest.approx(resolution(y), rel=1e-9)
+
+
+def test_values_that_differ_by_arithmetic_alone_are_no_grid():
+    """Seen: repeated values 7e-15 apart made a step of that size, and roots of y no numbers."""
+    off = np.sqrt([2.0, 3.0, 5.0, 7.0, 11.0, 13.0])
+    y = np.repeat(np.concatenate([off, off * (1 + 4e-16)]), 20)
+    assert np.unique(y).size > off.size
+    assert resolution(y) == 0 or resolution(y) > 0.1
+
+
+# --- rows that coincide ---------------------------------------------------------------------------
+
+
+def _distinct(x, y):
+    rows, counts = np.unique(np.column_stack([x, y]), axis=0, return_counts=True)
+    return rows[:, :-1], rows[:, -1], counts.astype(float)
+
+
+@given(seeds, st.sampled_from([0.1, 0.5, 2.0]), st.integers(2, 80))
+def test_equal_rows_are_counted_as_in_all_pairs(seed, step, n):
+    rng = np.random.default_rng(seed)
+    y = np.round(rng.standard_normal(n) * rng.choice([0.2, 1.0, 5.0]) / step)
+    x = rng.integers(0, 3, (n, 2)).astype(float)
+    alike = (x[:, None] == x).all(axis=2)
+    apart = np.abs(y[:, None] - y)
+    same, near = (int((alike & (apart == steps)).sum()) for steps in (0, 1))
+    wanted = 0 < same - n <= near
+    assert coincide_by_chance(*_distinct(x, y * step - 7.0 * step), step) == wanted
+
+
+@pytest.mark.parametrize("step", [0.1, 0.5])
+def test_rounding_explains_equal_rows_and_copies_or_heaps_are_not_explained(step):
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 5, (800, 1)).astype(float)
+    exact = x[:, 0] + rng.standard_normal(800)
+    Z, y, counts = _distinct(x, step * np.round(exact / step))
+    assert coincide_by_chance(Z, y, counts, step)
+    assert not coincide_by_chance(Z, y, counts, 0.0)
+    assert not coincide_by_chance(Z, y, 1.5 * counts, step)  # importances are no rows
+    assert not coincide_by_chance(x, exact, np.full(800, 8.0), 1e-3)  # eight copies of each
+    heaped = np.where(rng.random(800) < 0.4, np.round(exact), np.round(exact, 2))
+    assert not coincide_by_chance(*_distinct(x, heaped), 0.01)

@@ -104,9 +104,10 @@ def test_any_chunking_gives_the_same(seed, size):
 @given(seeds, heavy, st.sampled_from([np.inf, 2.0]))
 def test_rows_go_to_their_likeliest_component(seed, degrees, width):
     problem, law = table(seed, degrees=degrees, width=width)
-    labels, odds = nearest(MemoryEngine(problem), law)
+    labels, odds, chance = nearest(MemoryEngine(problem), law)
     _, share, _, _ = slow(problem, law)
     np.testing.assert_array_equal(labels, share.argmax(axis=0))
     background = 1 - share.sum(axis=0)
     best = share.max(axis=0)
     np.testing.assert_allclose(odds, np.log(best / background), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(chance, np.maximum(best, background), rtol=1e-9)

@@ -128,6 +128,13 @@ def test_outliers_are_left_to_the_background():
     assert fit_relation(plain(replace(spoilt, outliers=False))).score < bad.score - 50
 
 
+def test_no_outliers_are_looked_at_only_where_that_may_reach_the_goal():
+    rows = table(100, 1)
+    best, with_outliers = fit_relation(plain(rows)), fit_relation(plain(rows), 1e6)
+    assert with_outliers.score < best.score
+    assert fit_relation(plain(rows), best.score).score == best.score
+
+
 def test_shares_that_depend_on_features_gain_only_where_they_do():
     rng = np.random.default_rng(1)
     x = rng.standard_normal(200)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regimix.engines.base import Sample
+from regimix.model.numbers import MODEL
 from regimix.model.rows import weighted_fit, weighted_quantile, whiten
 
 few = settings(max_examples=60, deadline=None)
@@ -145,6 +146,15 @@ def test_wide_least_squares_is_the_same_by_rows_and_by_columns():
     rng = np.random.default_rng(3)
     design, y = rng.normal(size=(8, 15)), rng.normal(size=8)
     weights = np.append(0.0, rng.uniform(0.5, 2.0, 7))
-    by_rows = weighted_fit(design, y, weights)
+    # The slow twin takes no products, which square what rounding does: the ridge as further rows.
+    size = np.sum(weights[:, None] * design**2) / design.shape[1]
+    ridge = np.sqrt(MODEL.gram_rounding * size) * np.eye(15)
+    root = np.sqrt(weights)
+    slow = np.linalg.lstsq(
+        np.vstack([root[:, None] * design, ridge]), np.append(root * y, np.zeros(15))
+    )[0]
+    assert np.allclose(weighted_fit(design, y, weights), slow, atol=1e-9)
     often = weighted_fit(np.tile(design, (2, 1)), np.tile(y, 2), np.tile(weights / 2, 2))
-    assert np.allclose(by_rows, often, atol=1e-6)
+    # Between the rows only the ridge holds the coefficients, so that rounding is divided by it.
+    assert np.allclose(often, slow, atol=4 * np.finfo(float).eps / MODEL.gram_rounding)
+    assert np.allclose((design @ often)[1:], y[1:], atol=1e-8)

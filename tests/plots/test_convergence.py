@@ -2,7 +2,7 @@
 
 from copy import copy
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -45,15 +45,29 @@ def test_a_wide_range_is_logarithmic_but_zero_is_not():
     assert exact.ax_.get_yscale() == "linear"
 
 
+def test_the_names_of_moves_do_not_cover_each_other():
+    score = np.array([0.0, 50.0, 50.5, 51.0, 51.2])
+    display = ConvergenceDisplay(
+        traces=[np.append(score, np.full(30, 51.2))],
+        tried=np.append(score[1:], np.full(30, 40.0)),
+        accepted=np.arange(34) < 4,
+        moves=["first: joint", "split: residuals", "add: subset", "merge: nearest", *["-"] * 30],
+    ).plot()
+    display.figure_.draw_without_rendering()
+    boxes = [name.get_window_extent() for name in display.names_]
+    assert len(boxes) == 4
+    assert not any(one.overlaps(two) for one, two in combinations(boxes, 2))
+
+
 def test_the_moves_of_a_search(three):
     mixture = three[0].mixture_
     display = ConvergenceDisplay.from_estimator(three[0])
     gains = [attempt.gain if attempt.accepted else 0.0 for attempt in mixture.attempts]
     # Every search begins anew.
-    moves = ["", *(attempt.move for attempt in mixture.attempts)]
-    begins = [i for i, (one, two) in enumerate(pairwise(moves)) if two == "first" != one]
-    assert begins[0] == 0
+    numbers = [-1, *(attempt.search for attempt in mixture.attempts)]
+    begins = [i for i, (one, two) in enumerate(pairwise(numbers)) if two != one]
     assert len(begins) == mixture.n_searches
+    assert all(mixture.attempts[i].move == "first" for i in begins)
     searches = [gains[i:j] for i, j in pairwise([*begins, len(gains)])]
     score = np.concatenate([[0.0], *map(np.cumsum, searches)])
     np.testing.assert_allclose(display.lines_[0].get_ydata(), score)

@@ -1,11 +1,15 @@
 """OverviewDisplay: a fit in one line, over its features, whatever lies far away."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from regimix import MixedLinearRegression
 from regimix.errors import DataError
 from regimix.plots import OverviewDisplay
+from regimix.result.answer import Answer
+from regimix.result.rivals import Rival
 
 
 def test_one_feature_is_one_panel_with_the_answer_above(tone):
@@ -27,6 +31,27 @@ def test_the_most_telling_feature_comes_first_and_is_large(three):
     assert sizes[0] > 2 * sizes[1]
     few = model.plot(X, y, max_features=2)
     assert few.figure_.get_suptitle().endswith("(2 features not shown)")
+
+
+def test_a_long_title_is_whole(three):
+    import matplotlib.pyplot as plt
+
+    model, X, y = three
+    rival = Rival(power=0.0, terms="spline", spread="features", noise="student6", lead=1e6)
+    mixture = replace(model.mixture_, rivals=(rival,))
+    display = mixture.plot(X, y)
+    figure = display.figure_
+    figure.draw_without_rendering()
+    title = figure.texts[0].get_window_extent()
+    assert title.x0 >= 0
+    assert title.x1 <= figure.bbox.x1
+    assert title.y1 <= figure.bbox.y1
+    words = figure.get_suptitle()
+    assert " ".join(words.split()) == Answer(mixture).title
+    assert "\n" in words
+    _, ax = plt.subplots()
+    mixture.plot(X, y, ax=ax)
+    assert "\n" in ax.get_title("left")
 
 
 def test_on_given_axes_the_most_telling_feature_is_drawn(three):

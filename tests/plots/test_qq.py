@@ -1,10 +1,12 @@
 """QQDisplay: the quantiles of rows, kept and trimmed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from regimix.plots import QQDisplay
 from regimix.plots.row_displays import expected
@@ -26,6 +28,20 @@ def test_a_normal_sample_that_was_cut_lies_on_the_diagonal(seed, cut):
     quantiles = expected(z, np.abs(z) > cut, cut)
     # Kolmogorov: the two laws differ by at most 2.5 / sqrt(n) (one time in 10^5).
     assert np.abs(norm.cdf(quantiles) - norm.cdf(z)).max() < 2.5 / np.sqrt(4000) + 0.01
+
+
+def test_noise_of_students_law_is_compared_with_that_law(three):
+    z = np.random.default_rng(0).standard_t(3, 4000)
+    quantiles = expected(z, np.zeros(z.size, dtype=bool), np.inf, 3.0)
+    assert np.abs(t.cdf(quantiles, 3) - t.cdf(z, 3)).max() < 2.5 / np.sqrt(4000)
+    fit, X, y = three
+    student = replace(fit.mixture_, noise_degrees=3.0)
+    display = QQDisplay.from_mixture(student, X, y)
+    assert display.ax_.get_xlabel() == "quantile of Student's law with 3 degrees of freedom"
+    normal = QQDisplay.from_mixture(fit.mixture_, X, y)
+    assert normal.ax_.get_xlabel() == "quantile of the normal law"
+    kept = (display.labels >= 0) & (normal.labels >= 0)
+    assert np.abs(display.quantiles[kept]).max() > np.abs(normal.quantiles[kept]).max()
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 10))

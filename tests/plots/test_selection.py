@@ -33,6 +33,20 @@ def test_a_number_that_was_asked_for_was_not_chosen(three, asked, label):
     assert SelectionDisplay.from_mixture(mixture).chosen_.get_label() == label
 
 
+@pytest.mark.parametrize("losses", [[0.0], [0.0, 0.2], [0.0, 8.0], [0.0, 3.0, 80.0]])
+def test_no_tick_is_named_twice(losses):
+    score = -np.array(losses)
+    count = np.arange(1, score.size + 1)
+    display = SelectionDisplay(
+        n_components=count, evidence=score, bic=-2 * score, icl=-2 * score, chosen=1
+    ).plot()
+    display.figure_.draw_without_rendering()
+    names = [label.get_text() for label in display.ax_.get_yticklabels()]
+    values = [float(name.replace("\N{MINUS SIGN}", "-")) for name in names]
+    assert 0 in values
+    assert len(set(values)) == len(values)
+
+
 def test_what_is_not_known_is_left_out():
     display = SelectionDisplay(
         n_components=np.array([1, 2, 3]),

@@ -13,6 +13,7 @@ from regimix import MixedLinearRegression, report
 from regimix.datasets import load_tone
 from regimix.result.mixture import Mixture
 from regimix.search.settings import Settings
+from tests.patience import ENOUGH
 
 DATE = "2026-01-01"
 PAYLOAD = "<script>window.hacked=1</script>"
@@ -108,7 +109,9 @@ def browser():
         reason = "the report is tested in Chromium, which is not installed (Debian: chromium)"
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS, timeout=60_000)
+        browser = playwright.chromium.launch(
+            executable_path=path, args=ARGUMENTS, timeout=1000 * ENOUGH
+        )
         yield browser
         browser.close()
 
@@ -132,7 +135,7 @@ def visit(browser, tmp_path):
         path.write_text(text, encoding="utf-8")
         viewport = {"width": width, "height": 900}
         context = browser.new_context(offline=True, viewport=viewport, **options)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(1000 * ENOUGH)
         contexts.append(context)
         seen = Visit(context.new_page())
         if not complains:

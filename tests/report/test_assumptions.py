@@ -27,22 +27,21 @@ def test_a_mixture_alone_can_still_be_asked(tone):
     found = {finding.name: finding for finding in assumptions(tone, None)}
     assert len(found) == 3
     assert found["Regimes are distinct"].verdict == "holds"
-    assert found["No direction was missed"].verdict == "holds"
+    assert found[NAMES["subspace gap"]].verdict == "holds"
     alike = replace(tone, coef=tone.coef[[0, 0]], intercept=tone.intercept[[0, 0]])
     found = {finding.name: finding for finding in assumptions(alike, None)}
     assert found["Regimes are distinct"].verdict == "not proven"
 
 
 @pytest.mark.parametrize(
-    ("gap", "verdict", "words"),
-    [(True, "holds", "a clear gap"), (False, "unclear", "no clear gap")],
+    ("gap", "certain", "verdict"),
+    [(True, 2, "holds"), (False, 2, "unclear"), (False, 0, "not proven")],
 )
-def test_a_cut_of_the_directions_needs_a_gap(tone, gap, verdict, words):
-    spectrum = SimpleNamespace(basis=np.zeros((5, 2)), has_gap=gap, gap=3.25)
+def test_a_cut_of_the_directions_needs_a_gap(tone, gap, certain, verdict):
+    spectrum = SimpleNamespace(basis=np.zeros((5, 2)), has_gap=gap, gap=3.25, certain=certain)
     found = assumptions(replace(tone, spectrum=spectrum), None)[-1]
-    assert found.verdict == verdict
-    assert found.words.startswith("2 of 5 directions were searched first; the last of them matters")
-    assert words in found.words
+    assert (found.name, found.verdict) == (NAMES["subspace gap"], verdict)
+    assert found.words.startswith("Eigenvalue 2 is 3.2 times eigenvalue 3")
 
 
 def test_where_numbers_of_regimes_were_not_compared_the_page_says_why(tone):

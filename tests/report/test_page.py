@@ -16,7 +16,7 @@ from regimix import MixedLinearRegression, report
 from regimix.errors import DataError, MissingExtraError, ParameterError
 from regimix.report.charts import prose
 from regimix.report.notebook import mixture_html
-from regimix.result.answer import answer
+from regimix.result.answer import Answer
 from regimix.result.rowlaw import Excerpt
 from tests.report.conftest import DATE, HOSTILE, PAYLOAD, made
 
@@ -294,7 +294,7 @@ def test_an_excerpt_is_called_one():
 
 
 def test_every_display_says_the_same(tone, tone_rows, tone_page):
-    found = answer(tone)
+    found = Answer(tone)
     card, printed = mixture_html(tone), str(tone)
     for shown in (tone_page, card, printed):
         assert found.title in shown
@@ -325,6 +325,18 @@ def test_a_notebook_shows_the_answer_without_a_script(tone, tone_rows):
     assert "2 linear regimes in 150 rows" in [text for _, text in read.texts]
     hostile, _, _ = made(100, 4, 2, names=HOSTILE, target=PAYLOAD)
     assert PAYLOAD not in mixture_html(hostile)
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_the_page_names_only_relations_that_were_tried():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(11)
+    fit = MixedLinearRegression(random_state=0).fit(x[:, None], x + 0.3 * rng.standard_normal(11))
+    assert {rival.terms for rival in fit.mixture_.rivals} == {"linear"}
+    words = report.render(fit.mixture_, x[:, None], x)
+    assert "and other noise laws were tried, one by one. Scores" in words
+    assert "Curves" not in words
+    assert "powers of the response" not in words
 
 
 @pytest.mark.filterwarnings("ignore::regimix.errors.RivalWarning")

@@ -167,7 +167,8 @@ def test_rows_are_counted_by_their_labels():
     labels = np.where(np.arange(200) == 0, -1, mixture.labels)
     one = described(replace(mixture, outlier_share=1e-6, labels=labels), X, y)
     assert "account for y in 199 of the 200 rows (99.5%), each in its own." in one.lead
-    assert one.lead.endswith("The other 1 (0.5%) fits none of them and is set aside as an outlier.")
+    rest = "The other one (0.5%) fits none of them and is set aside as an outlier."
+    assert one.lead.endswith(rest)
     assert one.which.startswith("1 row (0.5%) fits no regime")
     unlabelled = replace(mixture, labels=np.empty(0, dtype=np.int64), outlier_share=0.1)
     said = plainly(unlabelled, None)

@@ -7,7 +7,7 @@ import pytest
 
 from regimix import global_ilts
 from regimix.errors import StopReason
-from regimix.result.answer import answer, closest, distances
+from regimix.result.answer import Answer, closest, distances
 from regimix.result.inference import Inference
 from regimix.search.settings import Settings
 from regimix.words import bare
@@ -16,23 +16,23 @@ from tests.result.test_mixture import mixture_of
 
 def test_where_there_are_no_outliers_none_are_shown():
     none = {"outlier_share": 0.0, "labels": np.zeros(10, dtype=np.int64)}
-    assert answer(mixture_of([[1.0]], **none)).outliers is None
+    assert Answer(mixture_of([[1.0]], **none)).outliers is None
     assert "outliers" not in str(mixture_of([[1.0]], **none))
     part = none | {"outlier_share": 0.05}  # of ten rows: half a row, to be expected of new ones
-    new = answer(mixture_of([[1.0]], **part)).outliers
+    new = Answer(mixture_of([[1.0]], **part)).outliers
     assert (new.share, new.rows) == ("5.0%", "0")
     labels = np.array([0] * 9 + [-1])
-    one = answer(mixture_of([[1.0]], outlier_share=1e-9, labels=labels)).outliers
+    one = Answer(mixture_of([[1.0]], outlier_share=1e-9, labels=labels)).outliers
     assert (one.index, one.share, one.rows) == (-1, "<0.1%", "1")
     unlabelled = {"labels": np.empty(0, dtype=np.int64)}
     shares = {"weights": np.array([0.98]), "outlier_share": 0.02}
-    assert answer(mixture_of([[1.0]], **unlabelled, **shares)).outliers.share == "2.0%"
+    assert Answer(mixture_of([[1.0]], **unlabelled, **shares)).outliers.share == "2.0%"
 
 
 # The first three end the fit of one component.
 @pytest.mark.parametrize("reason", list(StopReason)[3:])
 def test_every_reason_to_stop_is_a_sentence(reason):
-    found = answer(mixture_of([[1.0]], stopped=str(reason)))
+    found = Answer(mixture_of([[1.0]], stopped=str(reason)))
     assert found.ended.startswith(("Search finished: ", "Search ended early: "))
     assert found.ended.endswith(".")
     assert "_" not in found.ended
@@ -41,12 +41,12 @@ def test_every_reason_to_stop_is_a_sentence(reason):
 
 
 def test_an_unknown_reason_of_a_foreign_file_is_shown_as_it_is():
-    found = answer(mixture_of([[1.0]], stopped="what\nelse"))
+    found = Answer(mixture_of([[1.0]], stopped="what\nelse"))
     assert found.ended == "Search finished: what else."
 
 
 def test_shares_that_depend_on_the_features_are_called_averages():
-    (notice,) = answer(mixture_of([[1.0]], gate=object())).notices
+    (notice,) = Answer(mixture_of([[1.0]], gate=object())).notices
     assert notice.startswith("Shares depend on the features here")
 
 
@@ -55,28 +55,34 @@ def test_a_response_of_few_values_is_called_one():
     x = rng.normal(size=(300, 1))
     counts = np.minimum(rng.poisson(np.exp(0.3 * x[:, 0])), 5.0)
     mixture = global_ilts(x, counts, n_components=1, random_state=0)
-    said = bare(answer(mixture).coarse)
+    said = bare(Answer(mixture).coarse)
     values = np.unique(counts).size
     assert said.startswith(f"y takes only {values} different values, 1 apart, and the smallest no")
     assert said in " ".join(str(mixture).split())
-    assert answer(mixture).coarse in answer(mixture).notices
+    assert Answer(mixture).coarse in Answer(mixture).notices
     # As many values where the noise hides the steps, and exact prices, are like any response.
     noisy = replace(mixture, scale=mixture.scale + 2)
     prices = replace(mixture, rows=replace(mixture.rows, values=200, step=0.01))
     for other in (noisy, prices, replace(mixture, rows=None)):
-        assert answer(other).coarse == ""
+        assert Answer(other).coarse == ""
         assert "different values" not in str(other)
     smooth = global_ilts(x, x[:, 0] + rng.normal(size=300), n_components=1, random_state=0)
     assert smooth.rows.step == 0.0
-    assert answer(smooth).coarse == ""
+    assert Answer(smooth).coarse == ""
+
+
+def test_one_second_is_singular():
+    mixture = mixture_of([[1.0]])
+    for took, said in (1.0, "1 second,"), (1.5, "1.5 seconds,"):
+        assert said in Answer(replace(mixture, timings={"search": took})).details
 
 
 def test_where_nothing_was_found_the_headline_says_so():
     nothing = mixture_of([[1.0]], evidence=-2.5, settings=Settings())
-    assert answer(nothing, "a.csv").headline == (
+    assert Answer(nothing, "a.csv").headline == (
         "No linear regime in 10 rows of a.csv; the best line all the same:"
     )
-    assert answer(mixture_of([[1.0]], n_rows=20_000)).headline == "1 linear regime in 20,000 rows"
+    assert Answer(mixture_of([[1.0]], n_rows=20_000)).headline == "1 linear regime in 20,000 rows"
 
 
 def test_the_two_most_similar_regimes_are_named():
@@ -89,7 +95,7 @@ def test_the_two_most_similar_regimes_are_named():
     said = (
         "The most similar equations, of regimes 1 and 2, differ by 1.4 times what chance explains."
     )
-    assert answer(mixture).sure.endswith(said)
+    assert Answer(mixture).sure.endswith(said)
     unknown = replace(errors, covariance=None)
     assert closest(replace(mixture, inference=unknown)) is None
 

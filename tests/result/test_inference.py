@@ -15,6 +15,7 @@ from regimix.engines.memory import MemoryEngine
 from regimix.errors import ParameterError
 from regimix.model.blocks import Law
 from regimix.model.numbers import MODEL
+from regimix.result import fit as fit_module
 from regimix.result import inference as inference_module
 from regimix.result.inference import errors, estimates, infer
 from regimix.synth import make_mlrc
@@ -217,17 +218,20 @@ def covers(seed, m, n, **options):
         (2, 300, 0.05, 0.25, "gaussian"),  # regimes that overlap
     ],
 )
-def test_intervals_cover_the_truth_as_often_as_they_say(m, n, corruption, noise, features):
+def test_intervals_cover_the_truth_as_often_as_they_say(
+    m, n, corruption, noise, features, base_seed, monkeypatch
+):
     """92 to 98 %, plus four errors of a mean over so many tables."""
-    base = int(np.random.default_rng().integers(2**31))
+    # Relations that compete with the regimes take most of the time, and change no interval.
+    monkeypatch.setattr(fit_module, "find_rivals", lambda *_: ())
     tables = 100
     each = [
-        covers(base + i, m, n, corruption=corruption, noise=noise, features=features).mean()
+        covers(base_seed + i, m, n, corruption=corruption, noise=noise, features=features).mean()
         for i in range(tables)
     ]
     # The coefficients of a table share its labels: what varies is the mean over a table.
     error = 4 * np.std(each) / math.sqrt(tables)
-    assert 0.92 - error <= np.mean(each) <= 0.98 + error, base
+    assert 0.92 - error <= np.mean(each) <= 0.98 + error, base_seed
 
 
 def test_doubt_about_labels_widens_errors():
@@ -278,7 +282,7 @@ def test_a_component_of_few_rows_has_no_errors_and_a_reason():
     assert np.isnan(found.standard_error[1]).all()
     assert np.isnan(found.covariance[1]).all()
     assert found.degrees[1] == 0
-    assert found.notes[1] == "no errors: 4 rows for 4 coefficients"
+    assert found.notes[1] == "no standard errors: 4 rows for 4 coefficients"
     assert np.isfinite(found.standard_error[0]).all()
     mixture = fitted(X, y, truth)
     small = dataclasses.replace(mixture, inference=found)

@@ -252,9 +252,9 @@ def test_many_rows_are_read_in_chunks():
 # --- draws ----------------------------------------------------------------------------------------
 
 
-def test_draws_follow_the_model():
+def test_draws_follow_the_model(base_seed):
     """Shares within five deviations; residuals and outliers of their laws."""
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(base_seed)
     mixture = any_laws(rng, random_mixture(rng, m=3, d=2))
     n = 20_000
     X = rng.standard_normal((n, 2))

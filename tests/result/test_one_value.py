@@ -1,5 +1,6 @@
 """One quantity, one name, one value: what the terminal, summary, notebook, report and plots say."""
 
+import html
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +17,8 @@ from regimix.report.notebook import mixture_html
 from regimix.report.page import checks, compared, headline, rivals
 from regimix.report.rows import Terms, read_rows
 from regimix.report.scatter import Cloud
-from regimix.result.answer import GRADES, HELD, answer, grade, granted
-from regimix.result.rivals import Rival
+from regimix.result.answer import GRADES, HELD, Answer, grade, granted
+from regimix.result.rivals import Rival, check_regimes
 from regimix.result.rowlaw import SURE, RowLaw
 from regimix.result.summary import Summary
 from regimix.search.numbers import SEARCH
@@ -62,10 +63,10 @@ def test_the_share_of_rows_in_doubt_is_the_same_everywhere(tone):
     for place, text in everywhere(tone).items():
         assert percent(tone.doubtful_rows / 150) in text, place
         assert "in doubt" in text, place
-    assert answer(tone).headline.endswith(f", {percent(tone.doubtful_rows / 150)} of them in doubt")
+    assert Answer(tone).headline.endswith(f", {percent(tone.doubtful_rows / 150)} of them in doubt")
     none = replace(tone, doubtful_rows=0)
-    assert answer(none).headline.endswith(", none of them in doubt")
-    assert answer(none).lead.endswith("No row is in doubt.")
+    assert Answer(none).headline.endswith(", none of them in doubt")
+    assert Answer(none).lead.endswith("No row is in doubt.")
 
 
 def test_rows_in_doubt_are_counted_by_weight(weighted):
@@ -91,7 +92,7 @@ def test_outliers_are_counted_by_label_and_their_share_is_that_of_the_count(tone
 def test_weighted_rows_are_counted_alike_in_summary_and_report(weighted):
     mixture, X, y, weights = weighted
     counts = [int(weights[mixture.labels == j].sum()) for j in (0, 1, -1)]
-    assert [line.rows for line in answer(mixture).lines] == [str(rows) for rows in counts]
+    assert [line.rows for line in Answer(mixture).lines] == [str(rows) for rows in counts]
     summary, total = str(Summary(mixture)), weights.sum()
     assert all(f", {rows} rows, " in summary for rows in counts[:2])
     said = headline(mixture, read_rows(mixture, X, y, None), 0.95)
@@ -115,7 +116,7 @@ def test_the_expected_response_has_an_r_squared_of_its_own(tone):
     summary = str(Summary(tone))
     for name, value in (("expected response", expected), ("least squares", line)):
         assert re.search(rf"R², {name}: +{value:.3f}", summary)
-    said = answer(tone).r_squared
+    said = Answer(tone).r_squared
     assert said.startswith("R² of a regime is that among the rows sorted to it, by their ")
     assert " probabilities. Over all rows, " in said
     assert said in render(tone)
@@ -126,7 +127,7 @@ def test_no_least_squares_where_rows_are_few():
     wide = np.random.default_rng(1).standard_normal((12, 12))
     mixture = MixedLinearRegression(random_state=0).fit(wide[:, 1:], wide[:, 0]).mixture_
     assert np.isnan(mixture.rows.r_squared_least_squares)
-    assert "least squares" not in answer(mixture).r_squared
+    assert "least squares" not in Answer(mixture).r_squared
 
 
 def test_grades_of_evidence_are_those_of_the_page():
@@ -150,10 +151,10 @@ def test_what_errors_take_for_granted_is_said_once(tone):
 
 def test_a_ranking_by_deviations_is_not_called_one_by_units():
     mixture = mixture_of([[500.0, 2.0]])
-    unit = answer(mixture).regimes[0].sentence
+    unit = Answer(mixture).regimes[0].sentence
     assert bare(unit).startswith("By one unit of each, y moves most with x0 (+500 a unit) and x1")
     ranked = replace(mixture, rows=law([0.001, 10.0]))
-    said = bare(answer(ranked).regimes[0].sentence)
+    said = bare(Answer(ranked).regimes[0].sentence)
     assert said.startswith("By one standard deviation of each, y moves most with x1 (+2 a unit)")
 
 
@@ -163,14 +164,14 @@ def law(deviation):
 
 def test_a_fall_has_an_interval_of_falls():
     mixture = replace(known_mixture(), coef=np.array([[-1.0], [0.0]]))
-    said = bare(answer(mixture).regimes[0].sentence)
+    said = bare(Answer(mixture).regimes[0].sentence)
     assert said.startswith("With each unit of x0, y falls by 1.00 (95% interval 0.78 to 1.22).")
 
 
 def test_noise_of_students_law_is_no_standard_deviation():
-    said = answer(replace(known_mixture(), noise_degrees=4.0)).regimes[0].sentence
+    said = Answer(replace(known_mixture(), noise_degrees=4.0)).regimes[0].sentence
     assert "0.5, the scale of Student's law with 4 degrees of freedom; of the" in said
-    assert "0.5, one standard deviation" in answer(known_mixture()).regimes[0].sentence
+    assert "0.5, one standard deviation" in Answer(known_mixture()).regimes[0].sentence
 
 
 def test_a_change_that_was_left_gives_its_true_reason():
@@ -225,6 +226,30 @@ def test_residuals_are_compared_with_the_noise_not_with_a_deviation(tone):
     assert "Noise is the scale of Student’s law" in page
 
 
+def test_the_law_of_the_noise_is_named_beside_it_everywhere(tone):
+    said = "the scale of Student's law with 3.5 degrees of freedom"
+    shown = everywhere(replace(tone, noise_degrees=3.5))
+    for where, text in shown.items():
+        plain = " ".join(html.unescape(text).replace("’", "'").split())
+        assert f"Noise is {said}" in plain, where
+    for where, text in everywhere(tone).items():
+        assert "Student" not in text, where
+
+
+def test_residuals_are_compared_with_the_law_that_was_fitted(tone):
+    """Of Student's law with 2 degrees of freedom, 18.35 % lie beyond 2: 1 - 2 / sqrt(2 + 4)."""
+    student = replace(tone, noise_degrees=2.0)
+    page = html.unescape(render(student))
+    assert "of Student's law with 2 degrees of freedom 18.4% would be" in page
+    assert "quantile of Student's law with 2 degrees of freedom" in page
+    assert "Student’s law, as the model has it, follows the dashed line" in page
+    plain = html.unescape(render(tone))
+    assert "of the normal law 4.6% would be" in plain
+    heavy = np.sort(np.random.default_rng(0).standard_t(2, 1000))
+    assert _tails(heavy, Terms.of(student, None, 0.95)).endswith("chance explains the difference.")
+    assert _tails(heavy, Terms.of(tone, None, 0.95)).endswith("the noise has heavier tails.")
+
+
 def test_tails_that_sorting_cuts_are_not_called_those_of_the_noise():
     """Where regimes overlap, the far rows of one are sorted to the other."""
     short = np.random.default_rng(0).uniform(-1.9, 1.9, 1000)
@@ -243,7 +268,7 @@ def test_where_nothing_was_found_no_regime_is_counted_chosen_or_evident():
     assert mixture.found_nothing
     assert str(mixture).startswith("No linear regime in 120 rows; ")
     assert re.search(r"Regimes: +none, 1 line shown", str(Summary(mixture)))
-    assert [line.evidence for line in answer(mixture).regimes] == [""]
+    assert [line.evidence for line in Answer(mixture).regimes] == [""]
     page = render(mixture)
     assert "None was chosen: none has evidence of 3 nats." in page
     assert "(chosen)" not in page
@@ -266,22 +291,22 @@ def test_where_nothing_was_found_the_best_evidence_is_that_of_the_selection_path
 
 def test_lines_that_nothing_speaks_for_are_counted_in_the_headline():
     two = replace(known_mixture(), evidence=-5.0)
-    assert answer(two).headline.endswith("; the best two lines all the same:")
+    assert Answer(two).headline.endswith("; the best two lines all the same:")
 
 
 def test_a_relation_that_is_named_is_not_denied():
     """Where no straight line is supported but a curve is, the data support a relation."""
     curve = Rival(terms="quadratic", lead=58.0)
     nothing = replace(known_mixture(), evidence=1.0, rivals=(curve,))
-    assert answer(nothing).rival
-    assert answer(nothing).sure.endswith("but the one relation named above.")
-    assert "do not support any relation" in answer(replace(nothing, rivals=())).sure
+    assert Answer(nothing).rival
+    assert Answer(nothing).sure.endswith("but the one relation named above.")
+    assert "do not support any relation" in Answer(replace(nothing, rivals=())).sure
 
 
 def test_the_lead_of_a_relation_is_said_once_and_by_its_size():
     for lead in (1.0, 20.0):
         rival = Rival(terms="quadratic", lead=lead)
-        sure = answer(replace(known_mixture(), evidence=30.0, rivals=(rival,))).sure
+        sure = Answer(replace(known_mixture(), evidence=30.0, rivals=(rival,))).sure
         assert sure.count("named above") == 1
         assert f"But the one relation named above has {lead:g} more." in sure
         assert "likelier still" not in sure
@@ -339,11 +364,11 @@ def test_shares_that_are_shown_add_up():
         n_rows=100,
         mass=100.0,
     )
-    found = answer(mixture)
+    found = Answer(mixture)
     assert [line.share for line in found.lines] == ["70.0%", "29.8%", "0.2%"]
     assert found.lines[-1].sentence == "outliers (no row labelled so)"
     none = replace(mixture, weights=np.array([0.7, 0.3]), outlier_share=0.0)
-    assert answer(none).outliers is None
+    assert Answer(none).outliers is None
 
 
 @pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
@@ -358,7 +383,7 @@ def test_checks_of_a_regime_count_rows_as_the_rivals_do():
     rows = np.repeat(x, weights)[:, None], np.repeat(y, weights)
     repeated = model.fit(*rows).mixture_
     said = [
-        checks(mixture, read_rows(mixture, *given, None), answer(mixture))
+        checks(mixture, read_rows(mixture, *given, None), Answer(mixture))
         for mixture, given in (
             (weighted, (x[:, None], y)),
             (weighted, (None, None)),
@@ -371,20 +396,67 @@ def test_checks_of_a_regime_count_rows_as_the_rivals_do():
 
 
 def test_far_rows_of_students_law_count_less_in_r_squared(tone):
-    assert "far ones" not in answer(tone).r_squared
-    said = answer(replace(tone, noise_degrees=4.0)).r_squared
+    assert "far ones" not in Answer(tone).r_squared
+    said = Answer(replace(tone, noise_degrees=4.0)).r_squared
     assert "the rows sorted to it, by their probabilities, far ones counting less." in said
     labelled = replace(tone, settings=replace(tone.settings, search="partition", n_components=2))
-    assert answer(labelled).r_squared.startswith(
+    assert Answer(labelled).r_squared.startswith(
         "R² of a regime is that among the rows sorted to it. Over"
     )
 
 
 def test_a_line_without_outliers_is_not_called_robust_nor_a_stable_regime_least_certain(tone):
     """Least squares is shown where nothing speaks for outliers; evidence is not stability."""
-    assert "robust" not in answer(replace(tone, evidence=1.0)).lead
-    assert "certain" not in answer(tone).sure
+    assert "robust" not in Answer(replace(tone, evidence=1.0)).lead
+    assert "certain" not in Answer(tone).sure
     assert (
         f"The evidence is least for regime {np.argmin(tone.component_evidence)}, where"
-        in answer(tone).sure
+        in Answer(tone).sure
     )
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+@pytest.mark.parametrize("seed", range(2))
+def test_a_model_has_one_evidence_whichever_number_was_asked_for(seed):
+    """Evidence is counted from constants, and heaps of y are constants that one regime hides."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(3, 50, 240)
+    y = np.round(1 + 0.1 * x + 0.6 * rng.standard_normal(240), 2)
+    y[:50] = 2.0
+    seen = []
+    for count in (1, 2, "auto"):
+        selection = MixedLinearRegression(count, random_state=0).fit(x[:, None], y).selection_
+        seen.append(dict(zip(selection["n_components"], selection["evidence"], strict=True)))
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        # (One regime is seen with Student's noise where it is the answer.)
+        for count in (seen[one].keys() & seen[other].keys()) - {1}:
+            assert seen[one][count] == pytest.approx(seen[other][count], abs=10)
+
+
+@pytest.mark.parametrize("noise", ["normal", "student"])
+def test_what_a_curve_gains_is_the_same_among_rivals_and_checks(noise):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((200, 1))
+    e = rng.standard_normal(200) if noise == "normal" else rng.standard_t(3, 200)
+    y = x[:, 0] + 0.15 * x[:, 0] ** 2 + 0.3 * e
+    mixture = MixedLinearRegression(1, noise=noise, random_state=0).fit(x, y).mixture_
+    words = render(mixture, x, y)
+    leads = {rival.terms: rival.lead for rival in mixture.rivals if rival.terms != "linear"}
+    assert max(leads.values()) > 0
+    assert f": {number(max(leads.values()), 2)} nats</td>" in words
+    # The law of the noise that is judged is the one that was fitted.
+    assert ("Normal noise?" in words) == (noise == "normal")
+    assert ("Student’s law?" in words) == (noise == "student")
+    assert "<td>yes</td></tr>" in words
+
+
+def test_noise_is_judged_beside_the_law_that_was_fitted():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((400, 1))
+    y = x[:, 0] + 0.3 * rng.standard_t(3, 400)
+    known = x, y, np.zeros(400, dtype=np.int64), np.ones(400), 1
+    (normal,) = check_regimes(*known, fit_intercept=True)
+    (student,) = check_regimes(*known, fit_intercept=True, degrees=3.0)
+    assert normal.noise > 20
+    assert student.noise < 0
+    assert max(student.curve, student.spread) < 0

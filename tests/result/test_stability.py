@@ -7,7 +7,7 @@ import pytest
 
 from regimix import MixedLinearRegression
 from regimix.errors import ParameterError
-from regimix.result.stability import BACK, Stability, _interrupts_held, _similarities
+from regimix.result.stability import BACK, Stability, _interrupts_held, similarities
 
 
 def two_lines(n=120, noise=0.2, seed=0):
@@ -75,7 +75,7 @@ def test_similarity_is_the_index_of_jaccard():
         for j in range(2):
             a, b = set(np.flatnonzero(first == i)), set(np.flatnonzero(second == j))
             expected[i, j] = len(a & b) / len(a | b)
-    np.testing.assert_allclose(_similarities(first, second), expected)
+    np.testing.assert_allclose(similarities(first, second), expected)
 
 
 def test_what_is_said_of_resamples():

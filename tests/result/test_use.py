@@ -66,9 +66,9 @@ def test_one_regime_has_the_tails_of_the_normal_law():
     ],
 )
 @pytest.mark.parametrize("rate", [0.05, 0.01, 0.001])
-def test_clean_rows_are_flagged_at_the_chosen_rate(scale, shares, gap, rate):
+def test_clean_rows_are_flagged_at_the_chosen_rate(scale, shares, gap, rate, base_seed):
     """Five errors of a share of so many rows, whatever the regimes."""
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(base_seed)
     m, n = len(scale), 100_000
     mixture = mixture_of(
         gap * np.arange(m)[:, None] * [1.0, -0.5],
@@ -82,7 +82,7 @@ def test_clean_rows_are_flagged_at_the_chosen_rate(scale, shares, gap, rate):
         rng.standard_normal(n)
     )
     flagged = mixture.flag(X, y, rate).mean()
-    assert abs(flagged - rate) <= 5 * math.sqrt(rate * (1 - rate) / n)
+    assert abs(flagged - rate) <= 5 * math.sqrt(rate * (1 - rate) / n), base_seed
 
 
 def test_fitted_models_flag_new_clean_rows_at_the_chosen_rate_and_gross_errors_always():
@@ -151,7 +151,7 @@ def test_with_few_degrees_of_freedom_the_score_is_that_of_students_law(seed, deg
 
 @pytest.mark.parametrize("degrees", [1.0, 4.0, 30.0, 999.0])
 def test_students_tails_keep_their_digits_however_far(degrees):
-    law = predictive._Law(np.array([degrees]))
+    law = predictive.StudentLaw(np.array([degrees]))
     away = -np.array([0.5, 3.0, 50.0, 1e4, 1e50, 1e100])
     expected = student.logsf(-away[:4], degrees)
     expected[np.isneginf(expected)] = np.nan
@@ -167,9 +167,9 @@ def test_students_tails_keep_their_digits_however_far(degrees):
 
 
 @pytest.mark.parametrize(("n", "d"), [(25, 3), (30, 10)])
-def test_small_fits_flag_new_clean_rows_at_the_chosen_rate(n, d):
+def test_small_fits_flag_new_clean_rows_at_the_chosen_rate(n, d, base_seed):
     """Deviations of the noise alone would flag two to four times as many."""
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(base_seed)
     flagged = {0.05: [], 0.01: []}
     for _ in range(60):
         X = rng.standard_normal((n + 400, d))
@@ -180,7 +180,7 @@ def test_small_fits_flag_new_clean_rows_at_the_chosen_rate(n, d):
         for rate, shares in flagged.items():
             shares.append(fit.flag(X[n:], y[n:], rate).mean())
     for rate, shares in flagged.items():
-        assert abs(np.mean(shares) - rate) <= 5 * np.std(shares) / math.sqrt(60)
+        assert abs(np.mean(shares) - rate) <= 5 * np.std(shares) / math.sqrt(60), base_seed
 
 
 def test_where_the_noise_is_not_known_no_response_is_unlikely():
@@ -234,13 +234,18 @@ def test_intervals_of_one_regime_are_those_of_regression():
     np.testing.assert_allclose(mixture.predict_interval(new, 0.9), expected)
 
 
-def test_intervals_cover_new_responses_as_often_as_they_say():
+def test_intervals_cover_new_responses_as_often_as_they_say(base_seed):
     """Small tables, so that the errors of the coefficients matter; four errors of the mean."""
-    base = int(np.random.default_rng().integers(2**31))
     level, tables, shares, regimes = 0.9, 40, [], []
     for i in range(tables):
         X, y, truth = make_mlrc(
-            360, 3, 2, noise=[0.1, 0.3], corruption=0.0, random_state=base + i, intercepts=[0, 4]
+            360,
+            3,
+            2,
+            noise=[0.1, 0.3],
+            corruption=0.0,
+            random_state=base_seed + i,
+            intercepts=[0, 4],
         )
         mixture = fitted(X[:60], y[:60], truth)
         X, y = X[60:], y[60:]
@@ -253,7 +258,7 @@ def test_intervals_cover_new_responses_as_often_as_they_say():
         regimes.append(np.mean((own[:, 0] <= y) & (y <= own[:, 1])))
     for found in (shares, regimes):
         error = 4 * np.std(found) / math.sqrt(tables)
-        assert level - 0.02 - error <= np.mean(found) <= level + 0.02 + error, base
+        assert level - 0.02 - error <= np.mean(found) <= level + 0.02 + error, base_seed
 
 
 def test_where_no_row_is_to_spare_intervals_have_no_end():

@@ -1,5 +1,7 @@
 """Algorithm 2: what is accepted, what is removed, when it stops, and that jobs do not matter."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -253,13 +255,29 @@ def test_max_starts_is_reported():
     assert found.rejected[0].reason == "max_starts: 12 of 40 starts were tried"
 
 
-def test_time_is_looked_at_after_each_batch():
+def test_time_is_looked_at_after_every_round_of_every_start(monkeypatch):
+    """A batch of starts may take minutes; what was accepted before is kept."""
     engine, label = lines([50, 30, 20])
-    found = peel(engine, Given([[1.1]] * 40), tolerance=1e-6, taus=[0.5, 0.4, 0.1], time_limit=0)
+    rounds, clock, takes = [], [0.0], module.ExactSolver.take
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+
+    class Slow(Given):
+        def draw(self, seed, first, count):
+            clock[0] += 1.0
+            return super().draw(seed, first, count)
+
+    def take(solver, *given):
+        rounds.append(clock[0])
+        return takes(solver, *given)
+
+    monkeypatch.setattr(module.ExactSolver, "take", take)
+    options = {"tolerance": 1e-6, "taus": [0.5, 0.4, 0.1], "time_limit": 1.5}
+    found = peel(engine, Slow([[1.1]] * 40), **options)
     assert found.stopped == "time_limit"
-    np.testing.assert_array_equal(labels_of(engine, found) == -1, label != 0)  # the rest is kept
-    assert found.rejected[0].n_tried == module.BATCH
-    assert found.rejected[0].reason == "time_limit: 8 of 40 starts were tried"
+    np.testing.assert_array_equal(labels_of(engine, found) == -1, label != 0)
+    assert rounds.count(1.0) > module.BATCH
+    assert rounds.count(2.0) == 1
+    assert found.rejected[0].reason == "time_limit: 0 of 40 starts were tried"
 
 
 def test_a_true_answer_of_the_callback_stops():

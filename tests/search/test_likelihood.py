@@ -1,5 +1,7 @@
 """The mixture of largest likelihood, beside a slow twin and beside what a search ends with."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -9,7 +11,10 @@ from regimix import MixedLinearRegression
 from regimix.engines.base import Sample
 from regimix.model.em import Parameters
 from regimix.model.rows import whitened_rows
+from regimix.search import likelihood
 from regimix.search.likelihood import most_likely
+from regimix.search.numbers import SEARCH
+from tests.model.mixtures import mixed_rows
 
 
 def table(seed, n=80, gap=4.0):
@@ -92,3 +97,24 @@ def test_more_regimes_are_never_less_likely():
     )
     alone = norm.logpdf(residual, 0, np.sqrt(np.mean(residual**2))).sum()
     assert likely[0] == pytest.approx(alone, abs=1e-3)
+
+
+def test_large_and_small_tables_are_fitted_alike(monkeypatch):
+    """Large ones regime by regime, others all starts in one product."""
+    rows, _ = mixed_rows(0, n=200, outliers=False, weighted=True)
+    labels = np.random.default_rng(0).integers(-1, 2, (3, rows.n))
+    fields = []
+    for numbers in (10**9, 1):
+        monkeypatch.setattr(likelihood, "SEARCH", replace(SEARCH, batch_numbers=numbers))
+        field = likelihood._Field(rows, likelihood.weighted_fits(rows, labels, 2))
+        assert (field.products is None) == (numbers == 1)
+        fields.append((field.coef, field))
+        field.run(3)
+    np.testing.assert_allclose(fields[0][0], fields[1][0], rtol=1e-8)
+    np.testing.assert_allclose(fields[0][1].coef, fields[1][1].coef, rtol=1e-6)
+    np.testing.assert_allclose(fields[0][1].log_likelihood, fields[1][1].log_likelihood)
+    few = rows.take(np.arange(3))  # fewer than coefficients
+    one = np.zeros((1, 3), np.intp)
+    small = likelihood.weighted_fits(few, one, 1)
+    monkeypatch.setattr(likelihood, "SEARCH", SEARCH)
+    np.testing.assert_allclose(small, likelihood.weighted_fits(few, one, 1), rtol=1e-4)

@@ -9,6 +9,7 @@ import regimix.search.message_passing
 from regimix.model.evidence import Prior
 from regimix.model.rows import Rows
 from regimix.search.message_passing import _variance_of_others, passing, prepare
+from regimix.search.numbers import SEARCH
 
 
 def pool(seed, clean, others, d, *, wide=1.0, noise=0.05):
@@ -102,3 +103,22 @@ def test_the_first_to_find_ends_the_others(monkeypatch):
         found = passing(prepare(rows), start, error, 0.5 * ones, spike, first_wins=first_wins)
         assert np.linalg.norm(found.coef[0] - coef) < 0.01
     assert rounds[1] < rounds[0]
+
+
+def test_passes_that_go_in_circles_are_ended(monkeypatch):
+    """Two broad components across one another: most passes come to no end by themselves."""
+    rounds, one_round = [], regimix.search.message_passing._round
+
+    def counted(*args, **options):
+        rounds[-1] += 1
+        return one_round(*args, **options)
+
+    monkeypatch.setattr(regimix.search.message_passing, "_round", counted)
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        rows, _ = pool(seed, 0, 200, 1)
+        sign = rng.choice([-1.0, 1.0], rows.n)
+        rows = replace(rows, y=sign * rows.design[:, 0] + rng.standard_normal(rows.n))
+        rounds.append(0)
+        from_nothing(rows, batch=4, spike=np.array(SEARCH.zero_noise))
+    assert np.median(rounds) < 0.3 * SEARCH.turns

@@ -10,8 +10,9 @@ from regimix.engines.base import Sample
 from regimix.errors import EvidenceWarning
 from regimix.model.em import Parameters, refit
 from regimix.model.rows import whitened_rows
-from regimix.search.message_passing import bulk_model
-from regimix.search.selection import score_of_constants
+from regimix.search import selection
+from regimix.search.loop import bulk_model
+from regimix.search.selection import Path, choose_background, score_of_constants
 
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=12)
@@ -107,3 +108,22 @@ def test_regimes_that_need_the_features_stay_though_the_response_has_bumps():
     fit = MixedLinearRegression(random_state=0).fit(X, y)
     assert fit.n_components_ == 2
     assert fit.evidence_ > 20
+
+
+@pytest.mark.parametrize("wrong", [0, 20, 200])
+def test_few_rows_tell_that_there_are_outliers_and_all_that_there_are_none(monkeypatch, wrong):
+    rng = np.random.default_rng(wrong)
+    X, y = rng.standard_normal((2000, 2)), 0.1 * rng.standard_normal(2000)
+    y += X @ [1.0, -1.0]
+    y[rng.permutation(2000)[:wrong]] += 20 * rng.standard_normal(wrong)
+    rows, searched = rows_of(X, y), []
+
+    def counted(rows, *settings, **more):
+        searched.append(rows.n)
+        return refit(rows, *settings, **more)
+
+    fitted = one_line(rows)
+    monkeypatch.setattr(selection, "refit", counted)
+    chosen = choose_background(rows, Path(), fitted, "normal", None)[0]
+    assert chosen.outliers == (wrong > 0)
+    assert (max(searched) == rows.n) == (wrong < 200)

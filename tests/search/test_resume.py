@@ -183,7 +183,7 @@ def test_what_was_accepted_is_not_searched_again(tmp_path):
 def test_a_finished_search_is_not_made_again(tmp_path, monkeypatch):
     path = tmp_path / "c"
     expected = outcome(run("many", Checkpoint.open(path, "f")))
-    for source in ("propose", "joint", "split", "again"):
+    for source in ("propose", "joint", "split"):
         monkeypatch.delattr(Proposer, source)
     assert outcome(run("many", Checkpoint.open(path, "f"))) == expected
 

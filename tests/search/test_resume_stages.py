@@ -11,9 +11,9 @@ from regimix.errors import CheckpointError, ConvergenceWarning
 from regimix.model.rows import whitened_rows
 from regimix.result import fit as fit_module
 from regimix.search.checkpoint import Checkpoint
+from regimix.search.loop import search_in_stages
 from regimix.search.propose import Proposer
 from regimix.search.settings import Control, Settings
-from regimix.search.stages import search_in_stages
 from regimix.synth import make_mlrc
 from tests.search.crashes import CrashError, Watched, bits
 

@@ -11,18 +11,19 @@ from regimix.errors import EvidenceWarning
 from regimix.model import em
 from regimix.model.em import evaluate, refit
 from regimix.model.rows import whitened_rows
-from regimix.search import stages
-from regimix.search.loop import Search, search_model
-from regimix.search.numbers import SEARCH
-from regimix.search.propose import Proposer
-from regimix.search.selection import Repeats
-from regimix.search.settings import Control, Settings
-from regimix.search.stages import (
+from regimix.search import loop
+from regimix.search.loop import (
+    Search,
     complete_in_stages,
     first_stage,
     search_again,
     search_in_stages,
+    search_model,
 )
+from regimix.search.numbers import SEARCH
+from regimix.search.propose import Proposer
+from regimix.search.selection import Repeats
+from regimix.search.settings import Control, Settings
 
 SEEDS = range(2)
 
@@ -74,6 +75,29 @@ def test_an_easy_table_costs_few_rounds_over_all_rows(work, n_components):
     assert state.current.score > at_once.current.score - 5
 
 
+def test_where_few_rows_leave_many_to_no_component_they_show_the_others_too(work):
+    """EM from the bulk finds the largest regime by itself: the others are not left to all rows."""
+    rows = drawn(0, n=40_000, shares=(0.6, 0.2, 0.1))
+    state = run(search_in_stages, rows, 3)
+    assert np.sort(state.current.model.share) == pytest.approx([0.1, 0.2, 0.6], abs=0.02)
+    assert state.attempts[0].move == "add"
+    assert work["rows"] < 10 * rows.n
+
+
+def test_what_no_spectrum_shows_no_source_is_asked_for(monkeypatch):
+    looks = []
+    seen = Proposer._shapeless
+    monkeypatch.setattr(Proposer, "_shapeless", lambda self, of: looks.append(1) or seen(self, of))
+    monkeypatch.setattr(Proposer, "_chain", None)
+    rng = np.random.default_rng(0)
+    rows = drawn(0, n=5_000)
+    noise = replace(rows, y=rng.standard_normal(rows.n))
+    proposer = Proposer(rng, brisk=True)
+    assert [proposer.propose(noise, source) for source in ("joint", "passing")] == [[], []]
+    assert len(looks) == 1
+    assert proposer.propose(rows, "joint")
+
+
 def test_the_path_of_an_easy_table_costs_one_round_for_each_number(work):
     rows = drawn(1)
     state = run(search_in_stages, rows)
@@ -114,7 +138,7 @@ def test_two_that_look_like_one_in_few_rows_are_parted(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_where_few_rows_show_nothing_the_next_stage_has_more(seed, work, monkeypatch):
-    monkeypatch.setattr(stages, "SEARCH", replace(SEARCH, first_rows=1_000))
+    monkeypatch.setattr(loop, "SEARCH", replace(SEARCH, first_rows=1_000))
     # Ten rows for each coefficient in the first stage, thirty in the next.
     rows = drawn(seed, shares=(0.095,) * 10)
     state = run(search_in_stages, rows, 10)
@@ -177,6 +201,22 @@ def test_em_that_foresees_little_ends_as_well(work):
 # --- again and again ------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_to_find_the_best_again_costs_less_than_to_find_it(work, seed):
+    rows = drawn(seed, n=300, d=2, noise=0.5)
+    spent = []
+
+    def proposer(number):
+        spent.append(work["rows"])
+        return Proposer(np.random.default_rng([seed, number]))
+
+    best, repeats = search_again(rows, proposer, Control(Settings()))
+    assert repeats.agreed == SEARCH.agreeing_searches
+    assert work["rows"] - spent[-1] < 0.7 * spent[1]
+    alone = search_model(rows, proposer(0), Control(Settings()))
+    assert alone.current.score == pytest.approx(best.current.score, abs=SEARCH.same_score)
+
+
 @pytest.fixture
 def told(monkeypatch):
     """Let searches end with given scores; return what they were asked."""
@@ -202,8 +242,8 @@ def told(monkeypatch):
             stopped = "callback" if number == stop_at else Search.stopped
             return Search(rows, proposer, control, fitted, n_components, stopped=stopped)
 
-        monkeypatch.setattr(stages, "search_in_stages", search)
-        monkeypatch.setattr(stages, "SEARCH", replace(SEARCH, agreeing_searches=2))
+        monkeypatch.setattr(loop, "search_in_stages", search)
+        monkeypatch.setattr(loop, "SEARCH", replace(SEARCH, agreeing_searches=2))
         best, repeats = search_again(
             rows,
             lambda number: Proposer(np.random.default_rng(number)),

@@ -517,7 +517,7 @@ def header(text, version=b"\x01\x00", length=2):
     return b"\x93NUMPY" + version + len(text).to_bytes(length, "little") + text + bytes(32)
 
 
-RIGHT = b"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2)}"
+RIGHT = b"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }"
 
 
 def test_the_header_of_these_tests_is_a_valid_one():
@@ -532,6 +532,9 @@ def test_the_header_of_these_tests_is_a_valid_one():
         header(RIGHT.replace(b"<f8", b"<i8")),
         header(RIGHT.replace(b"<f8", b"|O")),
         header(RIGHT.replace(b"2, 2", b"2")),
+        header(RIGHT.replace(b", }", b"}")),
+        header(RIGHT.replace(b"'", b'"')),
+        header(b" " + RIGHT),
         header(RIGHT.replace(b"2, 2", b"2L, 2L")),  # as Python 2 wrote it
         header(RIGHT.replace(b"2, 2", b"9" * 400)),
         header(RIGHT.replace(b"2, 2", b"-2, -2")),

@@ -7,7 +7,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 import traceback
 from pathlib import Path
 from urllib.parse import quote
@@ -18,6 +17,7 @@ import pytest
 from regimix import tables
 from regimix.errors import DataError, MissingExtraError
 from regimix.tables.databases import _without_secrets
+from tests.patience import ENOUGH, comes_true
 
 ROWS = [(1, 1.5, "red", 2.0), (2, 2.5, "blue", 4.0), (3, None, "red", 6.0), (4, 0.5, "red", 1.0)]
 MAKE = "create table points (id integer, x double precision, colour text, y double precision)"
@@ -130,8 +130,6 @@ def test_passwords_are_taken_out_of_addresses(rest, address, password):
 
 # --- PostgreSQL -----------------------------------------------------------------------------------
 
-PATIENCE = 60
-
 
 class Server:
     """A PostgreSQL server of one's own, in a folder of its own, without a network."""
@@ -149,7 +147,8 @@ class Server:
             "--encoding=UTF8", "--auth=scram-sha-256", f"--pwfile={folder / 'password'}",
         )  # fmt: skip
         # It ends by itself should the tests be killed.
-        command = ["timeout", "--signal=INT", "300", binaries / "postgres", "-D", folder / "data"]
+        command = ["timeout", "--signal=INT", str(10 * ENOUGH), binaries / "postgres"]
+        command += ["-D", folder / "data"]
         with (folder / "log").open("wb") as log:
             self.process = subprocess.Popen(
                 [*command, "-k", folder, "-h", "", "-F"],
@@ -162,25 +161,26 @@ class Server:
 
     def _run(self, *command):
         run = subprocess.run(
-            command, check=False, capture_output=True, text=True, timeout=PATIENCE,
+            command, check=False, capture_output=True, text=True, timeout=ENOUGH,
             cwd=self.folder, **self.user,
         )  # fmt: skip
         assert run.returncode == 0, run.stderr
 
     def wait(self):
         """Wait until it answers; give it a table."""
-        end = time.monotonic() + PATIENCE
-        while True:
-            assert self.process.poll() is None, (self.folder / "log").read_text()
-            try:
-                with self.connect() as connection:
-                    connection.execute(MAKE)
-                    for row in ROWS:
-                        connection.execute("insert into points values (%s, %s, %s, %s)", row)
-                return
-            except psycopg.OperationalError:
-                assert time.monotonic() < end, (self.folder / "log").read_text()
-                time.sleep(0.05)
+        assert comes_true(self._answers), (self.folder / "log").read_text()
+        with self.connect() as connection:
+            connection.execute(MAKE)
+            for row in ROWS:
+                connection.execute("insert into points values (%s, %s, %s, %s)", row)
+
+    def _answers(self):
+        assert self.process.poll() is None, (self.folder / "log").read_text()
+        try:
+            self.connect().close()
+        except psycopg.OperationalError:
+            return False
+        return True
 
     def connect(self):
         return psycopg.connect(
@@ -190,7 +190,7 @@ class Server:
     def stop(self):
         self.process.send_signal(signal.SIGINT)
         try:
-            self.process.wait(PATIENCE)
+            self.process.wait(ENOUGH)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

@@ -284,6 +284,12 @@ def test_files_that_are_not_there(tmp_path):
     (tmp_path / "data.csv").write_text("x,y\n1,2\n")
     with pytest.raises(DataError, match=r"no file '.*dato\.csv'. Did you mean 'data\.csv'\?"):
         tables.read(tmp_path / "dato.csv", target="y")
+    with pytest.raises(DataError, match=r"no file '.*data\.tsv'. Did you mean 'data\.csv'\?"):
+        tables.read(tmp_path / "data.tsv", target="y")
+    (tmp_path / "iris.csv").write_text("x,y\n1,2\n")
+    with pytest.raises(DataError, match=r"no file '.*tips\.csv'. Check the path\."):
+        tables.read(tmp_path / "tips.csv", target="y")
+    (tmp_path / "iris.csv").unlink()
     with pytest.raises(DataError, match="There is no folder"):
         tables.read(tmp_path / "nowhere" / "data.csv", target="y")
     with pytest.raises(DataError, match="no file matches"):

@@ -184,7 +184,7 @@ def test_a_table_brings_its_own_response(rows):
         ({"features": ["y"]}, DataError, "'y' cannot be a feature: it is the target"),
         ({"features": "x0"}, ParameterError, "features must be a list of column names"),
         ({"weights": "id"}, DataKindError, "'id' cannot be the weights"),
-        ({"missing": "ignore"}, ParameterError, "missing must be 'drop' or 'error'"),
+        ({"missing": "ignore"}, ParameterError, "missing must be one of 'drop', 'error'"),
         ({"memory": "much"}, ParameterError, "memory must be a number of bytes such as 2e9"),
         ({"memory": "1.2.3GB"}, ParameterError, "memory must be a number of bytes such as 2e9"),
         ({"memory": 10}, ParameterError, "memory must be at least 8MB"),

@@ -17,7 +17,7 @@ from regimix.cli.predict import predict, report
 from regimix.cli.synth import synth
 from regimix.errors import MissingExtraError, OutOfTimeError, RegimixError
 
-# The extras, and packages that they bring and a command may miss.
+# The optional dependencies by extra: packages that may not be installed.
 EXTRAS = {
     "cli": ("jinja2", "polars", "rich", "typer"),
     "dask": ("dask", "distributed", "fsspec", "pyarrow"),
@@ -73,13 +73,13 @@ def run(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     _never_fail_to_print()
     try:
-        # The words as they were typed are for the report, which shows how to get it again.
+        # The report shows the command as it was typed.
         code = int(app(given, prog_name="regimix", standalone_mode=False, obj=given) or Code.DONE)
         sys.stdout.flush()
     except BrokenPipeError:
         return _unread()
     except SystemExit as ended:
-        # typer ends so where standard output is closed, and after shell completion.
+        # typer exits this way if standard output is closed, and after shell completion.
         if isinstance(ended.__context__, BrokenPipeError):
             return _unread()
         return ended.code if isinstance(ended.code, int) else Code.DONE
@@ -95,13 +95,13 @@ def _unread() -> int:
 
 
 def _never_fail_to_print() -> None:
-    """Let a terminal that does not know a sign show a question mark instead.
+    """Replace characters that the terminal's encoding lacks by question marks.
 
-    What is written to a stream that was closed goes nowhere.
+    What is written to a closed stream is discarded.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            # Open as long as the process lives, in the place of the stream.
+            # Stays open until the process ends, in place of the stream.
             nowhere = os.open(os.devnull, os.O_WRONLY)
             setattr(sys, name, os.fdopen(nowhere, "w", encoding="utf-8"))
     for stream in (sys.stdout, sys.stderr):
@@ -123,7 +123,7 @@ def _failed(error: BaseException, given: list[str]) -> int:
 
 
 def explain(error: BaseException, command: str = "regimix") -> tuple[str, Code]:
-    """Say what went wrong, and how the command ends; it was typed as, say, "regimix fit"."""
+    """Return the error message and the exit code; ``command`` is, for example, "regimix fit"."""
     if isinstance(error, RegimixError):
         code = Code.INCOMPLETE if isinstance(error, OutOfTimeError) else Code.REFUSED
         return in_options(error), code

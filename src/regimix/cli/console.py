@@ -33,12 +33,12 @@ from regimix.words import count
 if TYPE_CHECKING:
     from regimix.search.settings import Progress as Step
 
-# What a terminal that does not know a sign is shown in its place.
+# Replacements for characters that the terminal's encoding lacks.
 WORDS = ("x", "2", "+-", "-", "-", "...", "->", "-", "*", "sqrt ")
 PLAIN = str.maketrans(dict(zip("×²±−–…→·●√", WORDS, strict=True)))
-# What rich would show in louder colours.
+# Calmer colours than rich's own.
 CALM = {"bar.finished": "cyan", "progress.elapsed": "dim"}
-# A pipe has no width; this is what is assumed then, unless COLUMNS says otherwise.
+# Width of the output where there is no terminal, unless COLUMNS gives one.
 PIPE_WIDTH = 100
 # What a fit calls a pass over rows that are not in memory.
 READING = "reading"
@@ -84,14 +84,14 @@ class Voice:
         self.out = self.err if machine else _console(sys.stdout)
 
     def clean(self, text: Any) -> str:
-        """Make text fit to be shown, since names of columns may hold anything.
+        """Make text safe to print, since names of columns may hold anything.
 
-        Control characters, which could command the terminal, are spelled out; signs that the
-        terminal does not know are replaced.
+        Control characters, which the terminal would obey, are escaped; characters that its
+        encoding lacks are replaced.
         """
         shown = "".join(
-            sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii")
-            for sign in str(text)
+            one if one.isprintable() else one.encode("unicode_escape").decode("ascii")
+            for one in str(text)
         )
         encoding = self.out.encoding
         if encoding.lower().startswith("utf"):
@@ -108,7 +108,7 @@ class Voice:
         if self.out.is_terminal:
             self.out.print(self._drawn(what, style), soft_wrap=whole)
             return
-        # rich fills lines with blanks, which a file has no use for.
+        # rich pads lines with blanks, which a file does not need.
         with self.out.capture() as drawn:
             self.out.print(self._drawn(what, style), soft_wrap=whole)
         lines = drawn.get().splitlines()
@@ -172,16 +172,13 @@ class Bar:
             if done < self._done or done == self._done == total == 1:
                 self._pass += 1
             self.stage("going over all rows")
-            self._show(done, total, f"pass {self._pass}: ")
+            self.parts(done, total, which=f"pass {self._pass}: ")
             return
         self._found = f"{count(step.n_components, 'regime')} so far"
         self.stage(STAGES.get(step.stage, step.stage))
 
-    def parts(self, done: int, total: int | None, what: str = "part") -> None:
-        """Say how much is written, or how many resamples are searched."""
-        self._show(done, total, "", what)
-
-    def _show(self, done: int, total: int | None, which: str, what: str = "part") -> None:
+    def parts(self, done: int, total: int | None, what: str = "part", which: str = "") -> None:
+        """Say how much is read or written, or how many resamples are searched."""
         self._done = done
         of = "" if total is None else f" of {total}"
         words = f"{which}{done}{of} {what}{'s' * ((total or done) != 1)}"

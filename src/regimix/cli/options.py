@@ -64,7 +64,7 @@ class PlainCommand(_Plain, TyperCommand):
 
 
 class PlainGroup(_Plain, TyperGroup):
-    """Commands under one name, likewise."""
+    """A group of commands whose help shows flags as flags."""
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def names(text: str | None) -> list[str] | None:
     """Read names of columns that are separated by commas; a comma in a name is doubled."""
     if text is None:
         return None
-    # A doubled comma cannot be confused with anything while it is a sign that no name holds.
+    # A doubled comma is replaced by a character that no name holds while the text is split.
     parts = text.replace(",,", "\0").split(",")
     return [part.replace("\0", ",").strip() for part in parts if part.strip()]
 

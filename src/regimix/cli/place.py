@@ -10,7 +10,7 @@ import os
 import signal
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from glob import glob
 from pathlib import Path
@@ -24,8 +24,8 @@ from regimix.words import choice
 if TYPE_CHECKING:
     from regimix.cli.console import Voice
 
-# A file of Parquet needs up to so many times its size in memory: it is packed, its columns and its
-# rows are side by side for a while, and the fit needs room too.
+# A Parquet file needs up to this many times its size in memory: it is compressed, columns and rows
+# are both in memory for a while, and the fit needs memory too.
 UNPACKED = 8
 # Where Linux says how much memory a container may use.
 CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
@@ -49,6 +49,7 @@ class Place:
     scheduler: str | None = None
     workers: int | None = None
     memory: str | None = None
+    whole: dict[str, Any] = field(default_factory=dict)  # options of tables in memory only
 
     @property
     def in_memory(self) -> bool:
@@ -60,6 +61,14 @@ class Place:
         """Whether workers read it."""
         return self.engine == "dask"
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How the table is to be read, or opened to be read in parts, as far as it was said."""
+        if self.in_memory:
+            return self.whole
+        how: dict[str, Any] = {"on_cluster": self.on_cluster}
+        return how if self.memory is None else {**how, "memory": self.memory}
+
     def settled(self, data: str, output: tuple[str, str | None], **whole: Any) -> Place:
         """Decide what "auto" means for a table; refuse options that do not go together.
 
@@ -68,13 +77,13 @@ class Place:
         """
         self._check()
         option, path = output
-        only_memory = next((name for name, value in whole.items() if value is not None), None)
-        place, typed = self, f"--engine {self.engine}"
-        if self.engine == "auto":
-            engine, typed = self._automatic(data, path, only_memory)
-            place = replace(self, engine=engine)
+        given = {name: value for name, value in whole.items() if value is not None}
+        engine, typed = self.engine, f"--engine {self.engine}"
+        if engine == "auto":
+            engine, typed = self._automatic(data, path, only_memory=bool(given))
+        place = replace(self, engine=engine, whole=given)
         if not place.in_memory:
-            _check_parts(typed, data, option, path, only_memory)
+            _check_parts(typed, data, option, path, given)
         elif path is not None and is_folder(path):
             raise CommandError(
                 f"{option} {path} is a folder, which is for Parquet files that are read part by "
@@ -85,37 +94,32 @@ class Place:
     def _check(self) -> None:
         if self.memory is not None:
             _read_size(self.memory)
-        for name, value, engines in (
-            ("--scheduler", self.scheduler, ("auto", "dask")),
-            ("--workers", self.workers, ("auto", "dask")),
-            ("--memory", self.memory, ("auto", "parts")),
+        for name, value, engine in (
+            ("--scheduler", self.scheduler, "dask"),
+            ("--workers", self.workers, "dask"),
+            ("--memory", self.memory, "parts"),
         ):
-            if value is not None and self.engine not in engines:
-                raise CommandError(f"{name} is for --engine {engines[1]}, not {self.engine}.")
+            if value is not None and self.engine not in ("auto", engine):
+                raise CommandError(f"{name} is for --engine {engine}, not {self.engine}.")
         if self.scheduler is not None and self.workers is not None:
             raise CommandError(
                 "--workers is for a cluster on this machine, not for one that --scheduler names; "
                 "leave one of them out."
             )
 
-    def _automatic(self, data: str, path: str | None, only_memory: str | None) -> tuple[str, str]:
+    def _automatic(self, data: str, path: str | None, *, only_memory: bool) -> tuple[str, str]:
         """Choose an engine; return also the option that stands for it."""
-        if self.scheduler is not None:
-            return "dask", f"--scheduler {self.scheduler}"
-        if self.workers is not None:
-            return "dask", f"--workers {self.workers}"
-        if only_memory is not None or not is_parquet(data):
-            return "memory", "--engine memory"
+        for option in ("scheduler", "workers"):
+            if (value := getattr(self, option)) is not None:
+                return "dask", f"--{option} {value}"
         in_parts = is_remote(data) or (path is not None and is_folder(path))
-        if not in_parts:
+        if only_memory or not is_parquet(data):
+            in_parts = False
+        elif not in_parts:
             allowed = machine_memory() if self.memory is None else _read_size(self.memory)
             in_parts = UNPACKED * _size(data) > allowed
-        return ("parts", "--engine parts") if in_parts else ("memory", "--engine memory")
-
-    def scanning(self) -> dict[str, Any]:
-        """Return how a table in parts is to be opened."""
-        how: dict[str, Any] = {"on_cluster": self.on_cluster}
-        return how if self.memory is None else {**how, "memory": self.memory}
+        engine = "parts" if in_parts else "memory"
+        return engine, f"--engine {engine}"
 
     @contextmanager
     def opened(self, voice: Voice) -> Iterator[None]:
@@ -138,7 +142,7 @@ class Place:
 
     def _no_cluster(self, error: Exception) -> ClusterError:
         if self.scheduler is None:
-            # The advice of a ClusterError is for scripts; what it came from is the reason here.
+            # The advice of a ClusterError is for scripts; here its cause is the reason.
             why = error.__cause__ if isinstance(error, ClusterError) else None
             return ClusterError(
                 f"a cluster on this machine cannot be started: {reason_of(why or error)}. Free "
@@ -158,17 +162,15 @@ def _quieten(client: Any) -> None:
 
 
 def _check_parts(
-    typed: str, data: str, option: str, path: str | None, only_memory: str | None
+    typed: str, data: str, option: str, path: str | None, only_memory: Iterable[str]
 ) -> None:
     if not is_parquet(data):
         if not is_address(data) and data != "-":
             find_paths(Path(data))  # says so where there is no such file
         name = typed.partition(" ")[0]
         raise CommandError(f"{typed} reads Parquet, and {data} is none; leave {name} out.")
-    if only_memory is not None:
-        raise CommandError(
-            f"--{only_memory} is for tables in memory, not for {typed}; leave one of them out."
-        )
+    for name in only_memory:
+        raise CommandError(f"--{name} is for tables in memory, not for {typed}; leave one out.")
     if path is not None and not is_folder(path):
         raise CommandError(
             f"{option} {path} must be a folder: the table is read part by part ({typed}) and so "
@@ -183,7 +185,7 @@ def tidied(path: str) -> str:
 
 
 def is_folder(path: str) -> bool:
-    """Whether a path is meant as a folder: what has no ending is none of our files."""
+    """Whether a path is meant as a folder: names of files have an extension."""
     return is_remote(path) or path.endswith("/") or Path(path).is_dir() or not Path(path).suffix
 
 
@@ -229,7 +231,7 @@ def check_outputs(
     Wanted are options, with their paths if they were given, and the extensions that are allowed.
     """
     places = [canonical(source) for source in sources]
-    # Path.glob knows no absolute patterns, which a table may be.
+    # A table may be an absolute pattern, which Path.glob does not support.
     read = [*places, *(canonical(match) for place in places for match in glob(place))]  # noqa: PTH207
     for option, path, extensions in wanted:
         if path is None:
@@ -261,6 +263,6 @@ def _check_output(option: str, path: Path, extensions: tuple[str, ...]) -> None:
         raise CommandError(f"{option} {path} is a file; name a folder.")
     if extensions != FOLDER and path.is_dir():
         raise CommandError(f"{option} {path} is a folder; name a file in it.")
-    # A file takes its place by being renamed into its folder.
+    # A file is written under a temporary name and then renamed.
     if not os.access(folder, os.W_OK | os.X_OK):
         raise CommandError(f"{option} {path} cannot be written: {folder} does not allow it.")

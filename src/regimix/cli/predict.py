@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -55,20 +56,18 @@ def predict(
     from regimix import tables
 
     mixture, recipe = _open_model(model, data)
-    how: dict[str, Any] = {"target": "optional", "key": key, "missing": missing}
-    how["gating"] = _gating_columns(mixture)
+    read = partial(_read_like, data, recipe, mixture, place, key, missing, target="optional")
     columns = options.carried(with_columns, place)
     if place.in_memory:
-        whole: dict[str, Any] = {"rows": rows, "query": query, "encoding": encoding or "utf-8"}
-        table = tables.read_like(data, recipe, **how, **whole)
+        table = read()
         files = [tables.write_labels(out, table, mixture, columns=columns, forecast=True)]
         notes, has_target, where = table.notes, table.y is not None, ""
     else:
-        opened, files = _predict_parts(data, recipe, mixture, out, place, voice, how)
-        notes = opened.notes_and_dropped(sum(file.n_dropped for file in files))
-        has_target = any(reader.target is not None for reader in opened.part_readers)
+        parts, files = _predict_parts(read, mixture, out, place, voice)
+        notes = parts.notes_and_dropped(sum(file.n_dropped for file in files))
+        has_target = any(reader.target is not None for reader in parts.part_readers)
         where = f" in {count(len(files), 'file')}"
-    for note in (*notes, *([recipe.note] if recipe.note else [])):
+    for note in filter(None, (*notes, recipe.note)):
         voice.note(note)
     n_rows = sum(file.n_rows for file in files)
     said = _assigned(files, recipe.target, there=has_target)
@@ -76,24 +75,18 @@ def predict(
 
 
 def _predict_parts(
-    data: str,
-    recipe: Recipe,
-    mixture: Mixture,
-    out: str,
-    place: Place,
-    voice: Voice,
-    how: dict[str, Any],
+    read: Callable[[], ParquetTable], mixture: Mixture, out: str, place: Place, voice: Voice
 ) -> tuple[ParquetTable, list[WrittenFile]]:
     """Predict rows part by part, here or on a cluster."""
-    from regimix.tables import scan_like, write_label_parts
+    from regimix.tables import write_label_parts
 
     try:
         with progress_bar(voice, None, lines=True) as bar:
             bar.stage("starting workers" if place.on_cluster else "reading")
             with place.opened(voice):
-                opened = scan_like(data, recipe, **how, **place.scanning())
+                table = read()
                 bar.stage("predicting")
-                return opened, write_label_parts(out, opened, mixture, watch=bar.parts)
+                return table, write_label_parts(out, table, mixture, watch=bar.parts)
     except KeyboardInterrupt as error:
         raise Aborted(
             f"interrupted; files in {out} are whole, but not all are there. The same command "
@@ -110,7 +103,7 @@ def _assigned(files: list[WrittenFile], target: str, *, there: bool) -> str:
     if unknown and unknown == sum(file.n_rows - file.n_dropped for file in files):
         return f"; the column {target} is blank: regimes are {predicted}"
     blank = f"; {count(unknown, 'row')} without {target}: {predicted}" if unknown else ""
-    return f", {fixed(outliers, 0)} of them outlier{'s' * (outliers != 1)}{blank}"
+    return f", {fixed(outliers, 0)} of them {'an outlier' if outliers == 1 else 'outliers'}{blank}"
 
 
 def report(
@@ -128,37 +121,45 @@ def report(
 ) -> None:
     """Show a model and rows as one HTML page that needs no network."""
     check_outputs([("--out", out, REPORT)], sources=[str(model), data])
-    whole = {"rows": rows, "query": query, "encoding": encoding}
-    place = Place(memory=memory).settled(data, ("--out", None), **whole)
+    place = Place(memory=memory).settled(
+        data, ("--out", None), rows=rows, query=query, encoding=encoding
+    )
     from regimix.report import write
     from regimix.report.page import snippet
-    from regimix.tables import read_like, scan_like
     from regimix.tables.write import gate_shares
 
     mixture, recipe = _open_model(model, data)
-    how: dict[str, Any] = {"key": key, "missing": missing}
-    again = None
+    page: dict[str, Any] = {"title": title}
     if recipe.power != 1.0:
         column = f"table[{recipe.target!r}]"
         power = f"np.log({column})" if recipe.power == 0.0 else f"{column} ** {recipe.power!r}"
-        again = snippet(mixture, power)
-    page: dict[str, Any] = {"title": title, "command": again}
+        page["command"] = snippet(mixture, power)
+    table = _read_like(data, recipe, mixture, place, key, missing)
     if place.in_memory:
-        how |= whole | {"encoding": encoding or "utf-8", "gating": _gating_columns(mixture)}
-        table = read_like(data, recipe, **how)
         page["shares"] = gate_shares(mixture, table.X, table.gating)
         write(out, mixture, table.X, table.y, keys=table.keys, **page)
-        notes, n_rows, drawn = table.notes, table.n_rows, ""
+        n_rows, drawn = table.n_rows, ""
     else:
-        how["gating"] = _gating_columns(mixture)
-        parts = scan_like(data, recipe, **how, **place.scanning())
         page["shares"] = None if mixture.gate is None else partial(gate_shares, mixture)
-        write(out, mixture, parts, **page)
-        notes, n_rows, drawn = parts.notes, parts.n_read, ", read in parts"
+        write(out, mixture, table, **page)
+        n_rows, drawn = table.n_read, ", read in parts"
     voice = Voice(quiet=quiet)
-    for sentence in notes:
+    for sentence in table.notes:
         voice.note(sentence)
     voice.answer(f"{out}: a report on {count(n_rows, 'row')}{drawn}.", whole=True)
+
+
+def _read_like(
+    data: str, recipe: Recipe, mixture: Mixture, place: Place, key: Any, missing: str, **how: Any
+) -> Any:
+    """Read rows as those of the fit were read: a DataSet, or a ParquetTable in parts."""
+    from regimix.tables import read_like, scan_like
+
+    gate = mixture.gate
+    # The columns that predict the regime of a row, if those are not the features.
+    gating = () if gate is None or gate.from_features else [column.name for column in gate.columns]
+    read: Any = read_like if place.in_memory else scan_like
+    return read(data, recipe, key=key, missing=missing, gating=gating, **how, **place.reading)
 
 
 def _open_model(model: Path, data: str) -> tuple[Mixture, Recipe]:
@@ -189,11 +190,3 @@ def _open_model(model: Path, data: str) -> tuple[Mixture, Recipe]:
     # Saved from Python: its features are columns, as they are.
     columns = tuple(tables.Column(name) for name in mixture.feature_names)
     return mixture, tables.Recipe(mixture.target_name, columns)
-
-
-def _gating_columns(mixture: Mixture) -> tuple[str, ...]:
-    """Name the columns that predict the regime of a row, if those are not the features."""
-    gate = mixture.gate
-    if gate is None or gate.from_features:
-        return ()
-    return tuple(column.name for column in gate.columns)

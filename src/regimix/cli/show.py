@@ -3,87 +3,85 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.table import Table
 from rich.text import Text
 
+from regimix.cli.console import Code, Voice
 from regimix.model.relation import COUNTS
-from regimix.result.answer import Answer, answer, distances, rows_labelled
+from regimix.result.answer import Answer, distances, rows_labelled
 from regimix.result.inference import errors, estimates
+from regimix.result.rivals import advised
+from regimix.tables import DataSet, ParquetTable
 from regimix.words import UNKNOWN, aligned, bare, count, fixed, measured, number, percent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from regimix.cli.console import Voice
     from regimix.result.mixture import Mixture
     from regimix.result.profile import Profile
     from regimix.result.stability import Stability
-    from regimix.tables import DataSet, ParquetTable
 
     Floats = NDArray[np.float64]
 
 # The colours of the plots and the report, as the user's terminal has them; one for outliers.
 COLOURS = ("bright_blue", "red", "green", "magenta", "yellow", "cyan")
 OUTLIER = "bright_black"
-# Between columns, and the narrowest equation that says something.
+# Blanks between columns, and the least width of an equation.
 GAP, NARROWEST_EQUATION = 2, 24
-# Version of what --json prints: raised when a field changes its meaning or goes.
+# Version of what --json prints: raised when a field is removed or changes its meaning.
 SCHEMA = 1
 # Outliers in --json; the file of --labels has all of them.
 MOST_OUTLIERS = 100
 
 
-@dataclass(frozen=True, eq=False)
-class FittedRows:
-    """The rows of a fit: how many there were, and those that can be shown one by one.
+@dataclass(eq=False)
+class Outcome:
+    """What a fit came to: of which table, what can be shown of its rows, and what was written."""
 
-    The latter (X, y, labels, keys) are all rows of a table in memory, and of a table in parts those
-    that the mixture holds; ``among`` says so where they are only some.
-    """
-
-    n_used: int
-    n_dropped: int
-    notes: tuple[str, ...]
+    mixture: Mixture
+    table: DataSet | ParquetTable
+    labels: Any  # of all rows that were used
+    notes: list[str]
+    warnings: list[str]
     key_name: str
-    X: Any = None
-    y: Any = None
-    labels: Any = ()
-    keys: Any = ()
+    n_dropped: int
+    # Rows that can be shown one by one (X, y, labels, keys): all rows of a table in memory, of a
+    # table in parts those that the mixture holds; ``among`` says so where they are only some.
+    rows: tuple[Any, Any, Any, Any] | None = None
     among: str = ""
+    code: Code = Code.DONE
+    files: dict[str, str] = field(default_factory=dict)  # that were written, by what they hold
+    failure: Exception | None = None  # why one was not written
+    profile: Profile | None = None
 
     @classmethod
-    def of(cls, mixture: Mixture, table: DataSet | ParquetTable) -> FittedRows:
+    def of(cls, mixture: Mixture, labels: Any, table: DataSet | ParquetTable) -> Outcome:
         """Look at the table of a fit."""
-        from regimix.tables import DataSet
-
+        rows, among = None, ""
         if isinstance(table, DataSet):
-            known = (table.n_rows, table.n_dropped, table.notes, table.key_name)
-            return cls(*known, table.X, table.y, mixture.labels, table.keys)
-        n_dropped = table.n_read - mixture.n_rows
-        # Where rows were dropped, the others are numbered anew.
-        key_name = "row used" if n_dropped else "row"
-        known = (mixture.n_rows, n_dropped, table.notes_and_dropped(n_dropped), key_name)
-        some = mixture.excerpt
-        if some is None:
-            return cls(*known)
-        among = "" if some.complete else " of a sample"
-        return cls(*known, some.X, some.y, some.labels, some.numbers + 1, among)
+            dropped, key_name, notes = table.n_dropped, table.key_name, table.notes
+            rows = table.X, table.y, mixture.labels, table.keys
+        else:
+            dropped = table.n_read - mixture.n_rows
+            # The rows that were used are numbered without those that were dropped.
+            key_name = "row used" if dropped else "row"
+            notes = table.notes_and_dropped(dropped)
+            if (some := mixture.excerpt) is not None:
+                rows = some.X, some.y, some.labels, some.numbers + 1
+                among = "" if some.complete else " of a sample"
+        gate = [] if mixture.gate is None else [mixture.gate.describe]
+        said = [*notes, *gate]
+        return cls(mixture, table, labels, said, [], key_name, dropped, rows, among)
 
 
-def print_mixture(
-    mixture: Mixture,
-    table: DataSet | ParquetTable,
-    rows: FittedRows,
-    most_terms: int,
-    most_outliers: int,
-    voice: Voice,
-) -> None:
+def print_mixture(outcome: Outcome, most_terms: int, most_outliers: int, voice: Voice) -> None:
     """Print what was found: the regimes, their coefficients, and the outliers."""
-    found = answer(mixture, table.source)
+    mixture, table = outcome.mixture, outcome.table
+    found = Answer(mixture, table.source)
     regimes = _regimes(mixture, found, voice)
     parts: list[Any] = [Text(voice.clean(found.headline), style="bold"), regimes]
     if found.rival and mixture.n_components > 1:
@@ -91,11 +89,11 @@ def print_mixture(
     if most_terms:
         parts += _coefficients(mixture, voice, most_terms)
     outliers = rows_labelled(mixture, -1) or 0
-    shown = _farthest_outliers(mixture, rows, most_outliers) if outliers and most_outliers else []
+    shown = _farthest_outliers(outcome, most_outliers) if outliers else []
     if shown:
-        which = "" if len(shown) == outliers else f", the farthest{rows.among} first"
+        which = "" if len(shown) == outliers else f", the farthest{outcome.among} first"
         parts.append(Text(f"{count(outliers, 'outlier')}{which}", style="bold"))
-        parts.append(_outliers(shown, rows.key_name, table.target_name, voice))
+        parts.append(_outliers(shown, outcome.key_name, table.target_name, voice))
     if mixture.resampled is not None:
         parts += _stability(mixture.resampled)
     for part in parts:
@@ -105,21 +103,13 @@ def print_mixture(
         voice.answer(f"{bare(found.rival)} {refit(mixture, table)}".rstrip())
     if voice.clean("R²") in [column.header for column in regimes.columns]:
         voice.answer(found.r_squared, style="dim")
+    if found.noise_law:
+        voice.answer(found.noise_law)
     voice.answer(found.ended, style="dim")
     voice.answer(found.details, style="dim")
     favours = found.favours and f"{found.favours} Use --components auto to choose by evidence."
     for said in filter(None, (bare(found.coarse), favours)):
         voice.answer(said)
-
-
-def refit(mixture: Mixture, table: DataSet | ParquetTable) -> str:
-    """Say what to type where one relation of a power of the target is likelier."""
-    rival, before = mixture.rival, table.recipe.power
-    # A power of a logarithm is no power of the target.
-    if rival is None or rival.power == 1.0 or rival.noise == COUNTS or before == 0.0:
-        return ""
-    power = rival.power * before
-    return f"Try: regimix fit ... {'--log' if power == 0.0 else f'--power {power:g}'}"
 
 
 def print_profile(found: Profile, voice: Voice) -> None:
@@ -128,7 +118,19 @@ def print_profile(found: Profile, voice: Voice) -> None:
     head, *lines = found.describe(voice.out.width).split("\n")
     voice.answer(head, style="bold")
     for line in lines:
-        voice.answer(voice.clean(line), whole=True)
+        voice.answer(line, whole=True)
+
+
+def refit(mixture: Mixture, table: DataSet | ParquetTable) -> str:
+    """Say what to type where one relation of a power of the target is likelier."""
+    if mixture.rival is None:
+        return ""
+    rival, before = advised(mixture.rivals), table.recipe.power
+    # A power of a logarithm is no power of the target.
+    if rival.power == 1.0 or rival.noise == COUNTS or before == 0.0:
+        return ""
+    power = rival.power * before
+    return f"Try: regimix fit ... {'--log' if power == 0.0 else f'--power {power:g}'}"
 
 
 def _table() -> Table:
@@ -155,7 +157,7 @@ def _regimes(mixture: Mixture, found: Answer, voice: Voice) -> Table:
     target = mixture.equation(0, 1).partition(" = ")[0] + " = "
     needed = max(_shortest(mixture, line.index, target) for line in found.regimes)
     if _width_left(columns, voice) < needed and len(columns) == 4:
-        # An equation without a slope says less than one without R².
+        # A slope is worth more than R².
         columns.popitem()
     space = max(_width_left(columns, voice), needed, NARROWEST_EQUATION)
     table = _table()
@@ -237,7 +239,7 @@ def _coefficients(mixture: Mixture, voice: Voice, most: int) -> list[Table | Tex
 
 
 def _with_errors(values: Floats, known: Floats) -> list[str]:
-    """Write values with their errors, the signs between them in one line."""
+    """Write values with their standard errors, aligned at the plus-minus sign."""
     pairs = [measured(float(v), float(e)) for v, e in zip(values, known, strict=True)]
     pairs = [(value, error.replace(UNKNOWN, "")) for value, error in pairs]
     widest, longest = (max(len(pair[side]) for pair in pairs) for side in (0, 1))
@@ -273,19 +275,15 @@ def _outliers(outliers: list[dict[str, Any]], key: str, target: str, voice: Voic
 # --- plain data -----------------------------------------------------------------------------------
 
 
-def summary(
-    mixture: Mixture,
-    table: DataSet | ParquetTable,
-    rows: FittedRows,
-    profile: Profile | None = None,
-    **more: Any,
-) -> dict[str, Any]:
+def summary(outcome: Outcome) -> dict[str, Any]:
     """Put everything that a program may ask of a fit into dictionaries, lists and numbers.
 
     ``docs/cli.rst`` describes each field. Numbers that are not finite are None.
     """
     import regimix
 
+    mixture, table, profile = outcome.mixture, outcome.table, outcome.profile
+    resampled, gate = mixture.resampled, mixture.gate
     plain: dict[str, Any] = _plain(
         {
             "schema": SCHEMA,
@@ -293,56 +291,50 @@ def summary(
             "source": table.source,
             "target": table.recipe.target,
             "power": table.recipe.power,
-            "features": list(table.recipe.feature_names),
+            "features": table.recipe.feature_names,
             "rows": {
                 "read": table.n_read,
-                "dropped": rows.n_dropped,
-                "used": rows.n_used,
+                "dropped": outcome.n_dropped,
+                "used": mixture.n_rows,
                 "in_doubt": mixture.doubtful_rows,
             },
             "regimes": [_plain_regime(mixture, j) for j in range(mixture.n_components)],
             "outliers": {
                 "share": mixture.outlier_share,
                 "rows": rows_labelled(mixture, -1),
-                "key": rows.key_name,
-                "farthest": _farthest_outliers(mixture, rows, MOST_OUTLIERS),
+                "key": outcome.key_name,
+                "farthest": _farthest_outliers(outcome, MOST_OUTLIERS),
             },
             "rivals": [
                 {"describe": rival.describe(mixture.target_name, mixture.feature_names)}
                 | asdict(rival)
                 for rival in mixture.rivals
             ],
-            "stability": _plain_stability(mixture.resampled),
-            "profile": _plain_profile(profile),
-            "gating": _plain_gate(mixture.gate),
+            "stability": resampled and _plain_stability(resampled),
+            "profile": profile
+            and {
+                "sentences": profile.sentences,
+                "values": profile.records(),
+                "left_out": profile.left_out,
+                "notes": profile.notes,
+            },
+            "gating": gate
+            and {"kind": gate.kind, "columns": gate.names, "hit_rate": gate.hit_rate},
             "found": not mixture.found_nothing,
             "evidence": mixture.evidence,
             "stopped": mixture.stopped,
             "seconds": sum(mixture.timings.values()),
             "seed": mixture.seed,
-            **more,
-            "notes": list(rows.notes),
+            "warnings": outcome.warnings,
+            "files": outcome.files,
+            "exit_code": int(outcome.code),
+            "notes": outcome.notes,
         }
     )
     return plain
 
 
-def _plain_profile(found: Profile | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    known = {"sentences": found.sentences, "values": found.records()}
-    return known | {"left_out": found.left_out, "notes": found.notes}
-
-
-def _plain_gate(gate: Any) -> dict[str, Any] | None:
-    if gate is None:
-        return None
-    return {"kind": gate.kind, "columns": gate.names, "hit_rate": gate.hit_rate}
-
-
-def _plain_stability(found: Stability | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
+def _plain_stability(found: Stability) -> dict[str, Any]:
     each = zip(found.recurrence, found.mean_jaccard, found.doubtful, strict=True)
     return {
         "resamples": found.n_resamples,
@@ -364,6 +356,7 @@ def _plain_regime(mixture: Mixture, j: int) -> dict[str, Any]:
         "share": mixture.weights[j],
         "rows": rows_labelled(mixture, j),
         "noise": mixture.scale[j],
+        "noise_degrees": mixture.noise_degrees,
         "r_squared": None if inference is None else inference.r_squared[j],
         "intercept": {"value": mixture.intercept[j], "std_err": intercept_error},
         "terms": [
@@ -372,17 +365,19 @@ def _plain_regime(mixture: Mixture, j: int) -> dict[str, Any]:
     }
 
 
-def _farthest_outliers(mixture: Mixture, rows: FittedRows, most: int) -> list[dict[str, Any]]:
+def _farthest_outliers(outcome: Outcome, most: int) -> list[dict[str, Any]]:
     """Describe the outliers that are farthest from every regime, farthest first."""
-    outliers = np.flatnonzero(np.asarray(rows.labels) < 0)
+    if outcome.rows is None:
+        return []
+    X, y, labels, keys = outcome.rows
+    outliers = np.flatnonzero(np.asarray(labels) < 0)
     if not outliers.size:
         return []
-    y = rows.y[outliers]
-    found = distances(mixture, rows.X[outliers], y, rows.labels[outliers])
+    found = distances(outcome.mixture, X[outliers], y[outliers], labels[outliers])
     return [
         {
-            "key": rows.keys[outliers[i]],
-            "value": y[i],
+            "key": keys[outliers[i]],
+            "value": y[outliers[i]],
             "nearest": int(found.nearest[i]),
             "predicted": found.predicted[i],
             "residual": found.residual[i],
@@ -393,7 +388,7 @@ def _farthest_outliers(mixture: Mixture, rows: FittedRows, most: int) -> list[di
 
 
 def _plain(value: Any) -> Any:
-    """Turn numpy's numbers into Python's, and those that JSON does not know into None."""
+    """Turn NumPy's numbers into Python's, and those that JSON cannot hold into None."""
     if isinstance(value, dict):
         return {str(name): _plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple):

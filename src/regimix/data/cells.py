@@ -196,6 +196,15 @@ def _as_days(values: Any, dtype: str) -> Floats:
     return np.where(np.isnat(moments), np.nan, days)
 
 
+def is_float(text: str) -> bool:
+    """Whether Python reads a text as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def spelled(texts: Iterable[str], mark: Mark) -> Floats:
     """Read texts as numbers, also "-$1,234.5" and "70.5 %"; NaN where they are none."""
     return np.array([_number(text, mark) for text in texts], dtype=np.float64)

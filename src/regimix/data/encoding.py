@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.data.cells import Cells, FrameCells, spelled
+from regimix.data.cells import Cells, FrameCells, is_float, spelled
 from regimix.data.recipe import Column, Recipe, check_column
 from regimix.data.validation import (
     Table,
@@ -31,15 +31,15 @@ Bools = NDArray[np.bool_]
 
 # The label of a row that was left out because a value is missing.
 LEFT_OUT = -2
-# A text column of at most so many values becomes 0/1 columns: each value needs rows of its own to
-# say something about each regime.
+# Most values of a text column that becomes 0/1 columns: each value needs rows of its own in each
+# regime.
 MOST_LEVELS = 12
 # A text column in which this share of the cells are numbers is a column of numbers with mistakes.
 MOSTLY_NUMBERS = 0.9
 # Columns that a note about missing values names.
 MOST_NAMED = 4
-# Whole numbers of the same number of digits, at least so many, and of at least so many different
-# values may be codes, such as postcodes; fewer digits are ages, years, weights.
+# Whole numbers that all have the same number of digits may be codes, such as postcodes, from this
+# many digits and different values on; shorter ones are ages, years, weights.
 CODE_DIGITS, CODE_VALUES = 5, 20
 # Words in the name of a column of whole numbers that is a code.
 CODE_NAME = re.compile(r"(?i)(?:^|[\W_])(?:id|zip|zipcode|postcode|plz|phone|fips)(?:$|[\W_])")
@@ -100,7 +100,7 @@ def remark(cells: Cells, column: Column) -> str:
     if cells.is_text:
         _, numbers = cells.spelled
         pairs = zip(cells.texts, numbers.tolist(), strict=True)
-        odd = [(text, value) for text, value in pairs if value == value and not _is_float(text)]
+        odd = [(text, value) for text, value in pairs if value == value and not is_float(text)]
         if odd:
             text, value = max(odd, key=lambda pair: (len(pair[0]), pair[0]))
             return (
@@ -123,14 +123,6 @@ def remark(cells: Cells, column: Column) -> str:
         return ""
     what = f"whole numbers of {digits} digits each" if constant else "whole numbers of that name"
     return _may_be_code(cells.name, what)
-
-
-def _is_float(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _may_be_code(name: str, what: str) -> str:

@@ -11,6 +11,7 @@ subtracting is exact for numbers of few digits, and a slope translates without a
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from regimix.data.validation import (
     CHUNK_BYTES,
     Table,
     chunks,
-    column_labels,
+    column_label,
     read_target,
     read_weights,
 )
@@ -110,12 +111,16 @@ class Frame:
             columns = X[:, part].astype(np.float64)
             ends = lowest[part], highest[part]
             center[part], scale[part] = _units(columns, weights, *ends, centred=centred)
-        _check_units(center, scale, lowest, highest, column_labels(names), rows[0])
+        _check_units(center, scale, lowest, highest, names, rows[0])
         y_center, y_scale = _units(y[:, None], weights, y_lowest, y_highest, centred=centred)
         # A response whose values differ by rounding alone is constant, with the scale of its value.
         rounding = y_scale <= ROUNDING * np.abs(y_center)
         y_scale = np.where(rounding, _power_of_two(np.abs(y_center)), y_scale)
-        _check_units(y_center, y_scale, y_lowest, y_highest, ["y"], rows[1])
+        _check_units(y_center, y_scale, y_lowest, y_highest, "y", rows[1])
+        distinct = False
+        if known["mass"] > WHOLE_KEYS:
+            copies = np.unique(np.column_stack([X.astype(np.float64), y]), axis=0)
+            distinct = bool(np.unique(copies[:, -1]).size >= RARELY_EQUAL * len(copies))
         return Frame(
             center=center,
             scale=scale,
@@ -123,7 +128,7 @@ class Frame:
             target_scale=float(y_scale[0]),
             feature_names=names,
             key_units=np.ldexp(1.0, np.frexp(sizes)[1]),
-            distinct_response=known["mass"] > WHOLE_KEYS and _differs_with_response(X, y),
+            distinct_response=distinct,
             **known,
         )
 
@@ -252,7 +257,10 @@ class Problem(Frame):
         """Wrap rows that are checked and standardised already; units are trivial."""
         plain = weights is None or bool((weights == 1.0).all())
         present = np.ones(y.size) if plain or weights is None else weights
-        frame = Frame(
+        return cls(
+            X=Z,
+            y=y,
+            weights=None if plain else weights,
             n_rows=y.size,
             n_present=int(np.count_nonzero(present)),
             weighted=not plain,
@@ -266,7 +274,6 @@ class Problem(Frame):
             feature_names=tuple(f"z{i}" for i in range(Z.shape[1])),
             key_units=np.ones(Z.shape[1] + 1),
         )
-        return cls.framed(frame, Z, y, None if plain else weights)
 
     @classmethod
     def framed(
@@ -306,17 +313,12 @@ def largest_sizes(
     return sizes
 
 
-def _differs_with_response(X: NDArray[Any], y: Floats) -> bool:
-    rows = np.unique(np.column_stack([X.astype(np.float64), y]), axis=0)
-    return bool(np.unique(rows[:, -1]).size >= RARELY_EQUAL * len(rows))
-
-
 def _check_units(
     center: Floats,
     scale: Floats,
     lowest: Floats,
     highest: Floats,
-    labels: list[str],
+    names: Sequence[str],
     values: NDArray[Any] | None,
 ) -> None:
     """Refuse columns that double precision cannot handle, and say what would help."""
@@ -325,7 +327,7 @@ def _check_units(
     blurred = np.abs(center) > LARGEST_OFFSET * scale
     stretched = widest > FARTHEST * scale
     for i in np.flatnonzero(small | blurred | stretched)[:1]:
-        spread = f"{labels[i]} varies by about {scale[i]:.3g}"
+        spread = f"{column_label(names, i)} varies by about {scale[i]:.3g}"
         if small[i]:
             raise DataError(
                 f"{spread}, too little: squares of that vanish in double precision (at least "
@@ -364,20 +366,11 @@ def _units(
     else:
         center = np.zeros(sample.shape[1])
         scale = _quartiles(np.abs(sample), weights)[1]
-    gaps = np.abs(sample - center)
-    deviation = np.sqrt(np.average(gaps**2, axis=0, weights=weights))
-    # One cell far away must not be all that is seen of a rare 0/1 column: half of the values that
-    # differ lie within this distance. (Without any, the deviation is zero too.)
-    half = np.maximum(np.count_nonzero(gaps, axis=0) - 1, 0) // 2
-    gaps[gaps == 0] = np.inf
-    gaps.sort(axis=0)
-    typical = np.take_along_axis(gaps, half[None], axis=0)[0]
-    deviation = np.minimum(deviation, typical)
-    widest = np.maximum(highest - center, center - lowest)
-    # Half: what passes here passes ``check`` too, after it is made a power of two.
-    usable = np.abs(center) < LARGEST_OFFSET / 2 * deviation
-    fallback = np.where(usable, deviation, widest)
-    scale = _power_of_two(np.where(scale > ROUNDING * np.abs(center), scale, fallback))
+    flat = np.flatnonzero(scale <= ROUNDING * np.abs(center))
+    if flat.size:
+        ends = lowest[flat], highest[flat]
+        scale[flat] = _scattered(sample[:, flat], weights, center[flat], *ends)
+    scale = _power_of_two(scale)
     constant = highest == lowest
     size = np.abs(lowest)
     smallest_size = SMALLEST_SPREAD if centred else 0.0
@@ -390,6 +383,23 @@ def _units(
         center = np.where(countable, steps * unit, center) + 0.0
         center = np.where(constant, lowest, center)
     return center, np.where(constant, size, scale)
+
+
+def _scattered(
+    sample: Floats, weights: Floats | None, center: Floats, lowest: Floats, highest: Floats
+) -> Floats:
+    """Find the spread of columns most of whose values are equal."""
+    gaps = np.abs(sample - center)
+    deviation = np.sqrt(np.average(gaps**2, axis=0, weights=weights))
+    # One cell far away must not be all that is seen of a rare 0/1 column: half of the values that
+    # differ lie within this distance. (Without any, the deviation is zero too.)
+    half = np.maximum(np.count_nonzero(gaps, axis=0) - 1, 0) // 2
+    gaps[gaps == 0] = np.inf
+    gaps.sort(axis=0)
+    deviation = np.minimum(deviation, np.take_along_axis(gaps, half[None], axis=0)[0])
+    # Half: what passes here passes ``check`` too, after it is made a power of two.
+    usable = np.abs(center) < LARGEST_OFFSET / 2 * deviation
+    return np.where(usable, deviation, np.maximum(highest - center, center - lowest))
 
 
 def _quartiles(sample: Floats, weights: Floats | None) -> Floats:

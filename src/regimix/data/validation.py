@@ -33,6 +33,8 @@ WIDEST_WEIGHTS = 1e150
 CHUNK_BYTES = 2 << 20
 # Below this, the overhead of a call outweighs its arithmetic.
 SMALLEST_CHUNK = 256
+# Numbers of a vector that is long enough to be compared at full speed.
+LONG_VECTOR = 1024
 # How the names of number types begin, in lower case, in pandas and polars.
 NUMBER_KINDS = ("int", "uint", "float", "bool", "double", "halffloat", "decimal", "null")
 # Objects that stand for a missing number, by the name of their type: pandas is not imported here.
@@ -75,7 +77,7 @@ class Table:
             return X
         if is_frame(X):
             names = read_names(X)
-            values = _frame_values(X, column_labels(names))
+            values = _frame_values(X, names)
         else:
             values = _plain_array(X, "X")
             if values.ndim != 2:
@@ -86,7 +88,7 @@ class Table:
                     "X.reshape(-1, 1) if it is one column, or X.reshape(1, -1) if it is one row."
                 )
             names = tuple(f"x{i}" for i in range(values.shape[1]))
-            values = _numbers(values, column_labels(names))
+            values = _numbers(values, names)
         rows, columns = values.shape
         if columns == 0:
             raise DataError(
@@ -104,24 +106,36 @@ class Table:
         """Find the smallest and largest value of each column; refuse what is not finite."""
         lowest = highest = self.values[0]
         n_rows, n_columns = self.values.shape
+
+        def extent_of(rows: slice) -> tuple[NDArray[Any], NDArray[Any]]:
+            part = self.values[rows]
+            # min and max return NaN if there is one: a single pass finds extent and finiteness.
+            low, high = (_reduced(end, part) for end in (np.minimum, np.maximum))
+            usable = np.abs(np.array([low, high], dtype=np.float64)) <= LARGEST_VALUE
+            if not usable.all():
+                column = int(np.flatnonzero(~usable.all(axis=0))[0])
+                label = column_label(self.names, column)
+                _refuse_value(part[:, column], rows.start, label, LARGEST_VALUE)
+            return low, high
+
         with fitting_threads(n_columns):
-            for low, high in in_threads(self._extent_of, list(chunks(n_rows, n_columns))):
+            for low, high in in_threads(extent_of, list(chunks(n_rows, n_columns))):
                 lowest, highest = np.minimum(lowest, low), np.maximum(highest, high)
         if self.values.dtype.kind in "iu":
-            for i, label in enumerate(column_labels(self.names)):
-                _check_digits(lowest[i], highest[i], label)
+            for i in range(n_columns):
+                _check_digits(lowest[i], highest[i], column_label(self.names, i))
         return lowest.astype(np.float64), highest.astype(np.float64)
 
-    def _extent_of(self, rows: slice) -> tuple[NDArray[Any], NDArray[Any]]:
-        part = self.values[rows]
-        # min and max return NaN if there is one: a single pass finds extent and finiteness.
-        low, high = part.min(axis=0), part.max(axis=0)
-        usable = np.abs(np.array([low, high], dtype=np.float64)) <= LARGEST_VALUE
-        if not usable.all():
-            column = int(np.flatnonzero(~usable.all(axis=0))[0])
-            label = column_labels(self.names)[column]
-            _refuse_value(part[:, column], rows.start, label, LARGEST_VALUE)
-        return low, high
+
+def _reduced(end: np.ufunc, part: NDArray[Any]) -> NDArray[Any]:
+    """Reduce each column; several rows side by side first, as long vectors are faster."""
+    rows, columns = part.shape
+    beside = min(max(1, LONG_VECTOR // columns), rows)
+    if beside > 1 and part.flags.c_contiguous:
+        whole = rows - rows % beside
+        several = end.reduce(part[:whole].reshape(-1, beside * columns)).reshape(beside, columns)
+        part = np.concatenate([several, part[whole:]])
+    return np.asarray(end.reduce(part))
 
 
 def read_target(y: Any, n_rows: int) -> Floats:
@@ -259,8 +273,8 @@ def read_floats(name: str, value: Any, wanted: str) -> Floats:
 def read_vector(data: Any, what: str) -> NDArray[Any]:
     """Convert a column in any container to an array of numbers, of whatever shape."""
     if is_frame(data):
-        return _frame_values(data, [what] * len(data.columns))
-    return _numbers(_plain_array(data, what), [what])
+        return _frame_values(data, what)
+    return _numbers(_plain_array(data, what), what)
 
 
 def read_names(frame: Any) -> tuple[str, ...]:
@@ -293,9 +307,9 @@ def check_names(names: tuple[str, ...], known: tuple[str, ...], what: str) -> No
         raise DataError(f"{where} is {names[i]!r}, but {known[i]!r} in the fit; {remedy}")
 
 
-def column_labels(names: Sequence[str]) -> list[str]:
-    """Name the columns of X in messages."""
-    return [f"column {name!r} of X" for name in names]
+def column_label(names: Sequence[str], i: int = 0) -> str:
+    """Name a column of X in messages; a text stands for what has no names of columns."""
+    return names if isinstance(names, str) else f"column {names[i]!r} of X"
 
 
 def is_frame(data: Any) -> bool:
@@ -319,7 +333,7 @@ def _plain_array(data: Any, what: str) -> NDArray[Any]:
             "or fill the missing values in before the fit."
         )
     if hasattr(data, "to_numpy") and hasattr(data, "dtype"):
-        _check_kinds([data.dtype], [what])
+        _check_kinds([data.dtype], what)
     try:
         values = np.asarray(data)
     except ValueError as error:
@@ -332,34 +346,33 @@ def _plain_array(data: Any, what: str) -> NDArray[Any]:
     return values
 
 
-def _frame_values(frame: Any, labels: Sequence[str]) -> NDArray[Any]:
+def _frame_values(frame: Any, names: Sequence[str]) -> NDArray[Any]:
     """Convert a data frame to an array of numbers, without a copy if the frame holds one."""
     kinds = list(frame.dtypes)
-    _check_kinds(kinds, labels)
+    _check_kinds(kinds, names)
     is_pandas = hasattr(frame, "iloc")
     # pandas would write its nullable numbers as Python objects, one by one; its columns do not.
-    plain = [kind for kind in kinds if isinstance(kind, np.dtype) or not is_pandas]
-    if len(plain) == len(kinds) > 0 and len(set(map(str, kinds))) == 1:
+    plain = all(isinstance(kind, np.dtype) for kind in kinds) or not is_pandas
+    if plain and len(set(map(str, kinds))) == 1:
         values = np.asarray(frame.to_numpy())
         if values.dtype != object:
-            return _numbers(values, labels)
-    columns = [
-        _numbers(np.asarray(frame.iloc[:, i] if is_pandas else frame.to_series(i)), [label])
-        for i, label in enumerate(labels)
-    ]
+            return _numbers(values, names)
+    each = (frame.iloc[:, i] if is_pandas else frame.to_series(i) for i in range(len(kinds)))
+    columns = [_numbers(np.asarray(one), column_label(names, i)) for i, one in enumerate(each)]
     kind = np.result_type(*(column.dtype for column in columns)) if columns else np.dtype(float)
     values = np.empty((len(frame), len(columns)), dtype=kind, order="F")
     for i, column in enumerate(columns):
         if column.dtype.kind in "iu" and kind.kind == "f" and column.size:
-            _check_digits(column.min(), column.max(), labels[i])
+            _check_digits(column.min(), column.max(), column_label(names, i))
         values[:, i] = column
     return values
 
 
-def _check_kinds(kinds: Sequence[Any], labels: Sequence[str]) -> None:
+def _check_kinds(kinds: Sequence[Any], names: Sequence[str]) -> None:
     """Refuse columns of text, categories, dates and the like, all of them in one message."""
-    pairs = zip(kinds, labels, strict=True)
-    unusable = [f"{label} ({kind})" for kind, label in pairs if not _is_number(kind)]
+    unusable = [
+        f"{column_label(names, i)} ({kind})" for i, kind in enumerate(kinds) if not _is_number(kind)
+    ]
     if unusable:
         raise DataKindError(
             f"this cannot be read as numbers: {', '.join(unusable)}. Drop such columns, or encode "
@@ -383,19 +396,16 @@ def holds_numbers(frame: Any) -> bool:
 # --- single values --------------------------------------------------------------------------------
 
 
-def _numbers(values: NDArray[Any], labels: Sequence[str]) -> NDArray[Any]:
-    """Return real numbers of at most 64 bits; arrays of such numbers are returned as they are.
-
-    Messages call each column by its label; one label serves an array that has no columns.
-    """
+def _numbers(values: NDArray[Any], names: Sequence[str]) -> NDArray[Any]:
+    """Return real numbers of at most 64 bits; arrays of such numbers are returned as they are."""
     kind = values.dtype.kind
     if kind in "biuf" and values.dtype.itemsize <= np.dtype(np.float64).itemsize:
         return values
     if kind == "f":
-        return _from_extended(values, labels)
+        return _from_extended(values, names)
     if kind == "O":
-        return _from_objects(values, labels)
-    what = labels[0] if len(set(labels)) == 1 else "X"
+        return _from_objects(values, names)
+    what = column_label(names) if isinstance(names, str) or len(names) == 1 else "X"
     if kind == "c":
         raise DataKindError(f"{what} holds complex numbers. Complex data not supported.")
     name, advice = str(values.dtype), "for example a date to days since a reference"
@@ -404,7 +414,7 @@ def _numbers(values: NDArray[Any], labels: Sequence[str]) -> NDArray[Any]:
     raise DataKindError(f"{what} holds {name}, not numbers; convert it, {advice}.")
 
 
-def _from_extended(values: NDArray[Any], labels: Sequence[str]) -> Floats:
+def _from_extended(values: NDArray[Any], names: Sequence[str]) -> Floats:
     """Round extended precision to double; too large becomes infinite, too small is refused."""
     with np.errstate(over="ignore", under="ignore"):
         doubles = values.astype(np.float64)
@@ -412,13 +422,13 @@ def _from_extended(values: NDArray[Any], labels: Sequence[str]) -> Floats:
     if lost.size:
         place = tuple(lost[0])
         raise DataError(
-            f"{_label_at(place, labels)} is {values[place]!s} in row {place[0]} (counting from 0), "
-            "too small for double precision; multiply it by a power of ten first."
+            f"{column_label(names, place[-1])} is {values[place]!s} in row {place[0]} (counting "
+            "from 0), too small for double precision; multiply it by a power of ten first."
         )
     return doubles
 
 
-def _from_objects(values: NDArray[Any], labels: Sequence[str]) -> Floats:
+def _from_objects(values: NDArray[Any], names: Sequence[str]) -> Floats:
     """Read an array of Python objects cell by cell; say which cell is not a number."""
     try:
         doubles = values.astype(np.float64)
@@ -426,7 +436,7 @@ def _from_objects(values: NDArray[Any], labels: Sequence[str]) -> Floats:
         doubles = None
     for place in np.ndindex(values.shape):
         if doubles is None or isinstance(values[place], NOT_NUMBERS):
-            _check_cell(values[place], place, _label_at(place, labels))
+            _check_cell(values[place], place, column_label(names, place[-1]))
     assert doubles is not None
     return doubles
 
@@ -455,10 +465,6 @@ def _check_cell(cell: Any, place: tuple[int, ...], what: str) -> None:
 def is_missing(cell: Any) -> bool:
     """Whether an object stands for a missing value."""
     return type(cell).__name__ in MISSING or (isinstance(cell, float) and cell != cell)
-
-
-def _label_at(place: tuple[int, ...], labels: Sequence[str]) -> str:
-    return labels[place[1]] if len(place) == 2 and len(labels) > 1 else labels[0]
 
 
 def _refuse_value(column: NDArray[Any], first_row: int, what: str, largest: float) -> NoReturn:

@@ -161,6 +161,7 @@ class Engine(ABC):
     """
 
     problem: Frame
+    here: bool = True  # whether blocks are worked on in this process
     chunk_rows: int | None = None  # rows to read at a time; default: as many as fit the cache
     _last_draw: tuple[int, int, Drawn] | None = None
 

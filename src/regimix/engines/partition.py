@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from regimix.data.problem import Frame, Problem
 from regimix.engines.base import Engine, Follower, Nothing, RowSums, Selected, T
 from regimix.engines.memory import MemoryEngine
-from regimix.engines.parts import Parts, PartUnits, RawRows
+from regimix.engines.parts import LocalParts, Parts, PartUnits, RawRows
 from regimix.engines.row_sampling import mix
 from regimix.engines.selection import (
     ROUNDING,
@@ -106,6 +106,7 @@ class PartitionEngine(Engine):
 
     def __init__(self, parts: Parts, maker: _BlockMaker, firsts: Sequence[int]) -> None:
         self.parts = parts
+        self.here = isinstance(parts, LocalParts)
         self.problem: Frame = maker.units.frame
         self._maker = maker
         self._firsts = firsts  # places of the parts' first rows in the whole table

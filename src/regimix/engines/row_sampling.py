@@ -58,7 +58,7 @@ class Drawn:
         drawn = cls(*(np.concatenate(column) for column in columns))
         return drawn.take(np.lexsort((drawn.numbers, drawn.marks, drawn.keys)))
 
-    def take(self, rows: Indices) -> Drawn:
+    def take(self, rows: Indices | slice) -> Drawn:
         """Keep some of the rows."""
         return Drawn(*(values[rows] for values in vars(self).values()))
 
@@ -73,7 +73,7 @@ class Drawn:
         first = self.first_copies()
         totals = np.zeros(int(np.count_nonzero(first)))
         np.add.at(totals, np.cumsum(first) - 1, self.totals)
-        drawn = self.take(np.flatnonzero(first)[:count])
+        drawn = self.take(slice(count) if first.all() else np.flatnonzero(first)[:count])
         return replace(drawn, weights=totals[:count], totals=totals[:count])
 
     def without_surplus(self, count: int) -> Drawn:

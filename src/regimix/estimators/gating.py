@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,8 +17,9 @@ from regimix.data.encoding import choose_columns
 from regimix.data.problem import NORMAL_IQR, Problem
 from regimix.data.recipe import Column
 from regimix.data.validation import Table, is_frame, read_names
+from regimix.engines.parts import PartTable
 from regimix.errors import DataError, DataKindError, LeftOutWarning, ParameterError
-from regimix.estimators.inputs import NewRows
+from regimix.estimators.inputs import NewRows, Rows, is_remote, warn_user
 from regimix.result.gate import (
     FARTHEST_IN_TREES,
     ColumnGate,
@@ -70,46 +70,69 @@ class ClassifierGate:
 
 
 LearnedGate = ColumnGate | ClassifierGate
-KINDS = ("logistic", "trees")
 
 
-def check_gating(gating: Any, gating_features: Any = None) -> None:
-    """Refuse what is neither None, "logistic", "trees" nor a classifier with probabilities."""
-    if gating is None and gating_features is not None:
-        raise ParameterError(
-            "gating_features were passed, but gating=None learns nothing from them: set gating="
-            '"logistic", "trees" or a classifier, or leave them out.'
-        )
-    if gating is None or (isinstance(gating, str) and gating in KINDS):
-        return
-    usable = isinstance(gating, BaseEstimator) and is_classifier(gating)
-    if not usable or not hasattr(gating, "predict_proba"):
+def check_gating(gating: Any, gating_features: Any, X: Any) -> None:
+    """Refuse what is neither None, "logistic", "trees" nor a classifier with probabilities.
+
+    ``gating_features`` need a gating, and one row for each row of X.
+    """
+    classifies = isinstance(gating, BaseEstimator) and is_classifier(gating)
+    named = isinstance(gating, str) and gating in ("logistic", "trees")
+    if not (gating is None or named or (classifies and hasattr(gating, "predict_proba"))):
         raise ParameterError(
             'gating must be None, "logistic", "trees" or a scikit-learn classifier that has '
             f"predict_proba; got {gating!r}."
         )
+    if gating_features is None:
+        return
+    if gating is None:
+        raise ParameterError(
+            "gating_features were passed, but gating=None learns nothing from them: set gating="
+            '"logistic", "trees" or a classifier, or leave them out.'
+        )
+    if is_remote(X):
+        raise ParameterError(
+            "gating_features are columns of rows in memory, and these rows are not: leave them "
+            "out, and the gating is learnt from the features of a sample; or name the columns "
+            "when the table is opened, scan_parquet(..., gating=[...])."
+        )
+    _check_rows(gating_features, _num_samples(X))
 
 
 def learn_gate(
-    gating: Any, mixture: Mixture, problem: Problem, X: Any, columns: Any = None, labels: Any = None
+    gating: Any, mixture: Mixture, rows: Rows, X: Any, gating_features: Any = None
 ) -> LearnedGate:
     """Learn the regime of a row from X, or from the columns passed for it.
 
     A row counts for each component by the chance that it belongs to it, so that outliers are left
     out and a row where regimes cross, whose label is uncertain, counts for all of them. Classifiers
-    that take no weights learn the labels instead; whole weights repeat their rows. ``problem`` has
-    the rows, X their features (as they were passed, for classifiers), ``labels`` their regimes
-    (default: those of the mixture).
+    that take no weights learn the labels instead; whole weights repeat their rows. Of rows that are
+    not in memory, a sample is learnt from.
     """
-    own = columns is None
-    Z = X if own else columns
-    check_rows(Z, problem.n_rows)
-    if not isinstance(gating, str):
-        known = mixture.labels if labels is None else labels
-        gate = _learn_classifier(gating, mixture, problem, Z, known, own=own)
-        return replace(gate, of_numbers=labels is not None)
+    frame, named = rows.engine.problem, isinstance(gating, str)
+    if isinstance(frame, Problem):
+        problem, labels, columns = frame, mixture.labels, rows.of(gating_features)
+        # Classifiers of the user's see the columns as they were passed.
+        own = rows.of(X) if rows.encoded is None or not named else rows.encoded.table
+    else:
+        drawn: Any
+        columns = None
+        if isinstance(X, PartTable) and X.gating:
+            drawn, columns = X.some_rows(GATE_ROWS, mixture.seed, X.gating)
+        else:
+            drawn = rows.engine.draw(GATE_ROWS, mixture.seed).distinct(GATE_ROWS)
+        problem = Problem.framed(frame, drawn.X, drawn.y, drawn.weights)
+        labels = mixture.assign(drawn.X, drawn.y)
+        own = Table(drawn.X, problem.feature_names) if named else drawn.X
+    Z = own if columns is None else columns
+    _check_rows(Z, problem.n_rows)
+    if not named:
+        gate = _learn_classifier(gating, mixture, problem, Z, labels, own=columns is None)
+        return replace(gate, of_numbers=problem is not frame)
     learn = _learn_logistic if gating == "logistic" else _learn_trees
-    return learn(mixture, *_read_columns(Z, own=own).sampled(problem, mixture.seed))
+    known = _read_columns(Z, own=columns is None)
+    return learn(mixture, *known.sampled(problem, mixture.seed))
 
 
 def gate_shares(
@@ -120,8 +143,19 @@ def gate_shares(
     ``X`` are the features as they were passed, ``rows`` the same as numbers.
     """
     if gate is None or gate.from_features:
+        if np.ndim(gating_features) == 1 and len(gating_features) == _num_samples(X):
+            raise ParameterError(
+                "predict(X) takes no y: it is what is predicted. (The second argument is "
+                "gating_features, columns that tell the regime of a row; a single column was "
+                "passed.) To judge rows whose response is known, use assign(X, y), "
+                "responsibilities(X, y) or outlier_score(X, y)."
+            )
         if gating_features is not None:
-            _refuse_columns(gate, gating_features, _num_samples(X))
+            learnt = "there is no gating" if gate is None else "the gating was learnt from X"
+            raise ParameterError(
+                f"gating_features were passed, but {learnt}: leave them out, or fit with gating "
+                "and gating_features."
+            )
         if gate is None:
             return None
         if isinstance(gate, ColumnGate):
@@ -133,24 +167,8 @@ def gate_shares(
             "the gating was learnt from gating_features: pass the same columns for these rows, "
             f"gating_features=...{' with ' * bool(named)}{', '.join(named)}."
         )
-    check_rows(gating_features, _num_samples(X))
+    _check_rows(gating_features, _num_samples(X))
     return gate.shares(rows.of(gating_features))
-
-
-def _refuse_columns(gate: LearnedGate | None, columns: Any, n_rows: int) -> None:
-    """Say that there is no use for ``gating_features``; they may be responses by mistake."""
-    if np.ndim(columns) == 1 and len(columns) == n_rows:
-        raise ParameterError(
-            "predict(X) takes no y: it is what is predicted. (The second argument is "
-            "gating_features, columns that tell the regime of a row; a single column was passed.) "
-            "To judge rows whose response is known, use assign(X, y), responsibilities(X, y) or "
-            "outlier_score(X, y)."
-        )
-    learnt = "there is no gating" if gate is None else "the gating was learnt from X"
-    raise ParameterError(
-        f"gating_features were passed, but {learnt}: leave them out, or fit with gating and "
-        "gating_features."
-    )
 
 
 def gate_parameters(gate: LearnedGate | None) -> int:
@@ -167,7 +185,7 @@ def gate_parameters(gate: LearnedGate | None) -> int:
     )
 
 
-def check_rows(Z: Any, n_rows: int) -> None:
+def _check_rows(Z: Any, n_rows: int) -> None:
     """Refuse columns for the gating that are not one row for each row of X."""
     found = Z.n_rows if isinstance(Z, Table) else _num_samples(Z)
     if found != n_rows:
@@ -253,12 +271,11 @@ class _Columns:
         """Take rows that count and lack no column, at most ``GATE_ROWS`` of them."""
         there = np.isfinite(self.values).all(axis=1)
         if not there.all():
-            warnings.warn(
+            warn_user(
+                LeftOutWarning,
                 "A column for the gating has no value in "
                 f"{np.count_nonzero(~there)} of {there.size} rows: the average shares of the "
                 "regimes are used there.",
-                LeftOutWarning,
-                stacklevel=5,
             )
         there &= _weights(problem) > 0
         if there.all() and there.size <= GATE_ROWS:

@@ -25,7 +25,7 @@ from regimix.data.validation import Table, is_frame, read_names
 from regimix.engines.base import Engine
 from regimix.engines.memory import MemoryEngine
 from regimix.engines.partition import open_parts
-from regimix.engines.parts import Parts, PartTable, PassStopped, Watch
+from regimix.engines.parts import Parts, PartTable, PassStopped
 from regimix.errors import (
     DataError,
     DataKindError,
@@ -33,41 +33,29 @@ from regimix.errors import (
     Message,
     MissingExtraError,
     OutOfTimeError,
-    ParameterError,
+    RankWarning,
     Setting,
     StoppedError,
     StopReason,
+    read_choice,
 )
 from regimix.search.algorithm2 import MAX_STARTS
-from regimix.search.settings import Settings
+from regimix.search.settings import Settings, watcher
 
-NOTHING = Table(np.empty((0, 0)), ())
 LIBRARY = str(Path(__file__).parent.parent)
 
 
 def is_remote(X: Any) -> bool:
-    """Whether rows are not in memory."""
-    return isinstance(X, PartTable) or _is_dask(X)
+    """Whether rows are not in memory; found out without loading Dask."""
+    return isinstance(X, PartTable) or type(X).__module__.startswith(("dask.", "dask_expr."))
 
 
-def _is_dask(data: Any) -> bool:
-    """Whether this is a collection of Dask, found out without loading Dask."""
-    return type(data).__module__.partition(".")[0] in ("dask", "dask_expr")
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Kept:
+    """Which of the rows that were passed can be used."""
 
-
-@dataclass(frozen=True, eq=False)
-class NewRows:
-    """Rows that a fitted estimator is asked about: those that can be used, as numbers."""
-
-    table: Table
-    y: Any = None
-    kept: NDArray[np.bool_] | None = None  # which of the rows that were passed; None: all of them
-    frame: Any = None  # what was passed, if it is a data frame
-
-    @property
-    def X(self) -> NDArray[Any]:  # noqa: N802 - scikit-learn's name
-        """The numbers of the rows."""
-        return self.table.values
+    kept: NDArray[np.bool_] | None = None  # None: all of them
+    frame: Any = None  # what was passed, if answers are to be data frames
 
     def of(self, values: Any) -> Any:
         """Take the same rows of something else that was passed: weights, columns."""
@@ -94,30 +82,38 @@ class NewRows:
         library = type(self.frame).__module__.partition(".")[0]
         if library not in ("pandas", "polars"):
             return answers
-        make = import_module(library)
+        make, one = import_module(library), isinstance(names, str)
         if library == "polars":
-            one = isinstance(names, str)
             return make.Series(names, answers) if one else make.DataFrame(answers, schema=names)
-        index = {"index": self.frame.index}
-        if isinstance(names, str):
-            return make.Series(answers, name=names, **index)
-        return make.DataFrame(answers, columns=names, **index)
+        index = self.frame.index
+        return (
+            make.Series(answers, index, name=names)
+            if one
+            else make.DataFrame(answers, index, names)
+        )
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Rows(NewRows):
-    """Rows to fit; of those in memory, the table and the responses are in the engine."""
+@dataclass(frozen=True, eq=False)
+class NewRows(Kept):
+    """Rows that a fitted estimator is asked about: those that can be used, as numbers."""
+
+    table: Table
+    y: Any = None
+
+    @property
+    def X(self) -> NDArray[Any]:  # noqa: N802 - scikit-learn's name
+        """The numbers of the rows."""
+        return self.table.values
+
+
+@dataclass(frozen=True, eq=False)
+class Rows(Kept):
+    """Rows to fit."""
 
     engine: Engine
     target_name: str | None
-    deadline: float | None = None  # by ``time.monotonic()``
+    settings: Settings  # with the time that was left when the rows had been read
     encoded: Encoded | None = None  # how a data frame became numbers, if it was encoded
-
-    def limited(self, settings: Settings) -> Settings:
-        """Return settings with the time that is left: checking and reading took a part of it."""
-        if self.deadline is None:
-            return settings
-        return replace(settings, time_limit=max(self.deadline - time.monotonic(), 1e-3))
 
 
 def new_rows(estimator: Any, X: Any, y: Any = None) -> NewRows:
@@ -126,54 +122,37 @@ def new_rows(estimator: Any, X: Any, y: Any = None) -> NewRows:
     _refuse_remote(X)
     _check_arguments(X, y)
     known = getattr(estimator, "encoding_", None)
-    if not is_frame(X) or read_encode(estimator) is None:
-        table = Table.read(X, fewest_rows=1)
+    framed = is_frame(X) and _reads_frames(estimator)
+    if framed and (known is not None or not is_plain(X, y)):
+        names = read_names(X)
         _check_names_of_fit(estimator, X)
-        if known is not None and known.feature_names != tuple(c.name for c in known.columns):
-            made = [column.name for column in known.columns if column.kind == "levels"]
-            raise DataError(
-                f"X has no names, and the fit made columns of 0 and 1 of {', '.join(made)}: pass a "
-                "data frame with the columns of the fit."
-            )
-        return NewRows(table, y)
-    names = read_names(X)
+        encoded = encode_rows(X, known or Recipe("y", tuple(map(Column, names))), y)
+        warn_user(LeftOutWarning, *encoded.warnings)
+        kept = None if encoded.kept.all() else encoded.kept
+        return NewRows(encoded.table, encoded.y, kept=kept, frame=X)
+    table = Table.read(X, fewest_rows=1)
     _check_names_of_fit(estimator, X)
-    recipe = known or Recipe("y", tuple(map(Column, names)))
-    if known is None and is_plain(X, y):
-        return NewRows(Table.read(X, fewest_rows=1), y, frame=X)
-    encoded = encode_rows(X, recipe, y)
-    _warn_of(encoded)
-    kept = None if encoded.kept.all() else encoded.kept
-    return NewRows(encoded.table, encoded.y, kept, X)
+    made = [column.name for column in known.columns if column.kind == "levels"] if known else []
+    if made:
+        raise DataError(
+            f"X has no names, and the fit made columns of 0 and 1 of {', '.join(made)}: pass a "
+            "data frame with the columns of the fit."
+        )
+    return NewRows(table, y, frame=X if framed else None)
 
 
-def _warn_of(encoded: Encoded) -> None:
+def _reads_frames(estimator: Any) -> bool:
+    """Whether text, categories, dates and missing values of data frames are dealt with."""
+    return read_choice("encode", estimator.encode, ("auto", None)) is not None
+
+
+def warn_user(kind: type[Warning], *sentences: str) -> None:
     """Warn whoever called the library, from whichever of its functions."""
-    level, caller = 0, inspect.currentframe()
+    level, caller = 1, inspect.currentframe()
     while caller and caller.f_code.co_filename.startswith((LIBRARY, contextlib.__file__)):
         level, caller = level + 1, caller.f_back
-    for sentence in encoded.warnings:
-        warnings.warn(sentence, LeftOutWarning, stacklevel=level + 1)
-
-
-def _store_encoding(estimator: Any, encoded: Encoded | None) -> None:
-    """Keep how a data frame became numbers, and say what of it could not be used."""
-    estimator.encoding_ = estimator.left_out_ = None
-    if encoded is not None:
-        estimator.encoding_ = encoded.recipe
-        estimator.left_out_ = None if encoded.kept.all() else encoded.reasons
-        _warn_of(encoded)
-
-
-def read_encode(estimator: Any) -> str | None:
-    """Check the parameter that says whether columns of data frames are encoded."""
-    encode = estimator.encode
-    if encode is None or (isinstance(encode, str) and encode == "auto"):
-        return encode
-    raise ParameterError(
-        'encode must be "auto" (text, categories, dates and missing values of data frames are '
-        f"dealt with) or None (numbers alone are taken); got {encode!r}."
-    )
+    for sentence in sentences:
+        warnings.warn(sentence, kind, stacklevel=level)
 
 
 def _check_arguments(X: Any, y: Any) -> None:
@@ -224,7 +203,7 @@ def _refuse_remote(X: Any) -> None:
             "regimix.tables.write_label_parts(folder, table, fit.mixture_) writes predictions and "
             "labels part by part."
         )
-    if _is_dask(X):
+    if is_remote(X):
         mapped = "map_partitions" if hasattr(X, "divisions") else "map_blocks"
         axis = "" if hasattr(X, "divisions") else ", drop_axis=1, dtype=float"
         raise DataKindError(
@@ -234,46 +213,51 @@ def _refuse_remote(X: Any) -> None:
         )
 
 
+def _left(settings: Settings, deadline: float | None) -> Settings:
+    """Return the settings with the time that is left: checking and reading took some."""
+    if deadline is None:
+        return settings
+    return replace(settings, time_limit=max(deadline - time.monotonic(), 1e-3))
+
+
+def _in_memory(
+    estimator: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[Engine, Encoded | None, NDArray[np.bool_] | None]:
+    """Return rows in memory, how they became numbers, and which of them can be used."""
+    _check_arguments(X, y)
+    encoded = encode_table(X, y) if _reads_frames(estimator) else None
+    kept = None if encoded is None or encoded.kept.all() else encoded.kept
+    table, target = (X, y) if encoded is None else (encoded.table, encoded.y)
+    weights = Kept(kept=kept).of(sample_weight)
+    problem = Problem.from_arrays(table, target, weights, fit_intercept=estimator.fit_intercept)
+    validate_data(estimator, X, y, skip_check_array=True)
+    estimator.encoding_ = estimator.left_out_ = None
+    if encoded is not None:
+        estimator.encoding_ = encoded.recipe
+        estimator.left_out_ = None if kept is None else encoded.reasons
+        warn_user(LeftOutWarning, *encoded.warnings)
+    return MemoryEngine(problem), encoded, kept
+
+
 @contextmanager
 def opened(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
-    *,
-    time_limit: float | None = None,
-    watch: Watch | None = None,
+    estimator: Any, X: Any, y: Any, sample_weight: Any, settings: Settings
 ) -> Iterator[Rows]:
     """Check the rows, make an engine of them, and store their columns in the estimator.
 
-    A pass over rows that are not in memory is given up after ``time_limit`` seconds, or when
-    ``watch``, called with its progress, returns a true value.
+    A pass over rows that are not in memory is given up when the time of the settings is over, or
+    when their callback, told of its progress, returns a true value.
     """
-    deadline = None if time_limit is None else time.monotonic() + time_limit
-    name = None if _is_dask(y) and not hasattr(y, "divisions") else getattr(y, "name", None)
-    label = None if name is None else str(name)
-    intercept = estimator.fit_intercept
+    limit = settings.time_limit
+    deadline = None if limit is None else time.monotonic() + limit
+    # The name of a dask array is not the user's.
+    named = not is_remote(y) or hasattr(y, "divisions")
+    label = None if (name := getattr(y, "name", None)) is None or not named else str(name)
     if not is_remote(X):
-        _check_arguments(X, y)
-        encoded = None if read_encode(estimator) is None else encode_table(X, y)
-        rows, kept = NewRows(X, y), None
-        if encoded is not None:
-            kept = None if encoded.kept.all() else encoded.kept
-            rows = NewRows(encoded.table, encoded.y, kept)
-        known = rows.table, rows.y, rows.of(sample_weight)
-        problem = Problem.from_arrays(*known, fit_intercept=intercept)
-        validate_data(estimator, X, y, skip_check_array=True)
-        _store_encoding(estimator, encoded)
-        yield Rows(
-            NOTHING,
-            kept=kept,
-            engine=MemoryEngine(problem),
-            target_name=label,
-            deadline=deadline,
-            encoded=encoded,
-        )
+        engine, encoded, kept = _in_memory(estimator, X, y, sample_weight)
+        yield Rows(engine, label, _left(settings, deadline), encoded, kept=kept)
         return
-    _store_encoding(estimator, None)
+    estimator.encoding_ = estimator.left_out_ = None
     if isinstance(X, PartTable):
         label = X.target_name
         if y is not None or sample_weight is not None:
@@ -283,13 +267,13 @@ def opened(
             )
     try:
         with _parts(X, y, sample_weight) as (names, parts):
-            parts.watch, parts.deadline = watch, deadline
-            engine = open_parts(parts, names, fit_intercept=intercept)
+            parts.watch, parts.deadline = watcher(settings), deadline
+            engine = open_parts(parts, names, fit_intercept=estimator.fit_intercept)
             estimator.n_features_in_ = len(names)
             estimator.__dict__.pop("feature_names_in_", None)
             if isinstance(X, PartTable) or hasattr(X, "columns"):
                 estimator.feature_names_in_ = np.array(names, dtype=object)
-            yield Rows(NOTHING, engine=engine, target_name=label, deadline=deadline)
+            yield Rows(engine, label, _left(settings, deadline))
     except PassStopped as stopped:
         if stopped.reason is not StopReason.TIME_LIMIT:
             raise StoppedError(
@@ -300,7 +284,7 @@ def opened(
             Message(
                 "the ",
                 Setting("time_limit"),
-                f" of {time_limit:g} seconds was reached before there was an answer: the rows were "
+                f" of {limit:g} seconds was reached before there was an answer: the rows were "
                 "still being read. Raise ",
                 Setting("time_limit"),
                 "; on a cluster, look for a scheduler or a worker that does not answer.",
@@ -322,12 +306,7 @@ def _parts(X: Any, y: Any, sample_weight: Any) -> Iterator[tuple[tuple[str, ...]
         yield found
 
 
-def warn_user(kind: type[Warning], *parts: str | Setting) -> None:
-    """Warn whoever called ``fit``, if this is called from a helper of ``fit``."""
-    warnings.warn(Message(*parts), kind, stacklevel=4)
-
-
-def why_early(stopped: str, settings: Settings, found: str = "") -> tuple[str | Setting, ...]:
+def why_early(stopped: str, settings: Settings, found: str = "") -> Message:
     """Say what ended a search early, what was found until then, and what to do about it."""
     why: tuple[str | Setting, ...] = ("it was interrupted; fit again to let it finish",)
     if stopped == StopReason.MAX_STARTS:
@@ -339,4 +318,13 @@ def why_early(stopped: str, settings: Settings, found: str = "") -> tuple[str | 
         why = "the ", limit, f" of {settings.time_limit:g} seconds was reached; raise ", limit
     elif stopped == StopReason.CALLBACK:
         why = ("the callback asked for it; let it return a false value to go on",)
-    return "the search stopped early: ", *why, f". {found}The best so far is returned."
+    return Message("the search stopped early: ", *why, f". {found}The best so far is returned.")
+
+
+def warn_of_rank(determined: str, how: str) -> None:
+    """Warn that rows do not determine all coefficients; ``how`` they may become more."""
+    warn_user(
+        RankWarning,
+        f"{determined} coefficients (columns that repeat or depend on each other, or too few "
+        f"rows); the shortest solution is returned. Drop columns, or {how} more rows.",
+    )

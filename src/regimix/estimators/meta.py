@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import wraps
 from typing import Any, Self
 
 import numpy as np
@@ -68,19 +67,25 @@ START_SHARE = 0.1
 KIND_TAGS = ("estimator_type", "classifier_tags", "regressor_tags", "transformer_tags")
 
 
-def _delegated(name: str) -> Callable[[Callable[..., Any]], Any]:
+def _offered(name: str) -> Callable[[Callable[..., Any]], Any]:
     """Offer a method where the inner estimator has it."""
-    check = available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), name))
 
-    def offered(method: Callable[..., Any]) -> Any:
-        @wraps(method)
-        def call(self: Any, X: Any, *args: Any, **more: Any) -> Any:
-            with _in_our_words(self.estimator, X):
-                return method(self, X, *args, **more)
+    def there(trimmed: Any) -> bool:
+        return hasattr(getattr(trimmed, "estimator_", trimmed.estimator), name)
 
-        return check(call)
+    return lambda method: available_if(there)(method)
 
-    return offered
+
+def _delegated(name: str, does: str) -> Any:
+    """Make a method that asks the fit found; ``does`` is its docstring."""
+
+    def ask(self: Any, X: Any) -> Any:
+        check_is_fitted(self)
+        with _in_our_words(self.estimator, X):
+            return getattr(self.estimator_, name)(X)
+
+    ask.__name__, ask.__doc__ = name, does
+    return _offered(name)(ask)
 
 
 @contextmanager
@@ -229,8 +234,13 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
         seed = read_seed(self.random_state)
         first = self._blank(seed)
         start = rows.fit(first, rows.weights)
-        self.loss_ = self._loss_for(start)
-        run, self.start_ = self._exact(rows, start) or self._run(rows, start), "all rows"
+        self.loss_, self.start_ = self._loss_for(start), "all rows"
+        losses = rows.losses(start, self.loss_)
+        if losses.max() > rows.rounding(self.loss_):
+            run = self._run(rows, start)
+        else:  # the fit to all rows leaves nothing to trim
+            mean = float(np.average(losses, weights=rows.weights))
+            run = _Run([mean], "exact fit", mean, start, rows.weights, losses)
         generator = np.random.default_rng(seed)
         for _ in range(0 if run.stopped == "exact fit" else self.n_starts):
             mass = START_SHARE * self._fraction(0)
@@ -246,41 +256,27 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
         self.n_iter_ = len(run.objective) - 1
         return rows, run
 
-    @_delegated("predict")
-    def predict(self, X: Any) -> Any:
-        """Predict by the fit found."""
-        return self._fitted().predict(X)
+    predict = _delegated("predict", "Predict by the fit found.")
+    predict_proba = _delegated("predict_proba", "Probability of each class.")
+    predict_log_proba = _delegated(
+        "predict_log_proba", "Logarithm of the probability of each class."
+    )
+    decision_function = _delegated("decision_function", "Score of each class.")
+    transform = _delegated("transform", "Transform by the fit found.")
 
-    @_delegated("predict_proba")
-    def predict_proba(self, X: Any) -> Any:
-        """Probability of each class."""
-        return self._fitted().predict_proba(X)
-
-    @_delegated("predict_log_proba")
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithm of the probability of each class."""
-        return self._fitted().predict_log_proba(X)
-
-    @_delegated("decision_function")
-    def decision_function(self, X: Any) -> Any:
-        """Score of each class."""
-        return self._fitted().decision_function(X)
-
-    @_delegated("transform")
-    def transform(self, X: Any) -> Any:
-        """Transform by the fit found."""
-        return self._fitted().transform(X)
-
-    @_delegated("score")
+    @_offered("score")
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Score of the inner estimator, on all rows given."""
+        check_is_fitted(self)
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return self._fitted().score(X, y, **weights)
+        with _in_our_words(self.estimator, X):
+            return self.estimator_.score(X, y, **weights)
 
     @property
     def classes_(self) -> Any:
         """Classes, if the inner estimator is a classifier."""
-        return self._fitted().classes_
+        check_is_fitted(self)
+        return self.estimator_.classes_
 
     def get_metadata_routing(self) -> Any:
         """Tell scikit-learn where ``sample_weight`` goes: here, and to the inner fit."""
@@ -294,10 +290,6 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
             setattr(tags, name, getattr(inner, name))
         tags.target_tags.required = True
         return tags
-
-    def _fitted(self) -> Any:
-        check_is_fitted(self)
-        return self.estimator_
 
     def _blank(self, seed: int) -> Any:
         """Clone the inner estimator; seed it and let it start warm, if asked for."""
@@ -368,14 +360,6 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
         if self.keep_start is None or iteration >= self.growth:
             return self.keep
         return self.keep_start + (self.keep - self.keep_start) * iteration / self.growth
-
-    def _exact(self, rows: _Rows, model: Any) -> _Run | None:
-        """Return the fit to all rows if it leaves nothing to trim."""
-        losses = rows.losses(model, self.loss_)
-        if losses.max() > rows.rounding(self.loss_):
-            return None
-        mean = float(np.average(losses, weights=rows.weights))
-        return _Run([mean], "exact fit", mean, model, rows.weights, losses)
 
     def _run(self, rows: _Rows, model: Any) -> _Run:
         """Trim and refit from a first fit; only fits to the final fraction may win."""

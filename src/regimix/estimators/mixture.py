@@ -10,50 +10,43 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from regimix.data.encoding import LEFT_OUT
-from regimix.data.problem import Frame, Problem
-from regimix.data.validation import Table
-from regimix.engines.parts import PartTable
 from regimix.errors import (
     ConvergenceWarning,
     EvidenceWarning,
     InPython,
     Message,
     ParameterError,
-    RankWarning,
     RivalWarning,
     Setting,
     StopReason,
     UnrepeatedWarning,
 )
 from regimix.estimators.gating import (
-    GATE_ROWS,
     LearnedGate,
     check_gating,
-    check_rows,
     gate_parameters,
     gate_shares,
     learn_gate,
 )
 from regimix.estimators.inputs import (
     NewRows,
-    Rows,
-    is_remote,
     new_rows,
     opened,
+    warn_of_rank,
     warn_user,
     why_early,
 )
 from regimix.model.em import REGIME_GAIN
-from regimix.result.answer import EARLY, answer
+from regimix.result.answer import EARLY, Answer
 from regimix.result.mixture import Mixture
+from regimix.result.rivals import advice
 from regimix.result.summary import Summary
 from regimix.search.checkpoint import seed_in
-from regimix.search.likelihood import plain_count
-from regimix.search.settings import Settings, given_starts, watcher
-from regimix.words import bare
+from regimix.search.settings import Settings, given_starts
+from regimix.words import bare, clean, number
 
 if TYPE_CHECKING:
     from regimix.result.bootstrap import Bootstrap
@@ -256,15 +249,13 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
             given["random_state"] = seed_in(self.checkpoint)
         settings = Settings.read(**given)
         if self.gating is not None or gating_features is not None:
-            self._check_gating(X, gating_features)
-        limits: dict[str, Any] = {"time_limit": settings.time_limit, "watch": watcher(settings)}
-        with opened(self, X, y, sample_weight, **limits) as rows:
-            engine, frame = rows.engine, rows.engine.problem
+            check_gating(self.gating, gating_features, X)
+        with opened(self, X, y, sample_weight, settings) as rows:
+            engine, known = rows.engine, dict[str, Any]()
             init = None if self.init is None else given_starts(engine, self.init, settings.seed)
-            mixture = fit_mixture(engine, rows.limited(settings), init)
-            known: dict[str, Any] = {}
+            mixture = fit_mixture(engine, rows.settings, init)
             if self.gating is not None:
-                known["gate"] = self._learn_gate(mixture, rows, X, gating_features)
+                known["gate"] = learn_gate(self.gating, mixture, rows, X, gating_features)
         known["settings"] = replace(settings, callback=None, checkpoint=None)
         if rows.target_name is not None:
             known["target_name"] = rows.target_name
@@ -280,42 +271,10 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         for name in COPIED:
             setattr(self, f"{name}_", getattr(mixture, name))
         self.selection_ = None if mixture.selection is None else mixture.selection.as_dict()
-        self._warn(frame)
+        self._warn(engine.problem.n_columns)
         return self
 
-    def _check_gating(self, X: Any, gating_features: Any) -> None:
-        check_gating(self.gating, gating_features)
-        if gating_features is None:
-            return
-        if is_remote(X):
-            raise ParameterError(
-                "gating_features are columns of rows in memory, and these rows are not: leave them "
-                "out, and the gating is learnt from the features of a sample; or name the columns "
-                "when the table is opened, scan_parquet(..., gating=[...])."
-            )
-        check_rows(gating_features, _num_samples(X))
-
-    def _learn_gate(self, mixture: Mixture, rows: Rows, X: Any, gating_features: Any) -> Any:
-        """Learn which regime rows belong to; of rows that are not in memory, from a sample."""
-        problem = rows.engine.problem
-        if isinstance(problem, Problem):
-            own = X if rows.encoded is None else rows.encoded.table
-            # Classifiers of the user's see the columns as they were passed.
-            own = own if isinstance(self.gating, str) else rows.of(X)
-            return learn_gate(self.gating, mixture, problem, own, rows.of(gating_features))
-        drawn: Any
-        columns = None
-        if isinstance(X, PartTable) and X.gating:
-            drawn, columns = X.some_rows(GATE_ROWS, mixture.seed, X.gating)
-        else:
-            drawn = rows.engine.draw(GATE_ROWS, mixture.seed).distinct(GATE_ROWS)
-        problem = Problem.framed(problem, drawn.X, drawn.y, drawn.weights)
-        named = isinstance(self.gating, str)  # other classifiers get an array
-        table = Table(drawn.X, problem.feature_names) if named else drawn.X
-        labels = mixture.assign(drawn.X, drawn.y)
-        return learn_gate(self.gating, mixture, problem, table, columns, labels)
-
-    def _warn(self, problem: Frame) -> None:
+    def _warn(self, n_columns: int) -> None:
         mixture = self.mixture_
         asked, found = mixture.settings.n_components, mixture.n_components
         early, fewer = mixture.stopped in EARLY, asked is not None and found < asked
@@ -325,57 +284,53 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         if early:
             until = f"{found} of the {asked} regimes asked for were found. " if fewer else ""
             until = "No regime was found yet. " if mixture.found_nothing else until
-            until = until if unknown else ""
-            warn_user(ConvergenceWarning, *why_early(mixture.stopped, mixture.settings, until))
-        if mixture.found_nothing and not unknown:
-            warn_user(EvidenceWarning, *_nothing(mixture).parts)
-        elif fewer and not unknown:
-            remedy: tuple[str | Setting, ...] = (InPython(", give starts (init)"),)
-            if self.search == "net":
-                remedy = (", try ", Setting("search", "auto"))
-            warn_user(
-                EvidenceWarning,
-                f"{found} regime{'s' * (found != 1)} found, {asked} asked for: the rows do not "
-                "support more. Bring more rows",
-                *remedy,
-                ", or ask for fewer.",
-            )
-        if not (mixture.settled or early):
-            warn_user(
-                ConvergenceWarning,
+            said = why_early(mixture.stopped, mixture.settings, until if unknown else "")
+            warn_user(ConvergenceWarning, said)
+        elif not mixture.settled:
+            said = Message(
                 "EM on all rows ran out of rounds before it settled: regimes overlap so much that "
                 "coefficients may still move by a part of their standard errors. Ask for fewer "
                 "regimes",
                 InPython(", or fit again with init=coef_"),
                 ".",
             )
+            warn_user(ConvergenceWarning, said)
+        if mixture.found_nothing and not unknown:
+            warn_user(EvidenceWarning, _nothing(mixture))
+        elif fewer and not unknown:
+            remedy: tuple[str | Setting, ...] = (InPython(", give starts (init)"),)
+            if self.search == "net":
+                remedy = (", try ", Setting("search", "auto"))
+            said = Message(
+                f"{found} regime{'s' * (found != 1)} found, {asked} asked for: the rows do not "
+                "support more. Bring more rows",
+                *remedy,
+                ", or ask for fewer.",
+            )
+            warn_user(EvidenceWarning, said)
         doubtful = np.isfinite(mixture.search_evidence).sum() > 1 and mixture.n_agreed < 2
         if doubtful and not mixture.found_nothing and not early:
             best, second = sorted(mixture.search_evidence, reverse=True)[:2]
-            warn_user(
-                UnrepeatedWarning,
+            said = Message(
                 f"{mixture.n_searches} independent searches ended with different answers; the best "
-                f"is returned, {best - second:.1f} nats above the next. Look at other ",
+                f"is returned, {number(best - second)} nats above the next. Look at other ",
                 Setting("random_state"),
                 " values before you rely on it, or ask for fewer regimes.",
             )
-        if mixture.rival is not None and mixture.n_components > 1 and not mixture.found_nothing:
+            warn_user(UnrepeatedWarning, said)
+        if mixture.rival is not None and found > 1 and not mixture.found_nothing:
             # "As well as" is said of a lead of less than what a regime must gain.
-            lead = f"{mixture.rival.lead:.1f} nats"
+            lead = f"{number(mixture.rival.lead)} nats"
             ahead = f", by {lead}: they" if mixture.rival.lead >= REGIME_GAIN else "; they"
-            warn_user(
-                RivalWarning,
-                f"{bare(answer(mixture).rival).removesuffix('.')}{ahead} may be nothing but its "
-                f"pieces. {mixture.rival.advice}",
+            said = Message(
+                f"{bare(Answer(mixture).rival).removesuffix('.')}{ahead} may be nothing but its "
+                f"pieces. {advice(mixture.rivals)}",
                 InPython(" See mixture_.rivals."),
             )
-        if mixture.ranks is not None and min(mixture.ranks) < problem.n_columns:
-            warn_user(
-                RankWarning,
-                f"the rows of a regime determine {min(mixture.ranks)} of its {problem.n_columns} "
-                "coefficients (columns that repeat or depend on each other, or too few rows); the "
-                "shortest solution is returned. Drop columns, or bring more rows.",
-            )
+            warn_user(RivalWarning, said)
+        rank = min(mixture.ranks or (n_columns,))
+        if rank < n_columns:
+            warn_of_rank(f"the rows of a regime determine {rank} of its {n_columns}", "bring")
 
     # --- predicting -------------------------------------------------------------------------------
 
@@ -511,13 +466,11 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
 
     def summary(self, level: float = 0.95) -> Summary:
         """Return a table of all coefficients with errors, tests and intervals; ``print`` it."""
-        check_is_fitted(self)
-        return self.mixture_.summary(level)
+        return self._fitted().summary(level)
 
     def summary_frame(self, level: float = 0.95) -> Any:
         """Return the same as a pandas data frame (polars if pandas is missing)."""
-        check_is_fitted(self)
-        return self.mixture_.summary_frame(level)
+        return self._fitted().summary_frame(level)
 
     def conf_int(self, level: float = 0.95) -> Floats:
         """Return confidence intervals of the coefficients, (m, d + 1, 2), the intercept last.
@@ -526,8 +479,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         probabilities and widen them; with a share of outliers given, or ``search="partition"`` or
         ``"net"``, labels are taken as certain. Without an intercept, (m, d, 2).
         """
-        check_is_fitted(self)
-        return self.mixture_.conf_int(level)
+        return self._fitted().conf_int(level)
 
     def bootstrap(
         self,
@@ -652,6 +604,10 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         rows = new_rows(self, X, y)
         return rows, gate_shares(self.gate_, X, rows, gating_features)
 
+    def _fitted(self) -> Mixture:
+        check_is_fitted(self)
+        return self.mixture_
+
     def _rows_of_fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         check_is_fitted(self)
         if X is None:
@@ -675,11 +631,15 @@ def _check_level(level: Any) -> None:
 def _nothing(mixture: Mixture) -> Message:
     """Say that there is no relation, and how near the nearest was."""
     asked, selection = mixture.settings.n_components, mixture.selection
-    if plain_count(mixture.settings) is not None:
+    target, constant = clean(mixture.target_name), bare(Answer(mixture).constant)
+    if constant:
+        said = f"{constant[0].lower()}{constant[1:]}"
+        return Message(f"{said}. There is nothing to explain: check the column.")
+    if mixture.settings.search == "partition":
         return Message(
-            f"with every row in one of the {asked} regimes asked for, they explain y no better "
-            "than its own spread does; those with the least sum of squares are returned. There may "
-            "be outliers (try ",
+            f"with every row in one of the {asked} regimes asked for, they explain {target} no "
+            "better than its own spread does; those with the least sum of squares are returned. "
+            "There may be outliers (try ",
             Setting("search", "auto"),
             "), or fewer regimes (",
             Setting("n_components", "auto"),
@@ -694,23 +654,23 @@ def _nothing(mixture: Mixture) -> Message:
     evidence = mixture.evidence
     if asked is not None:
         return Message(
-            f"constants explain y better than linear relations do: {_regimes(asked)} asked for, "
-            f"which score {-evidence:.1f} nats less. The best found is returned. Check the "
-            "columns, or bring more rows."
+            f"constants explain {target} better than linear relations do: {_regimes(asked)} asked "
+            f"for, which score {number(-evidence)} nats less. The best found is returned. Check "
+            "the columns, or bring more rows."
         )
     line = "One line through the rows is returned."
     if evidence >= 0:
         best = int(selection.n_components[np.argmax(selection.evidence)])
         return Message(
-            f"constants explain y nearly as well as linear relations do: {_regimes(best)} would "
-            f"gain {evidence:.1f} nats, and {REGIME_GAIN:g} are needed (",
+            f"constants explain {target} nearly as well as linear relations do: {_regimes(best)} "
+            f"would gain {number(evidence)} nats, and {REGIME_GAIN:g} are needed (",
             Setting("n_components", best),
             f" shows the nearest miss). {line}",
         )
     if evidence < -0.05:
-        better = f"better than linear relations do, by {-evidence:.1f} nats"
-        return Message(f"constants explain y {better}. {line}")
-    return Message(f"constants explain y as well as linear relations do. {line}")
+        better = f"better than linear relations do, by {number(-evidence)} nats"
+        return Message(f"constants explain {target} {better}. {line}")
+    return Message(f"constants explain {target} as well as linear relations do. {line}")
 
 
 def _regimes(count: int) -> str:

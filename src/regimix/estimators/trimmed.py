@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,26 +11,25 @@ from scipy.special import stdtr, stdtrit
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from regimix.data.problem import Frame
 from regimix.engines.base import Engine
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import (
     ConvergenceWarning,
     EvidenceWarning,
     ParameterError,
-    RankWarning,
     StopReason,
+    read_choice,
     read_count,
 )
-from regimix.estimators.inputs import Rows, new_rows, opened, warn_user, why_early
-from regimix.model.em import REGIME_GAIN
+from regimix.estimators.inputs import Rows, new_rows, opened, warn_of_rank, warn_user, why_early
+from regimix.model.em import REGIME_GAIN, late
 from regimix.result.answer import EARLY, WIDTH
 from regimix.result.inference import least_squares_errors, read_level
 from regimix.result.rowlaw import MOST_COVARIANCE_FEATURES
 from regimix.result.summary import COLUMNS, INTERCEPT, MOST_TERMS, as_frame, print_cells, print_row
 from regimix.search.checkpoint import seed_in
 from regimix.search.numbers import SEARCH
-from regimix.search.settings import Control, Settings, deadline, given_starts, watcher
+from regimix.search.settings import Control, Settings, SolverKind, deadline, given_starts
 from regimix.search.single import Single, find_single, majority
 from regimix.trimmed.gradient import solver_maker
 from regimix.trimmed.ilts import MAX_ITER, check_limits, kept_mass
@@ -40,8 +39,6 @@ from regimix.words import count, fixed, number, percent
 __all__ = ["TrimmedRegressor", "TrimmedSummary"]
 
 Floats = NDArray[np.float64]
-
-SOLVERS = ("exact", "gradient", "cg")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,12 +55,10 @@ class TrimmedSummary:
     def records(self) -> list[dict[str, Any]]:
         """Return a dictionary for each term, the intercept first."""
         model = self.model
-        names = [str(name) for name in getattr(model, "feature_names_in_", [])]
-        names = names or [f"x{i}" for i in range(model.coef_.size)]
-        values = np.append(model.coef_, model.intercept_) if model.fit_intercept else model.coef_
-        names, first = (
-            ([*names, INTERCEPT], [len(names)]) if model.fit_intercept else (names, list[int]())
-        )
+        columns = [f"x{i}" for i in range(model.coef_.size)]
+        names = [*map(str, getattr(model, "feature_names_in_", columns)), INTERCEPT]
+        constant = int(model.fit_intercept)
+        values = np.append(model.coef_, [model.intercept_] * constant)
         known = model.standard_error_
         error = np.full(values.size, np.nan) if known is None else known
         free = model._n_inliers - values.size  # noqa: SLF001 - of the same file
@@ -71,18 +66,17 @@ class TrimmedSummary:
             t = values / error
         p = 2 * stdtr(max(free, 1), -np.abs(t))
         reach = stdtrit(max(free, 1), 0.5 + self.level / 2) * error
-        columns = (values, error, t, p, values - reach, values + reach)
-        order = [*first, *range(model.coef_.size)]
-        return [
-            {"term": names[i]}
-            | {name: float(part[i]) for name, part in zip(COLUMNS, columns, strict=True)}
-            for i in order
+        cells = np.array([values, error, t, p, values - reach, values + reach]).T.tolist()
+        terms = [
+            {"term": name} | dict(zip(COLUMNS, row, strict=True))
+            for name, row in zip(names, cells, strict=False)
         ]
+        return terms[model.coef_.size :] + terms[: model.coef_.size]
 
     def frame(self) -> Any:
         """Return the records as a pandas data frame (polars if pandas is missing)."""
         records = self.records()
-        return as_frame({name: [record[name] for record in records] for name in records[0]})
+        return as_frame(records)
 
     def __repr__(self) -> str:
         model = self.model
@@ -245,18 +239,21 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         self
         """
         settings = self._settings()
-        limits: dict[str, Any] = {"time_limit": settings.time_limit, "watch": watcher(settings)}
-        with opened(self, X, y, sample_weight, **limits) as rows:
-            self._find(rows, rows.limited(settings))
-        self._warn(rows.engine.problem, settings)
+        with (
+            opened(self, X, y, sample_weight, settings) as rows,
+            deadline(rows.settings.time_limit),
+        ):
+            self._find(rows)
+        self._warn(rows.engine.problem.n_columns, settings)
         return self
 
-    def _find(self, rows: Rows, settings: Settings) -> None:
+    def _find(self, rows: Rows) -> None:
         """Search, and store what was found."""
         # Files of a search belong to a large part of the library: it is loaded when it is needed.
         from regimix.result.fit import open_checkpoint
 
-        engine, seed = rows.engine, settings.seed
+        engine, settings = rows.engine, rows.settings
+        seed = settings.seed
         init = None if self.init is None else given_starts(engine, self.init, seed)
         told = {"keep": self.keep, "n_starts": self.n_starts}
         saved = open_checkpoint(engine, settings, None, init, **told)
@@ -266,20 +263,19 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         if isinstance(engine, MemoryEngine) and few and (turned := engine.in_row_space(seed)):
             engine, basis = turned
             init = None if init is None else init @ basis
-        with deadline(settings.time_limit):
-            single = find_single(
-                engine,
-                None if isinstance(self.keep, str) else kept_mass(self.keep, engine.problem),
-                given=init,
-                n_starts=self.n_starts,
-                seed=seed,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                make_solver=solver_maker(self.solver),
-                share=majority(rows.engine.problem),
-                control=Control(settings),
-                saved=saved,
-            )
+        single = find_single(
+            engine,
+            None if isinstance(self.keep, str) else kept_mass(self.keep, engine.problem),
+            given=init,
+            n_starts=self.n_starts,
+            seed=seed,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            make_solver=solver_maker(self.solver),
+            share=majority(rows.engine.problem),
+            control=Control(settings),
+            saved=saved,
+        )
         self._store(rows, engine, single, basis)
         if saved is not None and self.stopped_ not in EARLY:
             saved.done()
@@ -299,8 +295,7 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         """Check the parameters."""
         if isinstance(self.keep, str) and self.keep != "auto":
             raise ParameterError(f'keep must be "auto" or a fraction in (0, 1]; got {self.keep!r}.')
-        if self.solver not in SOLVERS:
-            raise ParameterError(f"solver must be one of {SOLVERS}; got {self.solver!r}.")
+        read_choice("solver", self.solver, get_args(SolverKind))
         read_count("n_starts", self.n_starts, 0)
         check_limits(self.max_iter, self.tol)
         seed = self.random_state
@@ -319,7 +314,9 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         raw_scale = single.scale
         if raw_scale is None:
             raw_scale = consistent_scale(run.objective[-1], single.mass, problem.mass, run.rank)
-        finish = reweight if self.reweight else judged
+        # A step for so many columns takes seconds.
+        hurried = late() and problem.n_features > MOST_COVARIANCE_FEATURES
+        finish = reweight if self.reweight and not hurried else judged
         final = finish(engine, run.theta, raw_scale)
         thetas = np.stack([run.theta, final.theta])
         (raw_coef, coef), (raw_intercept, intercept) = problem.to_user(
@@ -345,22 +342,17 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         if isinstance(self.keep, str):
             self.evidence_ = np.nan if single.evidence is None else single.evidence
 
-    def _warn(self, problem: Frame, settings: Settings) -> None:
+    def _warn(self, n_columns: int, settings: Settings) -> None:
         if self.stopped_ in EARLY:
-            warn_user(ConvergenceWarning, *why_early(self.stopped_, settings))
+            warn_user(ConvergenceWarning, why_early(self.stopped_, settings))
         if self.stopped_ is StopReason.MAX_ITER:
             warn_user(
                 ConvergenceWarning,
                 f"ILTS made max_iter={self.max_iter} rounds without settling; the best so far is "
                 "returned. Raise max_iter, or set tol above 0.",
             )
-        if self._rank < problem.n_columns:
-            warn_user(
-                RankWarning,
-                f"the kept rows determine {self._rank} of {problem.n_columns} coefficients "
-                "(columns that repeat or depend on each other, or too few rows); the shortest "
-                "solution is returned. Drop columns, or keep more rows.",
-            )
+        if self._rank < n_columns:
+            warn_of_rank(f"the kept rows determine {self._rank} of {n_columns}", "keep")
         evidence = getattr(self, "evidence_", np.nan)
         if evidence < REGIME_GAIN:
             warn_user(

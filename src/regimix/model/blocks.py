@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from regimix.engines.base import Engine, RowSums, combine
 from regimix.engines.selection import Keeper
-from regimix.model.em import LOG_ROOT_2PI, NEVER, normalise
+from regimix.model.em import NEVER, joined, normalise
 from regimix.model.laws import NoiseLaw, fall_of_background
 from regimix.model.numbers import MODEL
 
@@ -67,10 +67,6 @@ class Law:
     def background_share(self) -> float:
         """Share of rows that belong to no component; never zero."""
         return max(1.0 - float(self.share.sum()), MODEL.rounding)
-
-    def sorted(self) -> Law:
-        """Put the components in order of share, largest first."""
-        return self.pick(np.argsort(-self.share, kind="stable"))
 
     def pick(self, index: Indices) -> Law:
         """Keep some components."""
@@ -136,7 +132,7 @@ def mixture_sums(
 
     ``power`` raises the weights of the rows: the variance of a weighted sum has their squares.
     """
-    return engine.fold(_block_sums, law, with_doubt, power)
+    return engine.fold(_block_sums, law, power, with_doubt)
 
 
 def labelled_sums(
@@ -150,20 +146,24 @@ def labelled_sums(
 
     With a keeper, the one row that is kept in part counts in part.
     """
-    return engine.fold(_block_labelled, law, labelling, keeper, power)
+    return engine.fold(_block_sums, law, power, False, labelling, keeper)
 
 
-def nearest(block: MemoryEngine, law: Law) -> tuple[Labels, Floats]:
-    """Find each row's likeliest component, and its log odds over a row of the background."""
+def nearest(block: MemoryEngine, law: Law) -> tuple[Labels, Floats, Floats]:
+    """Find each row's likeliest component, and its log odds over a row of the background.
+
+    The third is the probability of the likeliest component, or of the background if that is more.
+    """
     n = block.problem.n_rows
-    labels, odds = np.empty(n, dtype=np.int64), np.empty(n)
+    labels, odds, chance = np.empty(n, dtype=np.int64), np.empty(n), np.empty(n)
     reader = _Reader(block, law)
     for rows in block.chunks():
         residuals = reader.residuals(rows, block.readable(rows))
         joint = _log_joint(residuals, law, reader.responses(rows))[0]
         np.argmax(joint[:-1], axis=0, out=labels[rows])
         np.subtract(joint[:-1].max(axis=0), joint[-1], out=odds[rows])
-    return labels, odds
+        normalise(joint)[0].max(axis=0, out=chance[rows])
+    return labels, odds, chance
 
 
 class _Reader:
@@ -195,11 +195,8 @@ def _log_joint(residuals: Floats, law: Law, y: Floats) -> tuple[Floats, Floats |
     with np.errstate(over="ignore"):  # infinitely far is far enough
         np.square(scaled, out=scaled)
     log_kernel, tail, _ = NoiseLaw(law.degrees).kernel(scaled)
-    joint = np.empty((len(residuals) + 1, residuals.shape[1]))
-    height = np.log(law.share) - np.log(law.scale) - LOG_ROOT_2PI
-    np.add(log_kernel, height[:, None], out=joint[:-1])
-    joint[-1] = np.log(law.background_share) + law.log_outlier(y)
-    return joint, tail
+    outlying = np.log(law.background_share) + law.log_outlier(y)
+    return joined(log_kernel, np.log(law.share) - np.log(law.scale), outlying), tail
 
 
 class _Sums:
@@ -214,12 +211,9 @@ class _Sums:
         self.size, self.mass, self.square, self.gain = np.zeros(m), np.zeros(m), np.zeros(m), 0.0
 
     def add(
-        self, j: int, values: Floats, residuals: Floats, weights: Floats, size: float | None = None
+        self, j: int, values: Floats, residuals: Floats, weights: Floats, size: float
     ) -> Floats:
-        """Add rows to a component; multiply them by the roots of their weights on the way.
-
-        ``size`` is how many rows they count for, if not the sum of their weights.
-        """
+        """Add rows that count for ``size``; multiply them by the roots of their weights."""
         roots = np.sqrt(weights)
         # A matrix times its own transpose costs half of any other product.
         values *= roots[:, None]
@@ -229,7 +223,7 @@ class _Sums:
         self.moment[j, 1:] += near @ values
         self.moment[j, 0] += near @ roots
         self.mass[j] += weights.sum()
-        self.size[j] += weights.sum() if size is None else size
+        self.size[j] += size
         self.square[j] += float(near @ near)
         return values
 
@@ -242,7 +236,9 @@ class _Sums:
         """
         assert self.doubt is not None
         assert self.shared is not None
-        rows = np.flatnonzero(unsure > MODEL.member)
+        # A row with less doubt (1 % of what it says) counts as certain: no standard error is then
+        # too small by more than half of that.
+        rows = np.flatnonzero(unsure > MODEL.clear**2)
         weight = np.square(roots[rows])
         self.shared[j] += weight @ unsure[rows], weight @ other[rows]
         factor = np.sqrt(unsure[rows])
@@ -279,18 +275,30 @@ def _centre(gram: Floats, offset: Floats) -> None:
         matrix[1:, 0] = sums
 
 
-def _block_sums(block: MemoryEngine, law: Law, with_doubt: bool, power: float) -> MixtureSums:
+def _block_sums(
+    block: MemoryEngine,
+    law: Law,
+    power: float,
+    with_doubt: bool,
+    labelling: Labelling | None = None,
+    keeper: Keeper | None = None,
+) -> MixtureSums:
     sums = _Sums(block, law, with_doubt=with_doubt)
-    row_weights = block.problem.weights
+    labels = None if labelling is None else labelling(block)
+    row_weights = block.problem.weights if keeper is None else keeper.weights(block)
     reader = _Reader(block, law)
     for rows in block.chunks():
         values = block.readable(rows)
         residuals = reader.residuals(rows, values)
-        joint, tail = _log_joint(residuals, law, reader.responses(rows))
-        posterior, log_total = normalise(joint)
         weights = None if row_weights is None else row_weights[rows] ** power
-        sums.gain += float(log_total.sum() if weights is None else log_total @ weights)
-        pull = np.einsum("jc,jc,j->c", posterior[:-1], residuals, 1 / law.scale)
+        tail = None
+        if labels is None:
+            joint, tail = _log_joint(residuals, law, reader.responses(rows))
+            posterior, log_total = normalise(joint)
+            sums.gain += float(log_total.sum() if weights is None else log_total @ weights)
+            pull = np.einsum("jc,jc,j->c", posterior[:-1], residuals, 1 / law.scale)
+        else:
+            posterior = (labels[rows] == np.arange(len(law.scale))[:, None]).astype(np.float64)
         for j in range(len(law.scale)):
             members = np.flatnonzero(posterior[j] > MODEL.member)
             share, near = posterior[j, members], residuals[j, members]
@@ -303,23 +311,4 @@ def _block_sums(block: MemoryEngine, law: Law, with_doubt: bool, power: float) -
                 far = near / law.scale[j]
                 other = (pull[members] - share * far) * far
                 sums.add_doubt(j, rooted, np.sqrt(weight), (1 - share) * far**2, other)
-    return sums.done()
-
-
-def _block_labelled(
-    block: MemoryEngine, law: Law, labelling: Labelling, keeper: Keeper | None, power: float
-) -> MixtureSums:
-    sums = _Sums(block, law, with_doubt=False)
-    labels = labelling(block)
-    row_weights = block.problem.weights if keeper is None else keeper.weights(block)
-    reader = _Reader(block, law)
-    for rows in block.chunks():
-        values = block.readable(rows)
-        residuals = reader.residuals(rows, values)
-        for j in range(len(law.scale)):
-            members = np.flatnonzero(labels[rows] == j)
-            weight = np.ones(members.size)
-            if row_weights is not None:
-                weight = row_weights[rows][members] ** power
-            sums.add(j, values.take(members, axis=0), residuals[j, members], weight)
     return sums.done()

@@ -7,9 +7,11 @@ decision of a search is a difference of scores.
 
 from __future__ import annotations
 
+import math
 import time
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +33,8 @@ Floats = NDArray[np.float64]
 LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
 # The logarithm of a share that is ruled out: as good as infinite, and times zero it is zero.
 NEVER = -float(np.sqrt(np.finfo(np.float64).max))
+# Exponentials of less than minus this are not normal numbers.
+LOG_HUGE = -float(np.log(np.finfo(np.float64).tiny))
 REGIME_GAIN = MODEL.regime_gain  # for those who report it
 
 
@@ -233,14 +237,20 @@ def log_outliers(rows: Rows, law: Background, scale: float) -> Floats:
     return np.asarray(fall_of_background(distance) - np.log(ROOT_8 * scale))
 
 
+def joined(log_kernel: Floats, log_height: Floats, log_outlier: Floats | float) -> Floats:
+    """Put kernels at their heights, and below them the background, (m + 1, n)."""
+    out = np.empty((len(log_kernel) + 1, log_kernel.shape[1]))
+    np.add(log_kernel, (log_height - LOG_ROOT_2PI)[:, None], out=out[:-1])
+    out[-1] = log_outlier
+    return out
+
+
 def _log_densities(rows: Rows, model: Parameters, log_kernel: Floats) -> Floats:
     """Return log densities of every row under every component and the background, (m + 1, n)."""
-    out = np.empty((model.m + 1, rows.n))
-    np.add(log_kernel, (0.5 * model.log_precision - LOG_ROOT_2PI)[:, None], out=out[:-1])
-    out[-1] = NEVER
+    outlying: Floats | float = NEVER
     if rows.outliers:
-        out[-1] = log_outliers(rows, model.outlier_law, model.outlier_scale)
-    return out
+        outlying = log_outliers(rows, model.outlier_law, model.outlier_scale)
+    return joined(log_kernel, 0.5 * model.log_precision, outlying)
 
 
 def log_densities(rows: Rows, model: Parameters) -> Floats:
@@ -251,7 +261,11 @@ def log_densities(rows: Rows, model: Parameters) -> Floats:
 def normalise(log_odds: Floats) -> tuple[Floats, Floats]:
     """Return responsibilities, and the logarithm of what they were divided by."""
     top = log_odds.max(axis=0)
-    odds = np.exp(log_odds - top)
+    odds = log_odds - top
+    # The exponential is slow where it underflows: what is as small as that is zero.
+    np.maximum(odds, -LOG_HUGE, out=odds)
+    np.exp(odds, out=odds)
+    odds -= np.exp(-LOG_HUGE)
     total = odds.sum(axis=0)
     odds /= total
     return odds, top + np.log(total)
@@ -259,8 +273,7 @@ def normalise(log_odds: Floats) -> tuple[Floats, Floats]:
 
 def responsibilities(rows: Rows, model: Parameters) -> tuple[Floats, Floats]:
     """Return the probability of each component for each row, and the log density of the row."""
-    log_kernel = model.noise.kernel(squares_of(rows, model)[1])[0]
-    return normalise(_log_densities(rows, model, log_kernel) + model.log_share[:, None])
+    return normalise(log_densities(rows, model) + model.log_share[:, None])
 
 
 def expect(rows: Rows, model: Parameters) -> Expected:
@@ -303,23 +316,22 @@ def maximise(rows: Rows, model: Parameters, seen: Expected) -> Fitted:
     if model.m == 0:
         new = replace(model, outlier_law=law, outlier_scale=outlier_scale)
         return Fitted(new, seen.posterior, sums, np.empty(0), bound, model)
-    found = posterior(sums, rows.prior)
-    factor: Floats | None = found.factor
+    # Where rows are many, each knows its regime about as well as the mean row does; else a round
+    # costs as many products of all rows as there are regimes.
+    many = float(sums.size.min()) > MODEL.many_rows * rows.width
+    found = posterior(sums, rows.prior, with_factor=not many)
     log_precision, log_share = found.log_precision, log_shares(rows, sums.size)
+    if many:
+        log_precision = log_precision - found.uncertainty / sums.size
     if law != Background.PLAIN:
         # The slope of the price: so the E-step knows that each row more makes it dearer.
         log_share[-1] -= 0.5 / (1.0 + float(seen.posterior[-1] @ rows.weights))
-    if float(sums.size.min()) > MODEL.many_rows * rows.width:
-        # Every row then knows its regime about as well as the mean row does; else a round costs as
-        # many products of all rows as there are regimes.
-        spread = np.einsum("jab,jbc,jac->j", sums.gram, found.factor, found.factor)
-        factor, log_precision = None, log_precision - spread / sums.size
     new = replace(
         model,
         coef=found.coef,
         precision=found.precision,
         log_precision=log_precision,
-        factor=factor,
+        factor=found.factor,
         log_share=log_share,
         outlier_law=law,
         outlier_scale=outlier_scale,
@@ -346,21 +358,21 @@ def _choose_law(rows: Rows, outlier: Floats) -> tuple[Background, float, float]:
         (law, scale, float(weight @ log_outliers(rows, law, scale)) + _free_price(held))
         for law, scale in free
     ]
-    return max(plain, *choices, key=lambda choice: choice[2])
+    return max(plain, *choices, key=itemgetter(2))
 
 
 def _student_scale(weight: Floats, far: Floats, narrowest: float) -> float:
     """Return the likeliest scale of Student's law, from squared distances from its middle."""
     held = float(weight.sum())
     # The mean distance is sqrt(2) scales; Newton's steps in the logarithm do the rest.
-    scale = max(float(weight @ np.sqrt(far)) / (np.sqrt(2.0) * held), narrowest)
+    scale = max(float(weight @ np.sqrt(far)) / (math.sqrt(2.0) * held), narrowest)
     for _ in range(MODEL.inner_rounds):
         square = far / scale**2
         share = square / (2.0 + square)
         slope = 2.0 * float(weight @ (share * (1.0 - share))) / held
         step = (float(weight @ share) / held - 1 / 3) / max(slope, MODEL.rounding)
-        scale = max(scale * float(np.exp(np.clip(step, -1.0, 1.0))), narrowest)
-    return float(scale)
+        scale = max(scale * math.exp(min(max(step, -1.0), 1.0)), narrowest)
+    return scale
 
 
 def _free_price(held: float) -> float:
@@ -404,11 +416,21 @@ def evaluate(rows: Rows, model: Parameters) -> Fitted:
     return maximise(rows, model, expect(rows, model))
 
 
-def refit(rows: Rows, model: Parameters, rounds: int, *, settled: float | None = None) -> Fitted:
-    """Run rounds until all further ones are foreseen to gain less than ``settled`` nats."""
-    enough = MODEL.settled if settled is None else settled
+def refit(
+    rows: Rows,
+    model: Parameters,
+    rounds: int,
+    *,
+    settled: float = MODEL.settled,
+    goal: float = -np.inf,
+) -> Fitted:
+    """Run rounds until all further ones are foreseen to gain less than ``settled`` nats.
+
+    A model that cannot reach the score ``goal`` is left as it is: rounds gain less and less, so
+    those that are left gain no more than so many times what the last one did.
+    """
     fitted, gained = evaluate(rows, model), np.inf
-    for _ in range(rounds - 1):
+    for left in range(rounds - 1, 0, -1):
         if fitted.model.m == 0 or late():
             break
         before, earlier = fitted.score, gained
@@ -416,8 +438,8 @@ def refit(rows: Rows, model: Parameters, rounds: int, *, settled: float | None =
         gained = fitted.score - before
         # Rounds close in by the same factor every time: so what further ones gain is foreseen.
         slower = np.isfinite(earlier) and gained < earlier
-        left = max(gained, gained**2 / (earlier - gained)) if slower else abs(gained)
-        if left < enough:
+        further = max(gained, gained**2 / (earlier - gained)) if slower else abs(gained)
+        if further < settled or (slower and fitted.score + (left - 1) * gained < goal):
             break
     return fitted
 
@@ -456,8 +478,7 @@ def point_of(rows: Rows, fitted: Fitted) -> Parameters:
 def scores_without(rows: Rows, fitted: Fitted) -> Floats:
     """Score the model without each of its components; the others stay, shares settle, (m,)."""
     model, divergence = fitted.model, fitted.divergence
-    log_kernel = model.noise.kernel(squares_of(rows, model)[1])[0]
-    density = _log_densities(rows, model, log_kernel)
+    density = log_densities(rows, model)
     return np.array(
         [
             _score_of_others(rows, fitted, density, divergence, np.arange(model.m) != j)
@@ -497,7 +518,8 @@ def union_losses(rows: Rows, fitted: Fitted) -> list[tuple[int, int, float]]:
     first, second = np.triu_indices(fitted.model.m, 1)
     if not first.size:
         return []
-    joint = posterior(fitted.sums.pick(first) + fitted.sums.pick(second), rows.prior)
+    unions = fitted.sums.pick(first) + fitted.sums.pick(second)
+    joint = posterior(unions, rows.prior, with_factor=False)
     whole = shares_evidence(rows, size)
     losses = []
     for j, k, log_evidence in zip(first, second, joint.log_evidence, strict=True):
@@ -510,4 +532,4 @@ def union_losses(rows: Rows, fitted: Fitted) -> list[tuple[int, int, float]]:
         apart = (a + b) * np.log(a + b) - a * np.log(a) - b * np.log(b)
         doubt = float(rows.weights[some] @ apart)
         losses.append((int(j), int(k), parts + doubt + whole - shares_evidence(rows, united)))
-    return sorted(losses, key=lambda pair: pair[2])
+    return sorted(losses, key=itemgetter(2))

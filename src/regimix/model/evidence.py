@@ -10,6 +10,7 @@ be steeper by orders of magnitude: each order is ten times less likely a priori.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,10 @@ from regimix.model.numbers import MODEL
 
 Floats = NDArray[np.float64]
 
+# The sum of an array without the ceremony of ``np.sum``: rounds of EM on small tables are made of
+# sums of few numbers.
+add = np.add.reduce
+
 # Nodes of the quadrature over log precision: 32 are exact to more digits than a score needs.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(32)
 # Of the integrand the window of the quadrature leaves out what single precision would: a score
@@ -27,6 +32,7 @@ DROP = -np.log(np.finfo(np.float32).eps)
 # Orders of magnitude by which a regime may be steeper than the bulk of the response suggests.
 STEEPER = np.arange(7.0)
 LOG_10 = np.log(10.0)
+LOG_2PI = np.log(2 * np.pi)
 LOG_FIRST = np.log(0.9)  # of the probability of none
 
 
@@ -48,6 +54,11 @@ class Prior:
     deviation: Floats
     log_precision: tuple[float, float]
     log_span: float
+
+    @cached_property
+    def products(self) -> Floats:
+        """Products of all pairs of deviations, (width, width)."""
+        return np.outer(self.deviation, self.deviation)
 
 
 @dataclass(frozen=True)
@@ -103,108 +114,125 @@ class Posterior:
         Mean coefficients (weighted by precision).
     precision, log_precision : ndarray of shape (...)
         Means of 1 / noise² and of its logarithm.
-    factor : ndarray of shape (..., width, width)
-        The mean of precision times squared residual at a row x is
-        ``precision (y - x coef)² + |x factor|²``.
     log_evidence : ndarray of shape (...)
         Logarithm of the probability of the component's responses.
+    uncertainty : ndarray of shape (...)
+        The sum of ``|x factor|²`` over its rows.
+    factor : ndarray of shape (..., width, width) or None
+        The mean of precision times squared residual at a row x is
+        ``precision (y - x coef)² + |x factor|²``. None if not asked for.
     """
 
     coef: Floats
     precision: Floats
     log_precision: Floats
-    factor: Floats
     log_evidence: Floats
+    uncertainty: Floats
+    factor: Floats | None
 
 
-def posterior(sums: Sums, prior: Prior) -> Posterior:
+def posterior(sums: Sums, prior: Prior, *, with_factor: bool = True) -> Posterior:
     """Integrate over coefficients and noise."""
     unit = prior.deviation
-    values, vectors = np.linalg.eigh(sums.gram * unit[:, None] * unit)
-    values = np.maximum(values, 0.0)
-    seen = values > MODEL.rounding * np.maximum(
-        values.max(axis=-1, keepdims=True, initial=0.0), 1e-300
-    )
-    safe = np.where(seen, values, 1.0)
+    values, vectors = np.linalg.eigh(sums.gram * prior.products)
+    seen = values > MODEL.rounding * np.maximum(values[..., -1:], 1e-300)  # the last is largest
     # Least squares in the rotated, scaled coordinates, in which the prior is standard normal.
     pull = np.einsum("...ij,...i->...j", vectors, sums.moment * unit)
     here = np.einsum("...ij,...i->...j", vectors, sums.coef / unit)
-    best = np.where(seen, here + pull / safe, 0.0)
+    step = pull / np.where(seen, values, np.inf)
+    best = np.where(seen, here + step, 0.0)
     values = np.where(seen, values, 0.0)
-    rest = np.maximum(sums.square - np.where(seen, pull**2 / safe, 0.0).sum(axis=-1), 0.0)
+    rest = np.maximum(sums.square - add(pull * step, axis=-1), 0.0)
     mode = _mode(sums.size, values, best**2, rest, prior)
-    order = _order(sums.size, values, best, rest, prior, mode[0])
+    order = _order(sums.size, values, best**2, rest, prior, mode[0])
     steeper: Floats = np.ones(1)
     if order.any():
         steeper = 10.0 ** order[..., None]
         values, best = values * steeper**2, best / steeper
         mode = _mode(sums.size, values, best**2, rest, prior)
-    u, w = _window(*mode, prior)
-    tau = np.exp(u)
-    # (..., node, width)
-    curved = tau[..., None] * values[..., None, :]
-    shrink = curved / (1.0 + curved)
-    log_z = 0.5 * sums.size[..., None] * (u - np.log(2 * np.pi)) - 0.5 * tau * rest[..., None]
-    log_z -= 0.5 * (np.log1p(curved) + best[..., None, :] ** 2 * shrink).sum(axis=-1)
-    top = log_z.max(axis=-1, keepdims=True)
-    mass = w * np.exp(log_z - top)
-    total = mass.sum(axis=-1, keepdims=True)
-    mass /= total
-    log_evidence = top[..., 0] + np.log(total[..., 0]) - prior.log_span
-    log_evidence += LOG_FIRST - LOG_10 * order
+    u, tau, inverse, mass, log_total = _integral(sums.size, values, best**2, rest, prior, mode)
+    shrink = tau[..., None] * values[..., None, :] * inverse
+    log_evidence = log_total - prior.log_span + LOG_FIRST - LOG_10 * order
     tau_mass = mass * tau
-    precision = tau_mass.sum(axis=-1)
-    mean = (tau_mass[..., None] * shrink).sum(axis=-2) / precision[..., None]
-    spread = (tau_mass[..., None] / (1.0 + curved)).sum(axis=-2)
+    precision = add(tau_mass, axis=-1)
+    mean = (tau_mass[..., None, :] @ shrink)[..., 0, :] / precision[..., None]
+    spread = (tau_mass[..., None, :] @ inverse)[..., 0, :]
     drift = np.sqrt(tau_mass)[..., None] * (shrink - mean[..., None, :]) * best[..., None, :]
-    inner = np.einsum("...qi,...qj->...ij", drift, drift)
-    index = np.arange(unit.size)
-    inner[..., index, index] += spread
-    half = np.linalg.cholesky(inner)
-    rotate = vectors * unit[:, None] * np.expand_dims(steeper, -1)
+    rotate = vectors * unit[:, None] * steeper[..., None]
+    factor = None
+    if with_factor:
+        inner = np.swapaxes(drift, -1, -2) @ drift
+        index = np.arange(unit.size)
+        inner[..., index, index] += spread
+        factor = rotate @ np.linalg.cholesky(inner)
     return Posterior(
-        coef=np.einsum("...ij,...j->...i", rotate, mean * best),
+        coef=(rotate @ (mean * best)[..., None])[..., 0],
         precision=precision,
-        log_precision=(mass * u).sum(axis=-1),
-        factor=rotate @ half,
+        log_precision=add(mass * u, axis=-1),
         log_evidence=log_evidence,
+        uncertainty=add(values * (spread + add(drift * drift, axis=-2)), axis=-1),
+        factor=factor,
     )
 
 
 def _order(
-    size: Floats, values: Floats, best: Floats, rest: Floats, prior: Prior, tau: Floats
+    size: Floats, values: Floats, best2: Floats, rest: Floats, prior: Prior, tau: Floats
 ) -> Floats:
-    """Choose the order of magnitude at which the component is likeliest, at its likeliest noise."""
+    """Choose the order of magnitude at which the component is likeliest."""
     # An order more costs its own prior and, for each coefficient that the rows determine, a factor
     # of ten in the density of the prior; it saves at most what large coefficients cost now.
-    squares = 0.5 * (best**2).sum(axis=-1)
-    costs = LOG_10 * (1 + (tau[..., None] * values > 1.0).sum(axis=-1))
-    if bool((squares < costs).all()):
+    costs = LOG_10 * (1 + add(tau[..., None] * values > 1.0, axis=-1))
+    if bool((0.5 * add(best2, axis=-1) < costs).all()):
         return np.zeros(size.shape)
     worth = np.full((STEEPER.size, *size.shape), -np.inf)
     for k, order in enumerate(STEEPER):
-        wide, best2 = values * 100.0**order, best**2 * 100.0**-order
-        tau = _mode(size, wide, best2, rest, prior)[0]
-        curved = tau[..., None] * wide
-        worth[k] = 0.5 * size * np.log(tau) - 0.5 * tau * rest - LOG_10 * order
-        worth[k] -= 0.5 * (np.log1p(curved) + best2 * curved / (1.0 + curved)).sum(axis=-1)
+        wide, less = values * 100.0**order, best2 * 100.0**-order
+        # Of fewer rows than coefficients no noise is the likeliest: all of it counts.
+        mode = _mode(size, wide, less, rest, prior)
+        worth[k] = _integral(size, wide, less, rest, prior, mode)[-1] - LOG_10 * order
         if k and bool((worth[k] < worth[k - 1]).all()):
             break  # beyond its best order a component only gets less likely
     return np.asarray(STEEPER[np.argmax(worth, axis=0)])
+
+
+def _integral(
+    size: Floats,
+    values: Floats,
+    best2: Floats,
+    rest: Floats,
+    prior: Prior,
+    mode: tuple[Floats, Floats, Floats],
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Integrate over log precision.
+
+    Returns its nodes, the precisions, the part of each coefficient that they leave to the prior
+    (..., node, width), the share of each node, and the logarithm of the total.
+    """
+    u, w = _window(*mode, prior)
+    tau = np.exp(u)
+    curved = tau[..., None] * values[..., None, :]
+    inverse = 1.0 / (1.0 + curved)
+    log_z = 0.5 * size[..., None] * (u - LOG_2PI) - 0.5 * tau * rest[..., None]
+    log_z -= 0.5 * add(np.log1p(curved) + best2[..., None, :] * curved * inverse, axis=-1)
+    top = log_z.max(axis=-1, keepdims=True)
+    mass = w * np.exp(log_z - top)
+    total = add(mass, axis=-1, keepdims=True)
+    return u, tau, inverse, mass / total, np.asarray(top[..., 0] + np.log(total[..., 0]))
 
 
 def _mode(
     size: Floats, values: Floats, best2: Floats, rest: Floats, prior: Prior
 ) -> tuple[Floats, Floats, Floats]:
     """Find the likeliest precision; also degrees of freedom and squares that are left."""
-    low, high = prior.log_precision
-    degrees, left = np.maximum(size - (values > 0).sum(axis=-1), 1e-3), rest
-    tau = np.exp(np.clip(np.log(degrees / np.maximum(left, 1e-300)), low, high))
+    lowest, highest = np.exp(prior.log_precision)
+    squares, width = best2 * values, values.shape[-1]
+    degrees, left = np.maximum(size - add(values > 0, axis=-1), 1e-3), rest
+    tau = np.minimum(np.maximum(degrees / np.maximum(left, 1e-300), lowest), highest)
     for _ in range(MODEL.inner_rounds):
-        curved = tau[..., None] * values
-        degrees = np.maximum(size - (curved / (1.0 + curved)).sum(axis=-1), 1e-3)
-        left = rest + (best2 * values / (1.0 + curved) ** 2).sum(axis=-1)
-        tau = np.exp(np.clip(np.log(degrees / np.maximum(left, 1e-300)), low, high))
+        inverse = 1.0 / (1.0 + tau[..., None] * values)
+        degrees = np.maximum(size - width + add(inverse, axis=-1), 1e-3)
+        left = rest + add(squares * inverse * inverse, axis=-1)
+        tau = np.minimum(np.maximum(degrees / np.maximum(left, 1e-300), lowest), highest)
     return tau, degrees, left
 
 

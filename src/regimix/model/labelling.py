@@ -35,8 +35,8 @@ class Likeliest:
 
     def __call__(self, block: MemoryEngine) -> Labels:
         """Label the rows of a block."""
-        labels, odds = nearest(block, self.law)
-        labels[odds < 0] = -1
+        labels, odds, _ = block.once(nearest, self.law)
+        labels = np.where(odds < 0, -1, labels)
         for j, keeper in self.exact:
             kept = keeper.mask(block)
             labels[(labels == j) & ~kept] = -1
@@ -52,7 +52,7 @@ class Nearest:
 
     def __call__(self, block: MemoryEngine) -> Labels:
         """Label the rows of a block."""
-        return nearest(block, self.law)[0]
+        return np.array(block.once(nearest, self.law)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +64,7 @@ class Trimmed:
 
     def __call__(self, block: MemoryEngine) -> Labels:
         """Label the rows of a block."""
-        labels = nearest(block, self.law)[0]
-        labels[~self.keeper.mask(block)] = -1
-        return labels
+        return np.where(self.keeper.mask(block), block.once(nearest, self.law)[0], -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,26 +97,7 @@ class Ordered:
 
 def unlikeliness(block: MemoryEngine, law: Law) -> Floats:
     """How little each row is like any component: minus its log odds over the background."""
-    return -nearest(block, law)[1]
-
-
-def label_counts(block: MemoryEngine, labelling: Labelling, count: int) -> NDArray[np.int64]:
-    """Count the rows of each label, last those of none; repetitions count, absent rows do not."""
-    labels, weights = labelling(block) % (count + 1), block.problem.weights
-    if weights is not None and not block.problem.counts:
-        labels, weights = labels[weights > 0], None  # importances: a row is a row
-    return np.bincount(labels, weights, minlength=count + 1).astype(np.int64)
-
-
-def label_masses(block: MemoryEngine, labelling: Labelling, count: int) -> Floats:
-    """Weight of the rows of each label."""
-    labels, weights = labelling(block), block.problem.weights
-    inside = labels >= 0
-    return np.bincount(
-        labels[inside],
-        weights=None if weights is None else weights[inside],
-        minlength=count,
-    ).astype(np.float64)
+    return -block.once(nearest, law)[1]
 
 
 def label_squares(

@@ -73,6 +73,13 @@ def fall_of_background(distance: Floats, degrees: float = MODEL.background_degre
     return np.asarray(-1.5 * np.log1p(0.5 * distance**2))
 
 
+# Least noise of a rounded response, in steps. The probability of a value is at most one, so that
+# no density exceeds one for each step: this is the deviation of the normal law that has it. (The
+# deviation of rounding itself, 1 / sqrt(12), would have 1.4, and constants at 0, 1, 2, ... would
+# explain counts better than any law of counts does.)
+LEAST_NOISE = 1.0 / np.sqrt(2.0 * np.pi)
+
+
 def resolution(y: Floats) -> float:
     """Return the step of the grid that responses lie on; zero if they lie on none.
 
@@ -86,7 +93,10 @@ def resolution(y: Floats) -> float:
     step = _common_step(values)
     repeated = values[counts > 1]
     if step == 0.0 and repeated.size > 1 and counts[counts > 1].sum() > 0.5 * y.size:
-        step = _common_step(repeated) or float(np.diff(repeated).min())
+        gaps = np.diff(repeated)
+        # Values that differ by arithmetic alone are the same.
+        gaps = gaps[gaps > MODEL.finest_grid * float(repeated[-1] - repeated[0])]
+        step = _common_step(repeated) or (float(gaps.min()) if gaps.size else 0.0)
     return step
 
 
@@ -99,11 +109,44 @@ def _common_step(values: Floats) -> float:
     gaps = gaps[gaps > rounding]
     if not gaps.size:
         return 0.0
-    step = float(gaps[0])
+    step, finest = float(gaps[0]), MODEL.finest_grid * float(values[-1] - values[0])
     for gap in gaps[1:]:
+        if step <= finest:  # as soon as it is without a grid
+            return 0.0
         a, b = float(gap), step
         while b > rounding:
             a, b = b, abs(a - b * round(a / b))
         step = a
-    # Without a grid the algorithm ends next to its limit.
-    return step if step > MODEL.finest_grid * float(values[-1] - values[0]) else 0.0
+    return step if step > finest else 0.0
+
+
+def coincide_by_chance(Z: Floats, y: Floats, weights: Floats, step: float) -> bool:
+    """Say whether rows that are equal are what rounding makes of independent rows.
+
+    Rows that are equal to the last digit are copies of one another where nothing is rounded, and
+    say nothing new. Rounded responses of rows with equal features are equal by chance, about half
+    as often as they are one step apart. Where they are so more than twice as often, the rows are
+    copies, or their responses heap at round numbers.
+
+    Parameters
+    ----------
+    Z, y : ndarray of shape (n, p), (n,)
+        Distinct rows.
+    weights : ndarray of shape (n,)
+        How often each of them is there.
+    step : float
+        Resolution of the response, zero if it has none.
+    """
+    same = float(weights @ (weights - 1.0))
+    if same == 0.0 or step == 0.0 or not np.array_equal(weights, np.round(weights)):
+        return False
+    group = np.unique(Z, axis=0, return_inverse=True)[1].ravel()
+    # From a value of the bulk, which lies on the grid.
+    place = np.round((y - np.sort(y)[y.size // 2]) / step)
+    place -= place.min()
+    # Responses of one group are next to one another, and those of the next group are far away.
+    place += group * (place.max() + 2.0)
+    order = np.argsort(place)
+    adjacent = np.diff(place[order]) == 1.0
+    near = 2.0 * float((weights[order][1:] * weights[order][:-1])[adjacent].sum())
+    return same <= near

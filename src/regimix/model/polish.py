@@ -19,7 +19,7 @@ from regimix.errors import StopReason
 from regimix.model.blocks import Law, MixtureSums, mixture_sums
 from regimix.model.em import late
 from regimix.model.numbers import MODEL
-from regimix.trimmed.ilts import NormalEquations
+from regimix.trimmed.ilts import solved
 
 Floats = NDArray[np.float64]
 
@@ -143,46 +143,28 @@ def _bent(point: Floats, unit: Law, mass: float) -> Law:
 
 
 def maximised(law: Law, found: MixtureSums, mass: float) -> Law:
-    """Fit each component to its rows."""
-    plain = bool(np.isneginf(law.log_background))
-    whole, most = (float(found.size.sum()), 1.0) if plain else (mass, 1 - 1e-9)
-    sizes, squares = found.size.tolist(), found.square.tolist()
-    fits = [
-        refit(theta, scale, found.sums[j], sizes[j], squares[j], law.smallest_scale, plain=plain)
-        for j, (theta, scale) in enumerate(zip(law.thetas, law.scale, strict=True))
-    ]
-    return replace(
-        law,
-        thetas=np.stack([theta for theta, _ in fits]),
-        scale=np.array([scale for _, scale in fits]),
-        share=np.clip(found.size / whole, MODEL.rounding, most),
-    )
+    """Fit each component to its rows; one of too few rows stays as it is.
 
-
-def refit(
-    theta: Floats,
-    scale: float,
-    sums: RowSums,
-    size: float,
-    square: float,
-    smallest: float = MODEL.smallest_noise,
-    *,
-    plain: bool = False,
-) -> tuple[Floats, float]:
-    """Solve one component's normal equations; a component of too few rows stays as it is.
-
-    Noise is corrected for the coefficients that were fitted, unless ``plain`` maximum likelihood is
-    asked for.
+    Noise is corrected for the coefficients that were fitted; without a background it is that of
+    plain maximum likelihood.
     """
-    if size <= theta.size + 1:
-        return theta, scale
-    normal = NormalEquations(theta.size)
-    normal.refresh(sums)
-    solution, _ = normal.solve(theta)
-    step = solution - theta
-    left = square - float(step @ (2 * sums.moment - sums.gram @ step))
-    degrees = size if plain else size - theta.size
-    return solution, max(np.sqrt(max(left, 0.0) / degrees), smallest)
+    plain, p = bool(np.isneginf(law.log_background)), law.thetas.shape[1]
+    thetas, scale = law.thetas.copy(), law.scale.copy()
+    for j, (sums, size) in enumerate(zip(found.sums, found.size.tolist(), strict=True)):
+        if size <= p + 1:
+            continue
+        thetas[j], _ = solved(sums, law.thetas[j])
+        step = thetas[j] - law.thetas[j]
+        left = max(found.square[j] - float(step @ (2 * sums.moment - sums.gram @ step)), 0.0)
+        scale[j] = max(np.sqrt(left / (size if plain else size - p)), law.smallest_scale)
+    return replace(law, thetas=thetas, scale=scale, share=shares_of(law, found.size, mass))
+
+
+def shares_of(law: Law, size: Floats, mass: float) -> Floats:
+    """Return the shares of components of given sizes among rows of a total weight."""
+    plain = bool(np.isneginf(law.log_background))
+    whole, most = (float(size.sum()), 1.0) if plain else (mass, 1 - 1e-9)
+    return np.clip(size / whole, MODEL.rounding, most)
 
 
 def _advanced(found: MixtureSums, steps: Floats) -> MixtureSums:

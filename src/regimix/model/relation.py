@@ -8,6 +8,7 @@ mixture's components, so that scores can be compared.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,7 @@ def _laplace(t: Floats) -> tuple[Floats, Floats]:
 # Log densities of unit scale, and their derivatives.
 KERNELS = {
     "normal": _normal,
+    "student12": lambda t: _student(t, 12.0),
     "student6": lambda t: _student(t, 6.0),
     "student3": lambda t: _student(t, 3.0),
     "laplace": _laplace,
@@ -79,7 +81,7 @@ class Relation:
     log_slope : ndarray of shape (n,)
         Logarithm of the derivative of that response by the one that is to be explained.
     rounding : ndarray of shape (n,)
-        Deviation of the rounding of that response; noise is never smaller.
+        Least noise of a rounded response.
     kernel : str
         The noise law.
     skewed : bool
@@ -117,15 +119,19 @@ class Fit:
     expected: Floats
 
 
-def fit_relation(relation: Relation) -> Fit:
+def fit_relation(relation: Relation, goal: float = -np.inf) -> Fit:
     """Maximise the posterior of a relation, and integrate around the maximum.
 
     That there are no outliers is equally likely a priori to any share of them, as in the mixture.
+    It is not looked at where that cannot bring the score to ``goal``.
     """
-    fits = [_fit(relation, outliers=False)]
-    if relation.rows.outliers:
-        fits.append(_fit(relation, outliers=True))
-    return max(fits, key=lambda fit: fit.score)
+    if not relation.rows.outliers:
+        return _fit(relation, outliers=False)
+    fit = _fit(relation, outliers=True)
+    # The smallest share explains as much as none does, and costs no more than this.
+    if fit.score - LOGITS[0] < goal:
+        return fit
+    return max(_fit(relation, outliers=False), fit, key=attrgetter("score"))
 
 
 def _fit(relation: Relation, *, outliers: bool) -> Fit:
@@ -306,31 +312,40 @@ class _Law:
         if self.outliers:
             share = parts[-1][0]
             own = log_expit(-share) + log_density
-            other = log_expit(share) + rows.log_background
-            log_density = np.logaddexp(own, other)
+            log_density = np.logaddexp(own, log_expit(share) + rows.log_background)
             belongs = np.exp(own - log_density)
             factors = [belongs * factor for factor in factors]
             factors.append((1 - belongs) - expit(share))
         factors[0] = factors[0] * self.unit
         return log_density, list(zip(factors, self.blocks, strict=True))
 
+    def _sides(self, parts: list[Floats]) -> tuple[Floats, Floats]:
+        """Return noise above and below (once, if it is the same), and its rise by its logarithm."""
+        relation = self.relation
+        log_scale = parts[1] if relation.spread is None else self.blocks[1] @ parts[1]
+        own = np.exp(np.clip(log_scale, -FARTHEST_LOG, FARTHEST_LOG))[None]
+        if relation.skewed:
+            skew = float(parts[2][0])
+            own = own * np.exp([[skew], [-skew]])
+        if not relation.rounding.any():
+            return own, own
+        # Neither is smaller than the rounding of the response.
+        both = np.hypot(own, relation.rounding)
+        return both, own**2 / both
+
     def _noise(self, line: Floats, parts: list[Floats]) -> tuple[Floats, list[Floats]]:
         relation = self.relation
         residual = relation.rows.y - line
-        skew = float(parts[2][0]) if relation.skewed else 0.0
-        scale = np.exp(np.clip(self.blocks[1] @ parts[1], -FARTHEST_LOG, FARTHEST_LOG))
-        # Noise above and below; neither is smaller than the rounding of the response.
-        own = scale * np.exp([[skew], [-skew]])
-        above, below = both = np.hypot(own, relation.rounding)
-        rise = own**2 / both
-        upper = residual > 0
-        side, gain = np.where(upper, above, below), np.where(upper, rise[0], rise[1])
+        both, rise = self._sides(parts)
+        whole, side, gain = both[0] + both[-1], both[0], rise[0]
+        if relation.skewed:
+            upper = residual > 0
+            side, gain = np.where(upper, both[0], both[1]), np.where(upper, rise[0], rise[1])
         t = residual / side
         value, slope = KERNELS[relation.kernel](t)
-        whole = above + below
         log_density = value - np.log(0.5 * whole) + relation.log_slope
-        pull = -t * slope * gain / side
-        factors = [-slope / side, pull - (rise[0] + rise[1]) / whole]
+        pull = -t * slope * (gain / side)
+        factors = [-slope / side, pull - (rise[0] + rise[-1]) / whole]
         if relation.skewed:
             factors.append(np.where(upper, pull, -pull) - (rise[0] - rise[1]) / whole)
         return log_density, factors
@@ -353,7 +368,8 @@ def line_of(rows: Rows) -> tuple[Floats, float]:
     coef: Floats = np.zeros(rows.width)
     scale = rows.spread() or 1.0
     tail = np.ones(rows.n)
-    for _ in range(MODEL.inner_rounds):
+    for _ in range(MODEL.rounds):
+        before = scale
         weighted = rows.design * (rows.weights * tail)[:, None]
         # The prior keeps columns apart that are alike in these rows.
         gram = weighted.T @ rows.design + np.diag((scale / rows.prior.deviation) ** 2)
@@ -361,4 +377,6 @@ def line_of(rows: Rows) -> tuple[Floats, float]:
         residual = rows.y - rows.design @ coef
         scale = max(replace(rows, y=residual).spread(), rows.smallest_scale, 1e-12)
         tail = 4.0 / (3.0 + (residual / scale) ** 2)
+        if abs(np.log(scale / before)) < MODEL.settled:
+            break
     return coef, float(scale)

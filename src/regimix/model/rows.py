@@ -11,7 +11,13 @@ from scipy.special import ndtri
 
 from regimix.engines.base import Sample
 from regimix.model.evidence import Prior
-from regimix.model.laws import ROOT_8, fall_of_background, resolution
+from regimix.model.laws import (
+    LEAST_NOISE,
+    ROOT_8,
+    coincide_by_chance,
+    fall_of_background,
+    resolution,
+)
 from regimix.model.numbers import MODEL
 
 Floats = NDArray[np.float64]
@@ -117,19 +123,18 @@ def weighted_quantile(values: Floats, weights: Floats, level: float) -> float:
 def weighted_fit(design: Floats, y: Floats, weights: Floats) -> Floats:
     """Weighted least squares, steadied by a tiny ridge."""
     n, width = design.shape
+    root = np.sqrt(weights)
+    block = design * root[:, None]  # times its own transpose: half the work of other products
     if n < width:  # the same solution, by a system of the rows
-        root = np.sqrt(weights)
-        block = design * root[:, None]
         gram = block @ block.T
         size = float(np.trace(gram)) / width
         # Without any size the solution is zero, whatever the ridge is, as long as it is a number.
         gram.flat[:: n + 1] += MODEL.gram_rounding * (size if size > 1e-280 else 1.0)
         return np.asarray(block.T @ np.linalg.solve(gram, root * y))
-    weighted = design * weights[:, None]
-    gram = weighted.T @ design
-    width = max(len(gram), 1)
+    gram = block.T @ block
+    width = max(width, 1)
     gram.flat[:: width + 1] += MODEL.gram_rounding * (float(np.trace(gram)) / width + 1e-300)
-    return np.asarray(np.linalg.solve(gram, weighted.T @ y))
+    return np.asarray(np.linalg.solve(gram, block.T @ (root * y)))
 
 
 def _shrinkage(rows: Floats, weights: Floats) -> Floats:
@@ -150,7 +155,8 @@ def _center(columns: Floats, weights: Floats, intercept: bool) -> Floats:
 
 def _covariance(centred: Floats, weights: Floats) -> Floats:
     """Second moments; the weights of shrunk rows fall short of one, as their squares do."""
-    return np.asarray((centred * weights[:, None]).T @ centred)
+    block = centred * np.sqrt(weights)[:, None]
+    return np.asarray(block.T @ block)
 
 
 def _inverse_root(centred: Floats, sizes: Floats, weights: Floats) -> Floats:
@@ -190,6 +196,7 @@ class Rows:
     y : ndarray of shape (n,)
         Response in units of its own spread.
     weights : ndarray of shape (n,)
+        As how many rows each counts in the evidence.
     intercept : bool
     log_background : ndarray of shape (n,)
         Log density of each response if its row belongs to no component and outliers are as wide as
@@ -287,7 +294,7 @@ class Units:
     middle, width : float
         Of the background, in standardised units; its width before the model chooses one.
     resolution : float
-        Deviation of the rounding of the response, in standardised units; zero if it is not rounded.
+        Least noise of a rounded response, in standardised units; zero if it is not rounded.
     """
 
     whitening: Whitening
@@ -324,8 +331,13 @@ def whitened_rows(sample: Sample, *, intercept: bool, outliers: bool = True) -> 
     # To whom a row belongs hardly depends on how far it is, and squares of one much farther away
     # would leave no digits to the others.
     features = np.clip(whitening.apply(sample.Z), -MODEL.farthest, MODEL.farthest)
-    # Of mean one: evidence counts distinct rows, for copies of a row say nothing new.
-    y, weights = sample.y, sample.weights * (sample.weights.size / sample.weights.sum())
+    y, weights = sample.y, sample.weights
+    resolved = resolution(y)
+    rounding = LEAST_NOISE * resolved
+    if not coincide_by_chance(sample.Z, y, weights, resolved):
+        # Evidence counts distinct rows, for copies of a row say nothing new: the mean row as one,
+        # and no row as more. (Else a few heavy rows would pass for many on one plane.)
+        weights = np.minimum(weights * (weights.size / weights.sum()), 1.0)
     low, middle, high = (
         weighted_quantile(y, weights, level)
         for level in (MODEL.bulk_level, 0.5, 1 - MODEL.bulk_level)
@@ -343,7 +355,6 @@ def whitened_rows(sample: Sample, *, intercept: bool, outliers: bool = True) -> 
     width = max((high - low) / scale, 1.0)
     place = (middle - center) / scale
     outlying = fall_of_background((scaled - place) / width) - np.log(ROOT_8 * width)
-    rounding = resolution(sample.y) / np.sqrt(12.0)
     step = rounding / scale
     deviation = np.full(design.shape[1], np.sqrt(MODEL.slopes_variance / max(whitening.rank, 1)))
     deviation[: int(intercept)] = np.sqrt(MODEL.intercept_variance)

@@ -10,10 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from regimix.plots.group_displays import ComparisonDisplay, ProfileDisplay
     from regimix.plots.model_displays import (
         CoefficientsDisplay,
+        ComparisonDisplay,
         ConvergenceDisplay,
+        ProfileDisplay,
         SelectionDisplay,
         StabilityDisplay,
     )
@@ -37,25 +38,16 @@ __all__ = [
     "StabilityDisplay",
 ]
 
-# Where displays are that are not of a model.
-_HOME = {
-    "ComparisonDisplay": "group_displays",
-    "OverviewDisplay": "row_displays",
-    "ProfileDisplay": "group_displays",
-    "QQDisplay": "row_displays",
-    "RegimesDisplay": "row_displays",
-    "ResidualsDisplay": "row_displays",
-}
+_OF_ROWS = ("OverviewDisplay", "QQDisplay", "RegimesDisplay", "ResidualsDisplay")
 
 
 def __getattr__(name: str) -> Any:
-    """Import a display when it is first asked for."""
+    """Import a display when it is asked for."""
     if name not in __all__:
         message = f"module 'regimix.plots' has no attribute {name!r}"
         raise AttributeError(message)
-    home = import_module(f"regimix.plots.{_HOME.get(name, 'model_displays')}")
-    globals()[name] = getattr(home, name)
-    return globals()[name]
+    home = "row_displays" if name in _OF_ROWS else "model_displays"
+    return getattr(import_module(f"regimix.plots.{home}"), name)
 
 
 def __dir__() -> list[str]:

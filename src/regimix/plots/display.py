@@ -6,6 +6,7 @@ matplotlib is loaded here only.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -14,10 +15,10 @@ from numpy.typing import NDArray
 from regimix.data.validation import Table, read_target
 from regimix.errors import DataError, ParameterError, need, read_count, read_number
 from regimix.estimators.inputs import new_rows
-from regimix.model.laws import NoiseLaw
 from regimix.plots.palette import EDGE, NEUTRAL, OUTLIERS, PALE, colour, dashes, marker
 from regimix.result.answer import Distances, distances, label_shares
 from regimix.result.mixture import Mixture
+from regimix.result.predictive import StudentLaw
 from regimix.result.rowlaw import are_fitted
 from regimix.trimmed.reweight import CUTOFF
 from regimix.words import fixed, percent
@@ -41,8 +42,6 @@ STRETCH = 0.75
 MARGIN = 0.05
 # Area of a mark in the legend: points may be too small there to tell them apart.
 LEGEND_SIZE = 28
-# What stands side by side takes this share of the distance to the next.
-SPREAD = 0.7
 # A cross is this much larger than a point, an arrow at the edge again.
 CROSS, ARROW = 1.6, 3.0
 # The ways out of a frame: above, below, right, left.
@@ -60,11 +59,9 @@ class Display:
     ``ax_`` and ``figure_`` are what it was drawn on, ``outliers_`` the crosses and then the arrows.
     """
 
-    # Each display has options of its own: to be made of what is shown, and to be drawn.
+    # Each display has options of its own: to be made of a model (and rows), and to be drawn.
     _of: ClassVar[Any]
     plot: ClassVar[Any]
-    # Options of ``_of``; the others are for ``plot``.
-    making: ClassVar[tuple[str, ...]] = ()
     ax_: Axes
     figure_: Any
 
@@ -92,8 +89,9 @@ class Display:
         """
         if "room" in options:  # its name before
             options["stretch"] = options.pop("room")
-        how = {name: options.pop(name) for name in cls.making if name in options}
-        display: Self = cls._of(cls._shown(estimator, X, y), **how).plot(ax, **options)
+        made_with = options.keys() & signature(cls._of).parameters.keys()
+        how = {name: options.pop(name) for name in made_with}
+        display: Self = cls._of(estimator, X, y, **how).plot(ax, **options)
         return display
 
     @classmethod
@@ -108,11 +106,6 @@ class Display:
     ) -> Self:
         """Plot what a mixture is; parameters as in `from_estimator`."""
         return cls.from_estimator(mixture, X, y, ax=ax, **options)
-
-    @classmethod
-    def _shown(cls, model: Any, X: Any, y: Any) -> Any:  # noqa: ARG003 - some need no rows
-        """Return what is shown of an estimator or a mixture."""
-        return mixture_of(model)
 
     def _finish(self, ax: Axes, names: tuple[str, str], legend: bool, remark: str = "") -> Self:
         """Name the axes, add a legend and a remark, and keep what was drawn on."""
@@ -136,10 +129,6 @@ class RowDisplay(Display):
     n_rows: int | None = None
     doubtful: tuple[int, ...] = ()  #: regimes that do not come back from resampled rows
     shares: tuple[float, ...] | None = None  #: of the rows of each label; default: counted
-
-    @classmethod
-    def _shown(cls, model: Any, X: Any, y: Any) -> RowView:
-        return view_rows(model, X, y)
 
     def _draw_rows(
         self,
@@ -191,6 +180,15 @@ def begin(ax: Axes | None, figsize: Span = (7.0, 4.5)) -> Axes:
         _, ax = plt.subplots(figsize=figsize, layout="constrained")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
+
+
+def begin_panels(figsize: Span, shape: tuple[int, int], places: list[Any]) -> list[Axes]:
+    """Return axes at these places of a grid of this shape, on a new figure."""
+    first = begin(None, figsize)
+    figure = first.figure
+    first.remove()
+    grid = figure.add_gridspec(*shape)
+    return [begin(figure.add_subplot(grid[place])) for place in places]
 
 
 class Frame:
@@ -281,29 +279,6 @@ def outline(artist: Artist, regime: int, width: float) -> None:
         artist.set_path_effects([Stroke(linewidth=width + 1.4, foreground=EDGE), Normal()])
 
 
-def begin_intervals(ax: Axes | None, names: list[str], height: float) -> Axes:
-    """Return axes with a line for each name, from above; a new figure has ``height`` for each."""
-    ax = begin(ax, (7.0, max(2.0, 1.1 + height * len(names))))
-    for i in range(0, len(names), 2):
-        ax.axhspan(i - 0.5, i + 0.5, color=NEUTRAL, alpha=0.07, linewidth=0, zorder=0)
-    ax.axvline(0, color=NEUTRAL, linewidth=0.8, zorder=1)
-    ax.set_yticks(np.arange(len(names)), names, parse_math=False)
-    ax.tick_params(axis="y", length=0)
-    ax.set_ylim(len(names) - 0.5, -0.5)
-    return ax
-
-
-def draw_intervals(
-    ax: Axes, regime: int, place: tuple[int, int], values: Any, width: float, **style: Any
-) -> tuple[Any, Any]:
-    """Draw middles and intervals (three arrays) in their lines, at one of so many places there."""
-    middle, low, high = values
-    at = np.arange(len(middle)) + SPREAD * ((place[0] + 0.5) / place[1] - 0.5)
-    lines = ax.hlines(at, low, high, color=colour(regime), linewidth=width, zorder=2)
-    outline(lines, regime, width)
-    return ax.scatter(middle, at, **style), lines
-
-
 def regime_name(regime: int, doubtful: tuple[int, ...]) -> str:
     """Name a regime, and call it doubtful if it is."""
     return f"regime {regime}{', doubtful' if regime in doubtful else ''}"
@@ -350,6 +325,7 @@ class RowView:
     feature_names: tuple[str, ...]
     target_name: str
     n_rows: int  # rows of the table that these were drawn from
+    degrees: float = np.inf  # of freedom of the noise; infinite for normal noise
     doubtful: tuple[int, ...] = ()  # regimes that do not come back from resampled rows
     shares: tuple[float, ...] | None = None  # of the rows of each label, if they are those of a fit
 
@@ -445,6 +421,7 @@ def view_rows(model: Any, X: Any = None, y: Any = None) -> RowView:
         intercept=mixture.intercept,
         scale=mixture.scale,
         cut=np.minimum(_edges(mixture, values, target, far), mixture.cutoff),
+        degrees=mixture.noise_degrees,
         feature_names=mixture.feature_names,
         target_name=mixture.target_name,
         n_rows=n_rows,
@@ -455,16 +432,11 @@ def view_rows(model: Any, X: Any = None, y: Any = None) -> RowView:
 
 def _edges(mixture: Mixture, X: NDArray[Any], y: Floats, far: Distances) -> Floats:
     """Return where outliers become likelier than each regime, in units of its noise."""
-    joint, law = mixture.log_densities(X, y), NoiseLaw(mixture.noise_degrees)
+    joint, law = mixture.log_densities(X, y), StudentLaw(np.array([mixture.noise_degrees]))
     distance = far.residual / positive_scale(mixture.scale, y)[far.nearest]
     with np.errstate(invalid="ignore", over="ignore"):
-        lead = joint[np.arange(y.size), far.nearest] - joint[:, -1] - law.kernel(distance**2)[0]
-        # The squared distance at which the kernel of the law has fallen by so many nats.
-        square = 2 * lead
-        if np.isfinite(law.degrees):
-            top = law.kernel(np.zeros(1))[0]
-            square = law.degrees * np.expm1(2 * (lead + top) / (law.degrees + 1))
-    edge = np.sqrt(np.clip(np.nan_to_num(square, nan=np.inf), 0.0, None))
+        lead = joint[np.arange(y.size), far.nearest] - joint[:, -1] + law.drop(distance)
+    edge = law.reach(np.where(np.isnan(lead), np.inf, np.maximum(lead, 0.0)))
     found = np.full(mixture.n_components, np.inf)
     for j in np.unique(far.nearest):
         found[j] = np.median(edge[far.nearest == j])

@@ -1,10 +1,10 @@
-"""Displays of a model: coefficients, the number of regimes, stability, and how it was found."""
+"""Displays of a model: its coefficients, their differences, who is in each regime, the search."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,36 +12,42 @@ from numpy.typing import NDArray
 from regimix.data.validation import Table
 from regimix.errors import ParameterError, read_count
 from regimix.plots.display import (
-    SPREAD,
     Display,
     Frame,
     begin,
-    begin_intervals,
+    begin_panels,
     contrast,
-    draw_intervals,
     draw_outliers,
     find_doubtful,
     find_mixture,
     last_step,
     mark,
     mixture_of,
+    outline,
     regime_name,
 )
 from regimix.plots.palette import NEUTRAL, OUTLIERS, colour, marker
+from regimix.result.compare import Comparison
 from regimix.result.mixture import Mixture
+from regimix.result.profile import Profile, ProfileColumn
 from regimix.result.stability import BACK, numbers_found
+from regimix.result.summary import INTERCEPT
 from regimix.trimmed.ilts import TrimmedFit
-from regimix.words import clean, percent
+from regimix.words import clean, fixed, p_value, percent, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
 
-MOST_FEATURES = 15
-# Inches of a new figure: at least for a feature, and for each regime in it.
-FEATURE_HEIGHT, REGIME_HEIGHT = 0.34, 0.12
-INTERCEPT = "intercept"
+# Lines of a plot of coefficients, or of their differences; each has at least so many inches.
+MOST_TERMS, TERM_HEIGHT = 15, 0.34
+# What stands side by side takes this share of the distance to the next.
+SPREAD = 0.7
+# Panels of a profile, and how many stand side by side.
+MOST_PANELS, ACROSS = 6, 3
+# Characters of a level beside its axis.
+LONGEST_LEVEL = 18
 # Differences below this are shown as they are, larger ones by their logarithm: ten units of
 # log-likelihood are strong evidence, and a count that is quite wrong costs thousands.
 LINEAR = 10.0
@@ -55,13 +61,46 @@ DOWN = 0.25
 MOST_DOTS = 60
 # So many accepted moves can carry their names without hiding each other.
 MOST_NAMES = 6
+# Points by which a label is moved away from another.
+LIFT = 4
 # Space above the last move for its name, as a share of the axis.
 TOP = 0.06
 SUM_OF_SQUARES = "trimmed sum of squares"
 
 
+class _IntervalDisplay(Display):
+    """Intervals in a line for each term: coefficients of regimes, or differences of them."""
+
+    def _draw(
+        self, ax: Axes | None, names: list[str], values: Any, looks: Any, sizes: tuple[float, float]
+    ) -> Axes:
+        """Draw middles and ends, three arrays of shape (series, terms), from above.
+
+        Looks are the regime of each series, for the colour, and the style of its marks; sizes are
+        the inches that a series takes in each line of a new figure, and the width of its intervals.
+        """
+        middles, lows, highs = values
+        height = max(TERM_HEIGHT, sizes[0] * len(middles))
+        ax = begin(ax, (7.0, max(2.0, 1.1 + height * len(names))))
+        for i in range(0, len(names), 2):
+            ax.axhspan(i - 0.5, i + 0.5, color=NEUTRAL, alpha=0.07, linewidth=0, zorder=0)
+        ax.axvline(0, color=NEUTRAL, linewidth=0.8, zorder=1)
+        ax.set_yticks(np.arange(len(names)), names, parse_math=False)
+        ax.tick_params(axis="y", length=0)
+        ax.set_ylim(len(names) - 0.5, -0.5)
+        self.points_: list[Any] = []
+        self.intervals_: list[Any] = []
+        for i, (regime, style) in enumerate(zip(*looks, strict=True)):
+            at = np.arange(len(names)) + SPREAD * ((i + 0.5) / len(middles) - 0.5)
+            lines = ax.hlines(at, lows[i], highs[i], color=colour(regime), lw=sizes[1], zorder=2)
+            outline(lines, regime, sizes[1])
+            self.intervals_.append(lines)
+            self.points_.append(ax.scatter(middles[i], at, **style))
+        return ax
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class CoefficientsDisplay(Display):
+class CoefficientsDisplay(_IntervalDisplay):
     """Coefficients of every regime with their intervals, the most separating features first.
 
     A feature separates by how far its coefficients lie apart, times the standard deviation of the
@@ -86,19 +125,13 @@ class CoefficientsDisplay(Display):
     level: float = 0.95
     target_name: str = "y"
     doubtful: tuple[int, ...] = ()  #: regimes that do not come back from resampled rows
-    making: ClassVar[tuple[str, ...]] = ("level",)
 
     @classmethod
-    def _shown(cls, model: Any, X: Any, y: Any) -> Any:  # noqa: ARG003 - the convention
+    def _of(cls, model: Any, X: Any, y: Any, level: float = 0.95) -> Self:  # noqa: ARG003
         mixture = mixture_of(model)
         deviation = None if mixture.rows is None else mixture.rows.deviation
         if X is not None:
             deviation = Table.read(X).values.std(axis=0, dtype=np.float64)
-        return mixture, deviation
-
-    @classmethod
-    def _of(cls, shown: tuple[Mixture, Floats | None], level: float = 0.95) -> Self:
-        mixture, deviation = shown
         bounds, d = mixture.conf_int(level), mixture.coef.shape[1]
         intercept = None
         if mixture.fit_intercept:
@@ -119,7 +152,7 @@ class CoefficientsDisplay(Display):
         self,
         ax: Axes | None = None,
         *,
-        max_features: int = MOST_FEATURES,
+        max_features: int = MOST_TERMS,
         standardise: bool = False,
         intercept: bool = False,
         legend: bool = True,
@@ -138,9 +171,9 @@ class CoefficientsDisplay(Display):
             As in `from_estimator`.
         """
         m, d = self.coef.shape
-        size = contrast(self.coef) * (1.0 if self.deviation is None else self.deviation)
+        apart = contrast(self.coef) * (1.0 if self.deviation is None else self.deviation)
         most = read_count("max_features", max_features)
-        self.order_ = np.argsort(-size, kind="stable")[:most]
+        self.order_ = np.argsort(-apart, kind="stable")[:most]
         if standardise and self.deviation is None:
             raise ParameterError(
                 "standardise=True needs the standard deviations of the features, which are not "
@@ -159,19 +192,212 @@ class CoefficientsDisplay(Display):
             levels = self.intercept.T
             shown = [np.column_stack(pair) for pair in zip(shown, levels, strict=True)]
             names.append(INTERCEPT)
-        ax = begin_intervals(ax, names, max(FEATURE_HEIGHT, REGIME_HEIGHT * m))
-        self.points_: list[Any] = []
-        self.intervals_: list[Any] = []
-        for j in range(m):
-            style = mark(j, 30 if m <= 4 else 18) | {"label": regime_name(j, self.doubtful)}
-            values = [part[j] for part in shown]
-            points, lines = draw_intervals(ax, j, (j, m), values, 1.6, **style)
-            self.points_.append(points)
-            self.intervals_.append(lines)
+        size = 30 if m <= 4 else 18
+        styles = [mark(j, size) | {"label": regime_name(j, self.doubtful)} for j in range(m)]
+        ax = self._draw(ax, names, shown, (range(m), styles), (0.12, 1.6))
         target = clean(self.target_name)
         what = f"change of {target} per standard deviation" if standardise else "coefficient"
         remark = f"{self.order_.size} of {d} features shown" if self.order_.size < d else ""
         return self._finish(ax, (f"{what}, {self.level:.0%} intervals", ""), legend, remark)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ComparisonDisplay(_IntervalDisplay):
+    """Differences of coefficients between regimes, with intervals that all hold together.
+
+    A line for each feature, the surest differences first, and in it a mark for each pair of
+    regimes: right of zero, the coefficient of the second regime is the larger one.
+
+    Attributes
+    ----------
+    order_ : list of int
+        The terms shown, from above.
+    points_, intervals_ : list of artists, one for each pair
+    """
+
+    comparison: Comparison
+
+    @classmethod
+    def from_comparison(
+        cls, comparison: Comparison, *, ax: Axes | None = None, **options: Any
+    ) -> Self:
+        """Draw what ``compare`` returned; options are those of `plot`."""
+        return cls(comparison=comparison).plot(ax, **options)
+
+    @classmethod
+    def _of(cls, model: Any, X: Any, y: Any, level: float = 0.95) -> Self:
+        return cls(comparison=mixture_of(model).compare(X, y, level=level))
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        max_features: int = MOST_TERMS,
+        standardise: bool | None = None,
+        intercept: bool = False,
+        legend: bool = True,
+    ) -> Self:
+        """Draw the differences.
+
+        Parameters
+        ----------
+        max_features : int, default=15
+        standardise : bool, optional
+            Whether coefficients are what one standard deviation of a feature does, so that features
+            of different units can be compared, if its deviation is known. Default: if there are
+            several features.
+        intercept : bool, default=False
+            Whether to show the intercepts too.
+        ax, legend
+            As in `from_estimator`.
+        """
+        found = self.comparison
+        terms = [k for k, name in enumerate(found.terms) if intercept or name != INTERCEPT]
+        known = found.deviation is not None
+        standardise = known and (len(found.terms) > 2 if standardise is None else standardise)
+        sizes = np.nan_to_num(np.abs(found.t), nan=-1.0).max(axis=0)
+        most = read_count("max_features", max_features)
+        self.order_ = sorted(terms, key=lambda k: -sizes[k])[:most]
+        unit = np.ones(len(found.terms))
+        if standardise and found.deviation is not None:
+            unit[: found.deviation.size] = found.deviation
+        names = [clean(found.terms[k]) for k in self.order_]
+        parts = found.difference, found.lower, found.upper
+        values = [(part * unit)[:, self.order_] for part in parts]
+        styles = [
+            mark(second, 42)
+            | {"edgecolors": colour(first), "linewidths": 1.4}
+            | {"label": f"regime {second} less regime {first}"}
+            for first, second in found.pairs
+        ]
+        regimes = [second for _, second in found.pairs]
+        ax = self._draw(ax, names, values, (regimes, styles), (0.14, 1.8))
+        what = " per standard deviation" if standardise else ""
+        left = len(terms) - len(names)
+        remark = f"{len(names)} of {len(terms)} terms shown" if left else ""
+        label = f"difference of coefficients{what}, {found.level:.0%} intervals, all together"
+        return self._finish(ax, (label, ""), legend, remark)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ProfileDisplay(Display):
+    """Who is in each regime: a panel for each column, the most telling first.
+
+    Of categories, the share of each level in each regime, and in all rows as a bar. Of numbers and
+    dates, the median and the quartiles of each regime, and of all rows as a bar. Of
+    `from_estimator` and `from_mixture`, X is the frame with the columns; `from_profile` draws what
+    ``profile`` returned.
+
+    Attributes
+    ----------
+    axes_ : list of Axes, one for each column
+    """
+
+    profile: Profile
+
+    @classmethod
+    def from_profile(cls, profile: Profile, *, ax: Axes | None = None, **options: Any) -> Self:
+        """Draw a profile; options are those of `plot`."""
+        return cls(profile=profile).plot(ax, **options)
+
+    @classmethod
+    def _of(cls, model: Any, X: Any, y: Any, columns: Any = None) -> Self:  # noqa: ARG003
+        return cls(profile=model.profile(X, columns))
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        column: str | None = None,
+        max_columns: int = MOST_PANELS,
+        legend: bool = True,
+    ) -> Self:
+        """Draw the columns.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Draws one column there. Default: a new figure with a panel for each.
+        column : str, optional
+            Draws this one alone. Default, on given axes: the most telling.
+        max_columns : int, default=6
+        legend : bool, default=True
+        """
+        found = self.profile.columns if column is None else (self.profile[column],)
+        if not found:
+            why = "".join(self.profile.notes[-1:])
+            raise ParameterError(f"the profile has no column to draw. {why}".strip())
+        if ax is not None or len(found) == 1:
+            panels = [begin(ax, (6.4, 3.2))]
+        else:
+            panels = _side_by_side(min(read_count("max_columns", max_columns), len(found)))
+        self.axes_ = panels
+        for panel, one in zip(panels, found, strict=False):
+            self._draw(panel, one)
+        left = len(found) - len(panels)
+        remark = f"{left} less telling not shown" if left and ax is None else ""
+        if remark:
+            panels[-1].figure.supxlabel(remark, fontsize="small", color=NEUTRAL)
+        names = panels[0].get_xlabel(), panels[0].get_ylabel()
+        if len(panels) == 1:
+            return self._finish(panels[0], names, legend)
+        if legend:
+            style: dict[str, Any] = {"frameon": False, "loc": "outside upper center"}
+            marks = panels[0].get_legend_handles_labels()
+            columns = min(len(marks[0]), 6)
+            panels[0].figure.legend(*marks, ncols=columns, fontsize="small", **style)
+        return self._finish(panels[0], names, legend=False)
+
+    def _draw(self, ax: Axes, column: ProfileColumn) -> None:
+        """Draw one column: levels from above, or one line a regime."""
+        p = "" if np.isnan(column.p_holm) else f", {p_value(column.p_holm)}"
+        title = f"{clean(column.name, 28)}: tells {fixed(column.effect, 2)}{p}"
+        ax.set_title(title, fontsize="medium", parse_math=False)
+        if column.is_category:
+            self._draw_levels(ax, column)
+        else:
+            self._draw_quartiles(ax, column)
+        ax.tick_params(axis="y", length=0)
+
+    def _draw_levels(self, ax: Axes, column: ProfileColumn) -> None:
+        at = np.arange(len(column.levels))
+        style: dict[str, Any] = {"color": NEUTRAL, "alpha": 0.25, "height": 0.6, "zorder": 1}
+        ax.barh(at, column.overall, label="all rows", **style)
+        for g, (group, name) in enumerate(
+            zip(self.profile.groups, self.profile.names, strict=True)
+        ):
+            ax.scatter(column.values[:, g], at, label=name, **mark(group, 42))
+        names = [short(clean(level), LONGEST_LEVEL) for level in column.levels]
+        ax.set_yticks(at, names, parse_math=False)
+        ax.set_ylim(len(names) - 0.4, -0.6)
+        ax.set_xlim(-0.02, 1.02)
+        ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+        ax.set_xlabel("share of the rows")
+
+    def _draw_quartiles(self, ax: Axes, column: ProfileColumn) -> None:
+        low, middle, high = column.overall
+        ax.axvspan(low, high, color=NEUTRAL, alpha=0.15, linewidth=0, zorder=0, label="all rows")
+        ax.axvline(middle, color=NEUTRAL, linewidth=1, zorder=1)
+        for g, (group, name) in enumerate(
+            zip(self.profile.groups, self.profile.names, strict=True)
+        ):
+            low, middle, high = column.values[:, g]
+            line = ax.hlines(g, low, high, color=colour(group), linewidth=2.5, zorder=2)
+            outline(line, group, 2.5)
+            ax.scatter([middle], [g], label=name, **mark(group, 42))
+        ax.set_yticks(np.arange(len(self.profile.groups)), self.profile.names)
+        ax.set_ylim(len(self.profile.groups) - 0.4, -0.6)
+        if column.kind == "date":
+            ax.xaxis_date()
+            ax.tick_params(axis="x", rotation=30)
+        ax.set_xlabel("median and quartiles")
+
+
+def _side_by_side(count: int) -> list[Axes]:
+    """Return so many axes of a new figure, side by side in rows."""
+    across, rows = min(count, ACROSS), -(-count // ACROSS)
+    places = [np.s_[i // across, i % across] for i in range(count)]
+    return begin_panels((3.6 * across + 0.6, 2.9 * rows + 0.4), (rows, across), places)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -200,8 +426,9 @@ class SelectionDisplay(Display):
     nothing: bool = False  #: whether the rows support no regime: none was chosen then
 
     @classmethod
-    def _of(cls, shown: Mixture) -> Self:
-        path = shown.selection
+    def _of(cls, model: Any, X: Any, y: Any) -> Self:  # noqa: ARG003 - recorded at the fit
+        mixture = mixture_of(model)
+        path = mixture.selection
         if path is None:
             raise ParameterError(
                 "this fit kept no selection path: its number of regimes was given, the search does "
@@ -214,8 +441,8 @@ class SelectionDisplay(Display):
             bic=np.asarray(path.bic, dtype=np.float64),
             icl=np.asarray(path.icl, dtype=np.float64),
             chosen=int(path.chosen),
-            asked=shown.settings.n_components,
-            nothing=shown.found_nothing,
+            asked=mixture.settings.n_components,
+            nothing=mixture.found_nothing,
         )
 
     def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Self:
@@ -230,8 +457,10 @@ class SelectionDisplay(Display):
             style: dict[str, Any] = {"color": colour(j), "marker": marker(j), "markersize": 6 - j}
             (line,) = ax.plot(self.n_components, gain, label=name, **style)
             self.lines_[name] = line
-        ax.set_yscale("symlog", linthresh=LINEAR)
-        ax.yaxis.set_major_formatter("{x:,.0f}")
+        # On a logarithmic scale, what stays within the linear part would have no ticks but zero.
+        if ax.get_ylim()[0] < -LINEAR:
+            ax.set_yscale("symlog", linthresh=LINEAR)
+            ax.yaxis.set_major_formatter("{x:,.0f}")
         if self.n_components.size <= MOST_TICKS:
             ax.set_xticks(self.n_components)
         ax.margins(x=0.08)
@@ -276,14 +505,15 @@ class StabilityDisplay(Display):
     doubtful: tuple[int, ...] = ()  #: regimes that come back in less than 60 % of the resamples
 
     @classmethod
-    def _of(cls, shown: Mixture) -> Self:
-        found = shown.resampled
+    def _of(cls, model: Any, X: Any, y: Any) -> Self:  # noqa: ARG003 - recorded at the fit
+        mixture = mixture_of(model)
+        found = mixture.resampled
         if found is None:
             raise ParameterError(
                 "nothing is known about the stability of this fit. Call stability(X, y) of the "
                 "estimator, or put what Mixture.stability returned into it (with_stability)."
             )
-        return cls(jaccard=found.jaccard, counts=found.counts, doubtful=find_doubtful(shown))
+        return cls(jaccard=found.jaccard, counts=found.counts, doubtful=find_doubtful(mixture))
 
     def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Self:
         """Draw the similarities; parameters as in `from_estimator`."""
@@ -319,6 +549,8 @@ class ConvergenceDisplay(Display):
     ----------
     lines_ : list of artists, one for each trace
     accepted_, rejected_ : list of artists
+    names_ : list of artists
+        What the moves were that were taken, unless they are many.
     """
 
     traces: Sequence[Floats]  #: one for each fit: values at the start and after each step
@@ -329,12 +561,9 @@ class ConvergenceDisplay(Display):
     quantity: str = SUM_OF_SQUARES
 
     @classmethod
-    def _shown(cls, model: Any, X: Any, y: Any) -> Any:  # noqa: ARG003 - recorded at the fit
-        return find_mixture(model) or last_step(model)
-
-    @classmethod
-    def _of(cls, shown: Any) -> Self:
-        return cls._of_search(shown) if isinstance(shown, Mixture) else cls._of_trimmed(shown)
+    def _of(cls, model: Any, X: Any, y: Any) -> Self:  # noqa: ARG003 - recorded at the fit
+        mixture = find_mixture(model)
+        return cls._of_trimmed(last_step(model)) if mixture is None else cls._of_search(mixture)
 
     @classmethod
     def _of_trimmed(cls, estimator: Any) -> Self:
@@ -360,9 +589,10 @@ class ConvergenceDisplay(Display):
         accepted = np.array([attempt.accepted for attempt in mixture.attempts])
         # Every search begins with one model of most rows; scores are differences to its score.
         score, before = np.zeros(gain.size + 1), np.zeros(gain.size)
-        for i, move in enumerate(attempt.move for attempt in mixture.attempts):
-            again = i > 0 and move == "first" != mixture.attempts[i - 1].move
-            before[i] = 0.0 if again else score[i]
+        known = 0
+        for i, attempt in enumerate(mixture.attempts):
+            before[i] = score[i] if attempt.search == known else 0.0
+            known = attempt.search
             score[i + 1] = before[i] + (gain[i] if accepted[i] else 0.0)
         net = mixture.settings.search == "net"
         return cls(
@@ -389,13 +619,16 @@ class ConvergenceDisplay(Display):
         ax = begin(ax, (6.4, 4.0))
         self.accepted_: list[Any] = []
         self.rejected_: list[Any] = []
+        self.names_: list[Any] = []
         if self.tried is None:
             self._draw_rounds(ax)
         else:
             self._draw_moves(ax)
         ax.locator_params(axis="x", integer=True)
         legend = legend and ax.get_legend_handles_labels()[1] != ["fit"]
-        return self._finish(ax, (self.step, self.quantity), legend)
+        self._finish(ax, (self.step, self.quantity), legend)
+        _lift_apart(self.names_)
+        return self
 
     def _draw_rounds(self, ax: Axes) -> None:
         best = int(np.argmin([trace[-1] for trace in self.traces]))
@@ -437,3 +670,17 @@ class ConvergenceDisplay(Display):
         for i in named.tolist() if named.size <= MOST_NAMES else []:
             name = ax.annotate(self.moves[i], (moves[i], self.tried[i]), color=NEUTRAL, **style)
             name.set_bbox({"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 0.5})
+            self.names_.append(name)
+
+
+def _lift_apart(names: Sequence[Any]) -> None:
+    """Move labels upwards until none covers another."""
+    if len(names) < 2:
+        return
+    names[0].figure.draw_without_rendering()  # the layout decides where they are
+    placed = list[Any]()
+    for name in names:
+        while any(name.get_window_extent().overlaps(other) for other in placed):
+            across, up = name.get_position()
+            name.set_position((across, up + LIFT))
+        placed.append(name.get_window_extent())

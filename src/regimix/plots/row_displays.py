@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import stdtr, stdtrit
 
 from regimix.errors import ParameterError, read_choice, read_count
 from regimix.plots.display import (
@@ -17,6 +18,7 @@ from regimix.plots.display import (
     RowDisplay,
     RowView,
     begin,
+    begin_panels,
     contrast,
     draw,
     draw_line,
@@ -25,7 +27,7 @@ from regimix.plots.display import (
     view_rows,
 )
 from regimix.plots.palette import NEUTRAL, colour
-from regimix.result.answer import HELD, answer, typical_row
+from regimix.result.answer import HELD, Answer, law_name, lines_over, typical_row
 from regimix.words import clean, count, listing
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ MOST_PANELS, ACROSS = 7, 3
 # What lies further outside the middle 98 % of the rows of the regimes than so many times their
 # range would flatten the picture.
 REACH = 1.0
+# Characters of a title that fit into an inch, and into which a narrow one is not broken.
+PER_INCH, NARROWEST_TITLE = 9, 24
 # Guides lie this many noise levels from zero: 19 of 20 rows are between them.
 GUIDE = 2.0
 
@@ -96,23 +100,22 @@ class RegimesDisplay(RowDisplay):
     scale: Floats  #: (m,), the noise of each regime
     feature_name: str = "x"
     others: str = ""  #: what was done about the other features, for the label of the axis
-    making: ClassVar[tuple[str, ...]] = ("feature", "adjust")
 
     @classmethod
-    def _of(cls, rows: RowView, feature: int | str | None = None, adjust: bool = True) -> Self:
+    def _of(cls, model: Any, X: Any, y: Any, feature: Any = None, adjust: bool = True) -> Self:
+        return cls._of_rows(view_rows(model, X, y), feature, adjust)
+
+    @classmethod
+    def _of_rows(cls, rows: RowView, feature: Any, adjust: bool = True) -> Self:
         column = _column(rows, feature)
-        centre = typical_row(rows.X)
-        rest = np.delete(np.arange(centre.size), column)
+        level, slope = lines_over(rows.coef, rows.intercept, typical_row(rows.X), column).T
         x = rows.X[:, column].astype(np.float64)
-        level = rows.intercept + rows.coef[:, rest] @ centre[rest]
         y, others = rows.y, ""
-        if rest.size:
-            others = f"lines: {HELD}"
-        if rest.size and adjust:
-            line = level[rows.nearest] + rows.coef[rows.nearest, column] * x
-            y, others = line + rows.residuals, HELD
+        if rows.X.shape[1] > 1:
+            others = HELD if adjust else f"lines: {HELD}"
+            y = level[rows.nearest] + slope[rows.nearest] * x + rows.residuals if adjust else y
         ends = np.array([_ends(x, rows.labels, j) for j in range(level.size)])
-        heights = level[:, None] + rows.coef[:, column, None] * ends
+        heights = level[:, None] + slope[:, None] * ends
         return cls(
             x=x,
             y=y,
@@ -210,20 +213,15 @@ class OverviewDisplay(Display):
     panels: list[RegimesDisplay]
     title: str = ""
     n_features: int = 1
-    making: ClassVar[tuple[str, ...]] = ("max_features",)
 
     @classmethod
-    def _shown(cls, model: Any, X: Any, y: Any) -> tuple[RowView, str]:
+    def _of(cls, model: Any, X: Any, y: Any, max_features: int = MOST_PANELS) -> Self:
         mixture, rows = find_mixture(model), view_rows(model, X, y)
-        return rows, "One linear relation" if mixture is None else answer(mixture).title
-
-    @classmethod
-    def _of(cls, shown: tuple[RowView, str], max_features: int = MOST_PANELS) -> Self:
-        rows, title = shown
+        title = "One linear relation" if mixture is None else Answer(mixture).title
         most = read_count("max_features", max_features)
         size = contrast(rows.coef) * rows.X.std(axis=0)
         order = np.argsort(-size, kind="stable")[:most]
-        panels = [RegimesDisplay._of(rows, int(i)) for i in order]  # noqa: SLF001 - a display too
+        panels = [RegimesDisplay._of_rows(rows, int(i)) for i in order]  # noqa: SLF001
         return cls(panels=panels, title=title, n_features=rows.X.shape[1])
 
     def plot(self, ax: Axes | None = None, *, legend: bool = True, **options: Any) -> Self:
@@ -248,9 +246,13 @@ class OverviewDisplay(Display):
         left = self.n_features - len(shown)
         more = f" ({count(left, 'feature')} not shown)" if left and ax is None else ""
         if ax is None:
-            first.figure.suptitle(f"{self.title}{more}", parse_math=False, fontsize="large")
+            inches = first.figure.bbox.width / first.figure.dpi
+            words = fill(f"{self.title}{more}", int(PER_INCH * inches))
+            first.figure.suptitle(words, parse_math=False, fontsize="large")
         else:
-            first.set_title(self.title, loc="left", parse_math=False)
+            inches = first.get_window_extent().width / first.figure.dpi
+            words = fill(self.title, max(int(PER_INCH * inches), NARROWEST_TITLE))
+            first.set_title(words, loc="left", parse_math=False)
         self.ax_, self.figure_ = first, first.figure
         return self
 
@@ -258,14 +260,8 @@ class OverviewDisplay(Display):
 def _places(n_panels: int) -> list[Axes]:
     """Return axes of a new figure: a large one above, small ones below."""
     below = -(-(n_panels - 1) // ACROSS)
-    first = begin(None, (8.0, 4.4 + 2.3 * below))
-    if not below:
-        return [first]
-    figure = first.figure
-    first.remove()
-    grid = figure.add_gridspec(2 + below, ACROSS)
-    small = [grid[2 + i // ACROSS, i % ACROSS] for i in range(n_panels - 1)]
-    return [begin(figure.add_subplot(place)) for place in (grid[:2, :], *small)]
+    small = [np.s_[2 + i // ACROSS, i % ACROSS] for i in range(n_panels - 1)]
+    return begin_panels((8.0, 4.4 + 2.3 * below), (2 + below, ACROSS), [np.s_[:2, :], *small])
 
 
 def _fit_to_bulk(panel: RegimesDisplay) -> int:
@@ -304,7 +300,8 @@ class ResidualsDisplay(RowDisplay):
     scale: Floats  #: (m,), the noise of each regime
 
     @classmethod
-    def _of(cls, rows: RowView) -> Self:
+    def _of(cls, model: Any, X: Any, y: Any) -> Self:
+        rows = view_rows(model, X, y)
         return cls(
             residuals=rows.residuals,
             fitted=rows.means,
@@ -385,13 +382,13 @@ def _columns(y: Floats, labels: Labels, nearest: Labels) -> Floats:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class QQDisplay(RowDisplay):
-    """Residuals of each regime over the normal quantiles that they should have.
+    """Residuals of each regime over the quantiles that they should have by the law of the noise.
 
-    Residuals are in units of the noise of their regime, so normal ones lie on the diagonal.
-    Outliers, shown with their nearest regime, are grey crosses. A regime holds only what lies
-    within its cutoff, so its rows are compared with a normal law cut off there; outliers share
-    what that law has beyond. Where they are as many as normal noise has there, they go on along
-    the diagonal; real outliers leave it steeply.
+    That law is the normal one or, where the model has it, Student's. Residuals are in units of the
+    noise of their regime, so those of that law lie on the diagonal. Outliers, shown with their
+    nearest regime, are grey crosses. A regime holds only what lies within its cutoff, so its rows
+    are compared with the law cut off there; outliers share what the law has beyond. Where they are
+    as many as the noise has there, they go on along the diagonal; real outliers leave it steeply.
 
     Where regimes cross, some rows go to the other one; that bends a curve a little.
 
@@ -401,24 +398,27 @@ class QQDisplay(RowDisplay):
     diagonal_ : artist
     """
 
-    quantiles: Floats  #: of the normal law
+    quantiles: Floats  #: of the law of the noise
     residuals: Floats  #: in units of the noise
     nearest: Labels  #: the nearest regime of each row, outliers included
     n_components: int
+    degrees: float = np.inf  #: of freedom of Student's law; infinite for the normal one
 
     @classmethod
-    def _of(cls, rows: RowView) -> Self:
+    def _of(cls, model: Any, X: Any, y: Any) -> Self:
+        rows = view_rows(model, X, y)
         residuals = rows.standardised
         quantiles = np.empty_like(residuals)
         for j in np.unique(rows.nearest):
             mine = rows.nearest == j
             trimmed = rows.labels[mine] < 0
-            quantiles[mine] = expected(residuals[mine], trimmed, float(rows.cut[j]))
+            quantiles[mine] = expected(residuals[mine], trimmed, float(rows.cut[j]), rows.degrees)
         return cls(
             quantiles=quantiles,
             residuals=residuals,
             nearest=rows.nearest,
             n_components=rows.scale.size,
+            degrees=rows.degrees,
             **rows.shared,
         )
 
@@ -437,10 +437,9 @@ class QQDisplay(RowDisplay):
         # The diagonal is in view, however little the residuals vary.
         beside = x[:0], x[labels >= 0]
         self._draw_rows(ax, x, y, labels, self.n_components, beside, stretch)
-        self.diagonal_ = ax.axline(
-            (0, 0), slope=1, color=NEUTRAL, linewidth=1, zorder=1, label="normal"
-        )
-        names = "normal quantile", "residual / noise of the regime"
+        law = "Student's law" if np.isfinite(self.degrees) else "normal"
+        self.diagonal_ = ax.axline((0, 0), slope=1, color=NEUTRAL, linewidth=1, zorder=1, label=law)
+        names = f"quantile of {law_name(self.degrees)}", "residual / noise of the regime"
         return self._finish(ax, names, legend, self._rows_shown(x.size))
 
     def _thinned(self, most: int) -> NDArray[np.intp]:
@@ -458,13 +457,16 @@ class QQDisplay(RowDisplay):
         return np.concatenate(chosen)
 
 
-def expected(residuals: Floats, trimmed: NDArray[np.bool_], cut: float) -> Floats:
-    """Return the normal quantiles of residuals of which those beyond ``cut`` were trimmed, (n,).
+def expected(
+    residuals: Floats, trimmed: NDArray[np.bool_], cut: float, degrees: float = np.inf
+) -> Floats:
+    """Return the quantiles of residuals of which those beyond ``cut`` were trimmed, (n,).
 
+    They are those of Student's law with so many degrees of freedom, of infinitely many the normal.
     Kept rows divide evenly what the law has within the cutoff, the trimmed ones of each side what
     it has beyond.
     """
-    beyond = float(ndtr(-cut))
+    beyond = float(stdtr(degrees, -cut))
     if trimmed.any():
         # A cutoff so far out that no sample reaches it leaves the trimmed rows nothing.
         beyond = max(beyond, 0.25 / residuals.size)
@@ -478,4 +480,4 @@ def expected(residuals: Floats, trimmed: NDArray[np.bool_], cut: float) -> Float
     ):
         ranks = np.argsort(np.argsort(residuals[part], kind="stable"), kind="stable")
         levels[part] = start + mass * (ranks + 0.5) / max(ranks.size, 1)
-    return np.asarray(ndtri(levels))
+    return np.asarray(stdtrit(degrees, levels))

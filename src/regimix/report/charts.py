@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
+from scipy.special import stdtr, stdtrit
 
 from regimix.report.rows import Rows, Terms, sample
+from regimix.result.answer import law_name
+from regimix.result.mixture import Mixture
 from regimix.search.selection import Attempt
 from regimix.words import END, NAME, fixed, measured, number, percent, scientific
 
@@ -59,9 +61,8 @@ MOST_ATTEMPTS = 150
 MOST_POINTS, MOST_QUANTILES, ALL_POINTS, ALL_QUANTILES = 500, 120, 1500, 900
 FEWEST_ROWS = 5
 PANEL = (440.0, 250.0)
-# Share of a normal law beyond two deviations, and what of it, in units of its own uncertainty,
-# chance does not explain.
-BEYOND_TWO, STRIKING = 0.0455, 3.0
+# By how much a share may be off, in units of its own uncertainty, before chance is no explanation.
+STRIKING = 3.0
 
 
 # --- tags -----------------------------------------------------------------------------------------
@@ -356,24 +357,25 @@ def panels(rows: Rows, terms: Terms) -> list[dict[str, Any]]:
             most = min(MOST_POINTS, ALL_POINTS // terms.mixture.n_components)
             shown, distance = sample(own, most), rows.far.distance
             against = _against(rows.far.predicted[shown], distance[shown], j, terms.target)
-            quantiles = _quantiles(np.sort(distance[own]), j, terms.mixture.n_components)
+            quantiles = _quantiles(np.sort(distance[own]), j, terms.mixture)
             words = _tails(distance[own], terms)
             drawn.append({"index": j, "words": words, "charts": [against, quantiles]})
     return drawn
 
 
 def _tails(distance: Floats, terms: Terms) -> str:
-    """Compare the tails with those of a normal law."""
-    share = float(np.mean(np.abs(distance) > 2))
-    excess = (share - BEYOND_TWO) / np.sqrt(BEYOND_TWO * (1 - BEYOND_TWO) / distance.size)
+    """Compare the tails with those of the law that was fitted."""
+    share, degrees = float(np.mean(np.abs(distance) > 2)), terms.mixture.noise_degrees
+    beyond = 2 * float(stdtr(degrees, -2.0))
+    excess = (share - beyond) / np.sqrt(beyond * (1 - beyond) / distance.size)
     verdict = "chance explains the difference"
     if abs(excess) > STRIKING:
         verdict = f"the noise has {'heavier' if excess > 0 else 'lighter'} tails"
         if excess < 0 and terms.mixture.n_components > 1:
             verdict = "sorting rows to the likeliest of several regimes leaves fewer there"
     return (
-        f"{percent(share)} of the rows sorted to it are further off than twice the noise; of a "
-        f"normal law {percent(BEYOND_TWO)} would be, and {verdict}."
+        f"{percent(share)} of the rows sorted to it are further off than twice the noise; of "
+        f"{law_name(degrees)} {percent(beyond)} would be, and {verdict}."
     )
 
 
@@ -389,19 +391,19 @@ def _against(x: Floats, y: Floats, index: int, target: str) -> Html:
     return chart(title, PANEL, grid, zero, dots, data_against=_ends(across, up))
 
 
-def _quantiles(ordered: Floats, index: int, regimes: int) -> Html:
-    n = ordered.size
+def _quantiles(ordered: Floats, index: int, mixture: Mixture) -> Html:
+    n, regimes = ordered.size, mixture.n_components
     # Every row of the tails, and some of the crowded middle.
     place = np.arange(n)
     most = max(60, min(MOST_QUANTILES, ALL_QUANTILES // regimes))
     if n > most:
         middle = np.linspace(0, n - 1, most - 40)
         place = np.unique(np.r_[place[:20], middle.astype(int), place[-20:]])
-    normal, observed = ndtri((place + 0.5) / n), ordered[place]
-    limit = 1.06 * max(3.0, float(np.abs(np.r_[normal, observed]).max()))
-    names = ("normal quantile", "residual / noise")
+    fitted, observed = stdtrit(mixture.noise_degrees, (place + 0.5) / n), ordered[place]
+    limit = 1.06 * max(3.0, float(np.abs(np.r_[fitted, observed]).max()))
+    names = (f"quantile of {law_name(mixture.noise_degrees)}", "residual / noise")
     across, up, grid = axes((-limit, limit), (-limit, limit), names, PANEL)
     diagonal = line(across(-limit), up(-limit), across(limit), up(limit), "zero")
-    title = f"Regime {index}: quantiles of the residuals against the normal law"
-    dots = marks(across.many(normal), up.many(observed), index, 2.2)
+    title = f"Regime {index}: quantiles of the residuals against {law_name(mixture.noise_degrees)}"
+    dots = marks(across.many(fitted), up.many(observed), index, 2.2)
     return chart(title, PANEL, grid, diagonal, dots, data_quantiles=_ends(across, up))

@@ -8,7 +8,7 @@ from importlib.resources import files
 from regimix.report.charts import Html, prose, swatch, tag
 from regimix.report.rows import Terms, read_rows
 from regimix.report.scatter import Cloud
-from regimix.result.answer import HELD, Answer, answer
+from regimix.result.answer import HELD, Answer
 from regimix.result.compare import Comparison
 from regimix.result.mixture import Mixture
 from regimix.result.profile import Profile
@@ -23,13 +23,15 @@ EQUATION = 72
 def mixture_html(mixture: Mixture) -> str:
     """Return HTML for a notebook, with its style and without a script; jinja2 is not needed."""
     rows = read_rows(mixture, None, None, None)
-    found = answer(mixture)
+    found = Answer(mixture)
     parts = [
         tag("div", found.title, class_="regimix-title"),
         tag("p", prose(found.lead)),
         *(tag("p", notice) for notice in found.notices),
         _table(mixture, found),
     ]
+    if found.noise_law:
+        parts.append(tag("p", found.noise_law))
     if rows is not None:
         cloud = Cloud.of(rows, Terms.of(mixture, rows.X, 0.95), MOST_POINTS)
         parts += [cloud.draw(*SIZE), tag("p", _below(cloud), class_="regimix-soft")]

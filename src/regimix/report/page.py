@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import platform
+from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
 from importlib.resources import files
@@ -26,19 +27,19 @@ from regimix.report.scatter import MOST_BESIDE, Cloud
 from regimix.result.answer import (
     HELD,
     Answer,
-    answer,
     closest,
     found_instead,
     granted,
     ranked,
     rows_labelled,
+    student_scale,
 )
 from regimix.result.inference import read_level
 from regimix.result.mixture import Mixture
 from regimix.result.profile import Profile
-from regimix.result.rivals import check_regimes
+from regimix.result.rivals import check_of, check_regimes, distinct, noise_named, tried
 from regimix.search.settings import Settings
-from regimix.theory.audit import Finding, Verdict, audit
+from regimix.theory.audit import Finding, Verdict, audit, clear_gap, little_corruption
 from regimix.words import (
     aligned,
     clean,
@@ -196,7 +197,7 @@ def headline(mixture: Mixture, rows: Rows | None, level: float) -> dict[str, Any
         # The mixture has not counted them.
         out = int(np.count_nonzero(rows.labels < 0))
     source = "" if rows is None or rows.fitted else "the fit"
-    found = answer(mixture, source, level=level, outliers=out)
+    found = Answer(mixture, source, level, out)
     notices, sure = list(found.notices), found.sure
     if rows is not None and not rows.fitted:
         notices.insert(0, rows.notice(mixture.n_rows))
@@ -218,11 +219,12 @@ def rivals(mixture: Mixture) -> list[tuple[str, str]]:
     """List the likeliest single relations, each with its lead over the regimes."""
     target = named(clean(mixture.target_name))
     features = [named(clean(name)) for name in mixture.feature_names]
-    leads = dict[str, str]()
-    for rival in mixture.rivals:
-        # Of those with the same words, the likeliest comes first.
-        leads.setdefault(f"O{rival.describe(target, features)[1:]}", number(rival.lead))
-    return list(leads.items())[:MOST_RIVALS]
+    return [
+        (f"O{rival.describe(target, features)[1:]}", number(rival.lead))
+        for rival in distinct(mixture.rivals)[
+            :MOST_RIVALS
+        ]  # those of an earlier version may repeat
+    ]
 
 
 def checks(
@@ -231,8 +233,19 @@ def checks(
     """Say of each regime whether it is straight, even in spread and normal, by its own rows."""
     if rows is None:
         return []
-    known = np.asarray(rows.X, dtype=np.float64), rows.y, rows.labels, rows.weights
-    seen = check_regimes(*known, mixture.n_components, fit_intercept=mixture.fit_intercept)
+    if mixture.n_components == 1 and mixture.rivals:
+        # The rivals of one regime are these relations: one quantity, one value.
+        seen = [check_of(mixture.rivals, noise_named(mixture.noise_degrees))]
+    else:
+        seen = check_regimes(
+            np.asarray(rows.X, dtype=np.float64),
+            rows.y,
+            rows.labels,
+            rows.weights,
+            mixture.n_components,
+            fit_intercept=mixture.fit_intercept,
+            degrees=mixture.noise_degrees,
+        )
     return [
         (line.name, (_gain(one.curve), _gain(one.spread), _gain(one.noise)))
         for line, one in zip(found.regimes, seen, strict=True)
@@ -296,11 +309,13 @@ def _context(
         "residuals": [] if rows is None else charts.panels(rows, terms),
         "checks": checks(mixture, rows, found),
         "rivals": rivals(mixture),
+        "tried_relations": tried(mixture.rivals),
         "stability": stability(mixture, found),
         "selection": selection(mixture),
         "most_attempts": MOST_ATTEMPTS,
         "tried": charts.convergence(mixture.attempts),
         "granted": granted(mixture),
+        "student_scale": student_scale(mixture).replace("'", "’"),
         "held": HELD,
         "findings": assumptions(mixture, rows),
         "signs": SIGNS,
@@ -371,10 +386,11 @@ def comparison(mixture: Mixture, rows: Rows | None, level: float) -> dict[str, A
         if not groups or groups[-1]["pair"] != found.pairs[i]:
             groups.append({"pair": found.pairs[i], "lines": []})
         sure = not found.lower[i, k] <= 0 <= found.upper[i, k]
-        line = {"name": clean(found.terms[k]), "cells": found.cells(i, k), "sure": sure}
-        groups[-1]["lines"].append(line)
+        name = {"name": clean(found.terms[k]), "constant": False}
+        groups[-1]["lines"].append(name | {"cells": found.cells(i, k), "sure": sure})
+    unsure = any(not line["sure"] for group in groups for line in group["lines"])
     long, left = len(found.order) > LONG_TABLE // 2, found.t.size - len(found.order)
-    return {"found": found, "groups": groups, "left": left, "long": long}
+    return {"found": found, "groups": groups, "unsure": unsure, "left": left, "long": long}
 
 
 def outlier_list(rows: Rows, terms: Terms) -> dict[str, Any]:
@@ -450,21 +466,18 @@ def _asked_for(number: int) -> str:
 
 
 def assumptions(mixture: Mixture, rows: Rows | None) -> list[Finding]:
-    """Audit the mixture on the rows; without rows, judge what the mixture alone shows."""
+    """Audit the mixture on the rows, in the words of the page; without rows, the mixture alone."""
+    found = None
     if rows is not None:
-        try:
+        # Too few rows for the question: the mixture itself can still be asked.
+        with suppress(RegimixError):
             # The audit itself takes an excerpt for the rows that it stands for.
             shown = () if rows.of > rows.n and rows.counts is None else (rows.X, rows.y)
-            return [_plain(finding) for finding in audit(mixture, *shown).findings]
-        except RegimixError:
-            pass  # Too few rows for the question: the mixture itself can still be asked.
-    return [_corruption(mixture), *_separation(mixture), *_gap(mixture)]
-
-
-def _plain(finding: Finding) -> Finding:
-    """Name what was asked in the words of the page."""
-    name = NAMES.get(finding.name, finding.name[:1].upper() + finding.name[1:])
-    return replace(finding, name=name)
+            found = audit(mixture, *shown).findings
+    if found is None:
+        ratio = mixture.outlier_share / max(float(mixture.weights.min()), 1e-300)
+        found = (little_corruption(ratio), *_distinct(mixture), *_gap(mixture))
+    return [replace(finding, name=NAMES.get(finding.name, finding.name)) for finding in found]
 
 
 def compared(finding: Finding) -> str:
@@ -478,18 +491,8 @@ def compared(finding: Finding) -> str:
     return f"Measured {number(finding.value, 3)}; {limit} would do."
 
 
-def _corruption(mixture: Mixture) -> Finding:
-    ratio = mixture.outlier_share / max(float(mixture.weights.min()), 1e-300)
-    words = (
-        f"There are {number(ratio, 2)} times as many outliers ({percent(mixture.outlier_share)} of "
-        f"the model) as rows of the smallest regime ({percent(float(mixture.weights.min()))}). "
-        "Outliers on one line could pass for a regime only if they were as many."
-    )
-    verdict: Verdict = "holds" if ratio < 0.5 else "unclear" if ratio < 1 else "not proven"
-    return _known("Outliers are fewer than the rows of any regime", verdict, words)
-
-
-def _separation(mixture: Mixture) -> list[Finding]:
+def _distinct(mixture: Mixture) -> list[Finding]:
+    """Judge the distance of the two closest regimes, which needs no rows."""
     pair = closest(mixture)
     if pair is None:
         return []
@@ -498,29 +501,17 @@ def _separation(mixture: Mixture) -> list[Finding]:
         f"The two closest differ by {number(least, 2)} times the uncertainty of their coefficients."
     )
     verdict: Verdict = "unclear" if least > DOUBTFUL else "not proven"
-    return [_known("Regimes are distinct", "holds" if least > DISTINCT else verdict, words)]
+    verdict = "holds" if least > DISTINCT else verdict
+    return [Finding("Regimes are distinct", verdict, least, DISTINCT, words, at_least=True)]
 
 
 def _gap(mixture: Mixture) -> list[Finding]:
+    """Judge the subspace that was searched, if it was recorded."""
     spectrum = mixture.spectrum
     if spectrum is None:
         return []
     d, kept = spectrum.basis.shape
-    if kept >= d:
-        words = "All directions of the features were searched: nothing was projected away."
-        return [_known("No direction was missed", "holds", words)]
-    clear = "a clear gap." if spectrum.has_gap else "no clear gap, so the cut is arbitrary."
-    words = (
-        f"{kept} of {d} directions were searched first; the last of them matters "
-        f"{number(spectrum.gap, 3)} times as much as the first that was left out: {clear}"
-    )
-    verdict: Verdict = "holds" if spectrum.has_gap else "unclear"
-    return [_known("The regimes span few directions", verdict, words)]
-
-
-def _known(name: str, verdict: Verdict, words: str) -> Finding:
-    """Find something without rows, and so without a threshold to show."""
-    return Finding(name, verdict, np.nan, np.nan, words)
+    return [clear_gap(spectrum if kept < d else None)]
 
 
 # --- how to get it again --------------------------------------------------------------------------

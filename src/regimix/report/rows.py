@@ -22,16 +22,6 @@ from regimix.result.rowlaw import EXTRA_COLUMNS, MOST_NUMBERS, SURE, are_fitted
 from regimix.result.summary import coefficient_table
 from regimix.words import clean, count, fixed, listing, number, percent
 
-__all__ = [
-    "MOST_FEATURES",
-    "Rows",
-    "Terms",
-    "label_data",
-    "outlier_words",
-    "read_rows",
-    "sample",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -96,10 +86,9 @@ class Rows:
         doubtful = int(np.count_nonzero(self.sure < SURE))
         if not doubtful:
             return "Of the rows shown, none is in doubt."
-        return (
-            f"Of the {count(self.n, 'row')} shown, {fixed(doubtful, 0)} "
-            f"({percent(doubtful / self.n)}) {'is' if doubtful == 1 else 'are'} in doubt."
-        )
+        some = f"{fixed(doubtful, 0)} ({percent(doubtful / self.n)})"
+        verb = "is" if doubtful == 1 else "are"
+        return f"Of the {count(self.n, 'row')} shown, {some} {verb} in doubt."
 
 
 def outlier_words(rows: Rows | None, n_rows: int, share: float) -> str:
@@ -357,15 +346,10 @@ class Terms:
     @classmethod
     def of(cls, mixture: Mixture, X: NDArray[np.float64] | None, level: float) -> Terms:
         """Rank the terms by the deviations of the rows of the fit, or else of these rows."""
-        d = mixture.coef.shape[1]
         if mixture.rows is not None:
-            deviation = mixture.rows.deviation
-        elif X is not None:
-            deviation = X.std(axis=0)
-        else:
-            deviation = np.ones(d)
-        ranked = mixture.rows is not None or X is not None
-        return cls(mixture, np.asarray(deviation), level, ranked)
+            return cls(mixture, mixture.rows.deviation, level, ranked=True)
+        deviation = np.ones(mixture.coef.shape[1]) if X is None else X.std(axis=0)
+        return cls(mixture, np.asarray(deviation), level, ranked=X is not None)
 
     @cached_property
     def effects(self) -> Floats:

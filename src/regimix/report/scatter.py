@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from regimix.report.charts import Html, Scale, axes, chart, frame, line, marks, shape, tag
 from regimix.report.rows import Rows, Terms, sample
-from regimix.result.answer import typical_row
+from regimix.result.answer import lines_over, typical_row
 from regimix.words import clean, count, fixed
 
 Floats = NDArray[np.float64]
@@ -54,11 +54,6 @@ class View:
     frame: Span
     adjusted_frame: Span
     y_frame: Span
-
-    def hides_some(self, y: Floats) -> bool:
-        """Whether an outlier lies beyond a frame."""
-        axes_ = (self.x, self.frame), (self.adjusted, self.adjusted_frame), (y, self.y_frame)
-        return any(bool(((v < low) | (v > high)).any()) for v, (low, high) in axes_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +126,11 @@ class Cloud:
     @property
     def hides_some(self) -> bool:
         """Whether an outlier lies beyond the frame of some view."""
-        return any(view.hides_some(self.rows.y[self.points]) for view in self.views)
+        y = self.rows.y[self.points]
+        framed = [(y, view.y_frame) for view in self.views]
+        framed += [(view.x, view.frame) for view in self.views]
+        framed += [(view.adjusted, view.adjusted_frame) for view in self.views]
+        return any(((v < low) | (v > high)).any() for v, (low, high) in framed)
 
     @cached_property
     def held(self) -> Floats:
@@ -144,10 +143,10 @@ class Cloud:
         return [self._view(int(feature)) for feature in self.terms.order]
 
     def _view(self, feature: int) -> View:
-        mixture, held, nearest = self.terms.mixture, self.held, self.rows.far.nearest
+        mixture, nearest = self.terms.mixture, self.rows.far.nearest
         x = np.asarray(self.rows.X[self.points, feature], dtype=np.float64)
-        slope = mixture.coef[:, feature]
-        base = mixture.intercept + mixture.coef @ held - slope * held[feature]
+        lines = lines_over(mixture.coef, mixture.intercept, self.held, feature)
+        base, slope = lines.T
         labels = self.rows.labels[self.points]
         own = [x[labels == j] for j in range(mixture.n_components)]
         # Few rows make no line. Lines that reach beyond rows of their own must be in the frame.
@@ -165,7 +164,7 @@ class Cloud:
             name=self.terms.name(feature),
             x=x,
             adjusted=adjusted,
-            lines=np.column_stack([base, slope]),
+            lines=lines,
             reach=reach,
             frame=framed(x, reach),
             adjusted_frame=framed(adjusted, heights),

@@ -7,6 +7,7 @@ its sentences are marked by ``words.named``: a page makes them italic, ``words.b
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -91,27 +92,239 @@ class RegimeLine:
         return f"Regime {self.index}{' (doubtful)' if self.doubt else ''}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Answer:
-    """What was found."""
+    """What was found.
+
+    Rows are called those of the source, if one is named; the level is that of intervals; outliers
+    may be counted by the caller, where the mixture did not count them.
+    """
 
     mixture: Mixture = field(repr=False)
-    title: str  # how many regimes in how many rows, or that one relation is better; no full stop
-    headline: str  # how many regimes and how many rows in doubt, above a table of them
-    rival: str  # the sentence that one relation explains the rows as well, if one does
-    lead: str  # which part of the rows they explain, and which rows are in doubt, in sentences
-    regimes: tuple[RegimeLine, ...]
-    outliers: RegimeLine | None  # None if there are none
-    ended: str  # why the search ended
-    details: str  # evidence, time and seed
-    favours: str  # says so if the evidence favours another number of regimes than that asked for
-    coarse: str  # that the response has few different values, if so
-    notices: tuple[str, ...]  # what to know before reading the rest
+    source: str = ""
+    level: float = 0.95
+    counted: int | None = None
+
+    @property
+    def _rows(self) -> str:
+        # Repetitions are rows, and absent rows are not.
+        rows = count(round(self.mixture.mass), "row")
+        return f"{rows} of {self.source}" if self.source else rows
+
+    @property
+    def _target(self) -> str:
+        return named(clean(self.mixture.target_name))
+
+    @property
+    def constant(self) -> str:
+        """That all responses are equal, if they are and nothing was found; no full stop."""
+        mixture, rows = self.mixture, self.mixture.rows
+        if rows is None or rows.values != 1 or not mixture.found_nothing:
+            return ""
+        who = "All responses are equal"
+        if mixture.n_rows > MOMENT_ROWS:
+            who = f"All responses of a sample of {fixed(MOMENT_ROWS, 0)} rows are equal"
+        return f"{who}: {self._target} is constant at {number(rows.middle)}"
+
+    @property
+    def title(self) -> str:
+        """How many regimes in how many rows, or that one relation is better; no full stop."""
+        if self.constant:
+            return bare(self.constant)
+        better = self.rival and self.mixture.n_components > 1
+        return bare(self.rival).removesuffix(".") if better else self._number
+
+    @property
+    def _number(self) -> str:
+        found = count(self.mixture.n_components, "linear regime")
+        return f"{'No linear regime' if self.mixture.found_nothing else found} in {self._rows}"
+
+    @property
+    def headline(self) -> str:
+        """How many regimes and how many rows in doubt, above a table of them."""
+        mixture = self.mixture
+        if mixture.found_nothing:
+            m = mixture.n_components
+            lines = "line" if m == 1 else f"{spelled(m)} lines"
+            if self.constant:
+                return f"{bare(self.constant)}. The best {lines} all the same:"
+            return f"{self._number}; the best {lines} all the same:"
+        if mixture.doubtful_rows is None:
+            return self._number
+        share = mixture.doubtful_rows / mixture.mass
+        return f"{self._number}, {percent(share) if share else 'none'} of them in doubt"
+
+    @property
+    def rival(self) -> str:
+        """The sentence that one relation explains the rows as well as the regimes, if one does."""
+        rival, m = self.mixture.rival, self.mixture.n_components
+        if rival is None:
+            return ""
+        features = [named(clean(name)) for name in self.mixture.feature_names]
+        said = rival.describe(self._target, features)
+        lines = "one straight line does" if m == 1 else f"{spelled(m)} straight lines do"
+        if self.mixture.found_nothing:
+            lines = "a straight line or constants do"
+        how = "better than" if rival.lead >= REGIME_GAIN else "as well as"
+        comma = "," if ", with" in said else ""
+        return f"O{said[1:]}{comma} explains these rows {how} {lines}."
+
+    # --- how much of the rows is explained --------------------------------------------------------
+
+    @property
+    def lead(self) -> str:
+        """Which part of the rows the regimes explain, and which rows are in doubt, in sentences."""
+        mixture, (m, d) = self.mixture, self.mixture.coef.shape
+        by = named(clean(mixture.feature_names[0])) if d == 1 else several(d, "feature")
+        if mixture.found_nothing:
+            return f"{self._nothing(by)}: a description, not a finding."
+        explained, rest = self._explained()
+        who = f"One equation in {by} accounts for {self._target} in {explained}."
+        if m > 1:
+            each = f"{spelled(m).capitalize()} different equations in {by}"
+            who = f"{each} account for {self._target} in {explained}, each in its own."
+        return f"{who} {rest} {self._in_doubt()}".strip()
+
+    def _explained(self) -> tuple[str, str]:
+        """Say how many rows have a regime, and how many have none."""
+        mixture, rows = self.mixture, self._rows
+        outliers = rows_labelled(mixture, -1) if self.counted is None else self.counted
+        share = mixture.outlier_share if outliers is None else outliers / mixture.mass
+        if not share:
+            return f"all {rows}", "No row is an outlier."
+        # Rows without labels cannot be counted: what is known are the shares of the model.
+        explained, rest = f"an estimated {percent(1 - share)} of the {rows}", percent(share)
+        if outliers is not None:
+            explained = f"{fixed(mixture.mass - outliers, 0)} of the {rows} ({percent(1 - share)})"
+            rest = f"{'one' if outliers == 1 else fixed(outliers, 0)} ({percent(share)})"
+        alone, one = mixture.n_components == 1, outliers == 1
+        fits = "fits none of them" if one else "fit none of them"
+        if alone:
+            fits = "does not fit it" if one else "do not fit it"
+        aside = "is set aside as an outlier" if one else "are set aside as outliers"
+        return explained, f"The other {rest} {fits} and {aside}."
+
+    def _in_doubt(self) -> str:
+        """Say how many rows of the fit could belong elsewhere."""
+        rows = self.mixture.doubtful_rows
+        if rows is None:
+            return ""
+        if not rows:
+            return "No row is in doubt."
+        return (
+            f"{count(rows, 'row')} ({percent(rows / self.mixture.mass)}) "
+            f"{'is' if rows == 1 else 'are'} in doubt: neither a regime nor being an outlier is "
+            f"{SURE:.0%} likely."
+        )
+
+    def _nothing(self, by: str) -> str:
+        """Say that constants do as well, and what is shown all the same."""
+        mixture, target, rows = self.mixture, self._target, self._rows
+        evidence, asked = mixture.evidence, mixture.settings.n_components
+        if self.constant:
+            said = f"{self.constant}. There is nothing to explain in the {rows}"
+        elif mixture.settings.search == "net":
+            said = f"Algorithm 2 accepted no linear relation of {target} to {by} in the {rows}"
+        elif mixture.stopped in EARLY:
+            said = f"No linear relation of {target} to {by} was found in the {rows} before "
+            said += EARLY[mixture.stopped]
+        elif evidence < 0:
+            said = (
+                f"Constants explain {target} in the {rows} better than linear relations to {by} "
+                f"do, by {number(-evidence)} nats"
+            )
+        else:
+            best = likeliest(mixture)
+            they = "they" if best is None else several(best, "regime")
+            said = (
+                f"Constants explain {target} in the {rows} nearly as well as linear relations to "
+                f"{by} do: {they} would gain {number(evidence)} nats, and {REGIME_GAIN:g} are "
+                "needed"
+            )
+        if asked is None or mixture.settings.search == "net":
+            # It is robust, or least squares where nothing speaks for outliers.
+            return f"{said}. What follows is the best line through the rows"
+        which = "the line" if asked == 1 else f"the best {spelled(asked)} lines"
+        return f"{said}. What follows is {which} all the same, as asked for"
+
+    # --- each regime ------------------------------------------------------------------------------
 
     @property
     def lines(self) -> list[RegimeLine]:
         """The regimes and, if there are any, the outliers."""
         return [*self.regimes, *([] if self.outliers is None else [self.outliers])]
+
+    @cached_property
+    def regimes(self) -> tuple[RegimeLine, ...]:
+        """Each regime in numbers and words."""
+        mixture, inference = self.mixture, self.mixture.inference
+        # Of a line that is shown though nothing was found, it would be that over outliers alone.
+        worth = None if mixture.found_nothing else mixture.component_evidence
+        return tuple(
+            RegimeLine(
+                index=j,
+                share=percent(float(mixture.weights[j])),
+                rows=_counted(mixture, j),
+                noise=number(float(mixture.scale[j])),
+                r_squared="" if inference is None else probability(float(inference.r_squared[j])),
+                evidence="" if worth is None else number(float(worth[j])),
+                sentence=f"{self._effects(j)} {_spread(mixture, j)}",
+                doubt=_doubt(mixture, j),
+            )
+            for j in range(mixture.n_components)
+        )
+
+    @property
+    def outliers(self) -> RegimeLine | None:
+        """The outliers; None if there are none."""
+        rows, share = rows_labelled(self.mixture, -1), self.mixture.outlier_share
+        # Where no row is one, the share is what to expect of new rows. However small, it is what
+        # the shares of the regimes lack of 100 %.
+        if not share and not rows:
+            return None
+        words = "outliers"
+        if rows == 0:
+            words += " (no row labelled so)"
+        elif rows is not None:
+            words += f" ({count(rows, 'row')} labelled so, {percent(rows / self.mixture.mass)})"
+        return RegimeLine(-1, percent(share), _counted(self.mixture, -1), sentence=words)
+
+    def _effects(self, j: int) -> str:
+        """Say what moves the response in a regime."""
+        mixture, target, order = self.mixture, self._target, ranked(self.mixture, j)
+        names = [named(clean(mixture.feature_names[i])) for i in order[:MOST_NAMED]]
+        if not order:
+            constant = number(float(mixture.intercept[j]))
+            return f"Whatever the features, {target} is about {constant}."
+        known = mixture.inference is not None
+        error = errors(mixture)[j] if known else np.full(mixture.coef.shape[1], np.nan)
+        some = order[:MOST_NAMED]
+        slopes = [measured(float(mixture.coef[j, i]), float(error[i]))[0] for i in some]
+        signed = [slope if slope.startswith("-") else f"+{slope}" for slope in slopes]
+        if len(order) > 1:
+            moving = [f"{name} ({slope} a unit)" for name, slope in zip(names, signed, strict=True)]
+            left = len(order) - len(moving)
+            more = [count(left, "other feature")] if left else []
+            step = "one unit" if mixture.rows is None else "one standard deviation"
+            return f"By {step} of each, {target} moves most with {listing([*moving, *more])}."
+        verb = "falls" if slopes[0].startswith("-") else "rises"
+        moves = f"With each unit of {names[0]}, {target} {verb} by {slopes[0].removeprefix('-')}"
+        low, high = conf_int(mixture, self.level)[j, order[0]] if known else (np.nan, np.nan)
+        if not np.isfinite([low, high]).all():
+            return f"{moves}."
+        sizes = (-high, -low) if high < 0 else (low, high)  # of a fall
+        ends = f"{100 * self.level:g}% interval {interval(*sizes, float(error[order[0]]))}"
+        if low <= 0 <= high:
+            return f"It hardly depends on {names[0]}: {signed[0]} a unit ({ends})."
+        return f"{moves} ({ends})."
+
+    @property
+    def noise_law(self) -> str:
+        """What the noise is measured by, where it is no standard deviation."""
+        scale = student_scale(self.mixture)
+        return scale and f"Noise is {scale}, not a standard deviation."
+
+    # --- how sure it is ---------------------------------------------------------------------------
 
     @property
     def r_squared(self) -> str:
@@ -136,174 +349,129 @@ class Answer:
     @property
     def sure(self) -> str:
         """How strong the evidence is, and how different the closest regimes are."""
-        mixture = self.mixture
+        mixture, pair = self.mixture, closest(self.mixture)
+        if self.constant:
+            return "No relation can be found where the response does not vary; check the column."
         if mixture.found_nothing and mixture.rival is not None:
             return "The data support no straight line, but the one relation named above."
         if mixture.found_nothing:
             return "The data do not support any relation; more rows or other columns might."
         said = "" if mixture.settings.search == "net" else _evidence(mixture)
-        return f"{said} {_distinct(mixture)}".strip()
+        if pair is None:
+            return said
+        which = "The two equations"
+        if mixture.n_components > 2:
+            which = f"The most similar equations, of regimes {pair[0]} and {pair[1]},"
+        return f"{said} {which} differ by {number(pair[2], 2)} times what chance explains.".strip()
 
+    # --- how the search ended, and what to know beside --------------------------------------------
 
-def answer(
-    mixture: Mixture, source: str = "", *, level: float = 0.95, outliers: int | None = None
-) -> Answer:
-    """Put into words and numbers what was found.
+    @property
+    def ended(self) -> str:
+        """Why the search ended."""
+        stopped, attempts = self.mixture.stopped, self.mixture.attempts
+        why = f"Search finished: {ENDS.get(stopped, clean(stopped))}"
+        if stopped in EARLY:
+            why = f"Search ended early: {EARLY[stopped]}"
+        if not attempts:
+            return f"{why}."
+        taken = sum(attempt.accepted for attempt in attempts)
+        return f"{why} ({count(len(attempts), 'change')} tried, {fixed(taken, 0)} taken)."
 
-    Rows are called those of the source, if one is named; outliers may be counted by the caller,
-    where the mixture did not count them; the level is that of intervals.
-    """
-    # Repetitions are rows, and absent rows are not.
-    rows = f"{count(round(mixture.mass), 'row')}{f' of {source}' if source else ''}"
-    title = f"{count(mixture.n_components, 'linear regime')} in {rows}"
-    if mixture.found_nothing:
-        title = f"No linear regime in {rows}"
-    out = rows_labelled(mixture, -1) if outliers is None else outliers
-    rival = _rival(mixture)
-    return Answer(
-        mixture=mixture,
-        title=bare(rival) if rival and mixture.n_components > 1 else title,
-        rival=f"{rival}." if rival else "",
-        headline=title + _beside(mixture),
-        lead=f"{_lead(mixture, rows, out)} {_in_doubt(mixture)}".strip(),
-        regimes=_regimes(mixture, level),
-        outliers=_outliers(mixture),
-        ended=_ended(mixture),
-        details=_details(mixture),
-        favours=_favours(mixture),
-        coarse=_coarse(mixture),
-        notices=_notices(mixture),
-    )
+    @property
+    def details(self) -> str:
+        """Evidence, time and seed."""
+        mixture, said = self.mixture, list[str]()
+        # Of a table without a regime, that of the best model, which is not the line that is shown.
+        what = "best evidence" if mixture.found_nothing else "evidence"
+        if mixture.settings.search != "net":
+            said.append(f"{what} {number(mixture.evidence)} nats")
+        if mixture.timings:
+            took = f"{sum(mixture.timings.values()):.2g}"
+            said.append(f"{took} second{'s' * (took != '1')}")
+        return f"{', '.join([*said, f'seed {mixture.seed}'])}.".capitalize()
 
+    @property
+    def favours(self) -> str:
+        """Says so if the evidence favours another number of regimes than that asked for."""
+        asked, best = self.mixture.settings.n_components, likeliest(self.mixture)
+        if asked is None or best in (None, asked) or self.mixture.found_nothing:
+            return ""
+        verb = "was" if asked == 1 else "were"
+        return f"{count(asked, 'regime')} {verb} asked for; the evidence favours {best}."
 
-def _rival(mixture: Mixture) -> str:
-    """Say that one relation explains the rows as well as the regimes do; no full stop."""
-    rival = mixture.rival
-    if rival is None:
-        return ""
-    target = named(clean(mixture.target_name))
-    features = [named(clean(name)) for name in mixture.feature_names]
-    said = rival.describe(target, features)
-    m = mixture.n_components
-    lines = "one straight line does" if m == 1 else f"{spelled(m)} straight lines do"
-    if mixture.found_nothing:
-        lines = "a straight line or constants do"
-    how = "better than" if rival.lead >= REGIME_GAIN else "as well as"
-    comma = "," if ", with" in said else ""
-    return f"O{said[1:]}{comma} explains these rows {how} {lines}"
+    @property
+    def coarse(self) -> str:
+        """That the response has few different values, if that shows within a regime.
 
-
-# --- how much of the rows is explained -----------------------------------------------------------
-
-
-def _lead(mixture: Mixture, rows: str, outliers: int | None) -> str:
-    """Say which part of the rows the regimes explain; outliers are counted, or None."""
-    target, d = named(clean(mixture.target_name)), mixture.coef.shape[1]
-    by = named(clean(mixture.feature_names[0])) if d == 1 else several(d, "feature")
-    if mixture.found_nothing:
-        return f"{_nothing(mixture, target, by, rows)}: a description, not a finding."
-    explained, rest = _explained(mixture, rows, outliers)
-    if mixture.n_components == 1:
-        return f"One equation in {by} accounts for {target} in {explained}. {rest}"
-    each = f"{spelled(mixture.n_components).capitalize()} different equations in {by}"
-    return f"{each} account for {target} in {explained}, each in its own. {rest}"
-
-
-def _explained(mixture: Mixture, rows: str, outliers: int | None) -> tuple[str, str]:
-    """Say how many rows have a regime, and how many have none."""
-    share = mixture.outlier_share if outliers is None else outliers / mixture.mass
-    if not share:
-        return f"all {rows}", "No row is an outlier."
-    # Rows without labels cannot be counted: what is known are the shares of the model.
-    explained, rest = f"an estimated {percent(1 - share)} of the {rows}", percent(share)
-    if outliers is not None:
-        explained = f"{fixed(mixture.mass - outliers, 0)} of the {rows} ({percent(1 - share)})"
-        rest = f"{fixed(outliers, 0)} ({percent(share)})"
-    if outliers == 1:
-        fits = "does not fit it" if mixture.n_components == 1 else "fits none of them"
-        return explained, f"The other {rest} {fits} and is set aside as an outlier."
-    fits = "do not fit it" if mixture.n_components == 1 else "fit none of them"
-    return explained, f"The other {rest} {fits} and are set aside as outliers."
-
-
-def _beside(mixture: Mixture) -> str:
-    """Say beside the number of regimes how many rows are in doubt, or that nothing was found."""
-    if mixture.found_nothing:
-        lines = "line" if mixture.n_components == 1 else f"{spelled(mixture.n_components)} lines"
-        return f"; the best {lines} all the same:"
-    if mixture.doubtful_rows is None:
-        return ""
-    share = mixture.doubtful_rows / mixture.mass
-    return f", {percent(share) if share else 'none'} of them in doubt"
-
-
-def _in_doubt(mixture: Mixture) -> str:
-    """Say how many rows of the fit could belong elsewhere."""
-    rows = mixture.doubtful_rows
-    if rows is None or mixture.found_nothing:
-        return ""
-    if not rows:
-        return "No row is in doubt."
-    return (
-        f"{count(rows, 'row')} ({percent(rows / mixture.mass)}) {'is' if rows == 1 else 'are'} in "
-        f"doubt: neither a regime nor being an outlier is {SURE:.0%} likely."
-    )
-
-
-def _nothing(mixture: Mixture, target: str, by: str, rows: str) -> str:
-    """Say that constants do as well, and what is shown all the same."""
-    evidence, asked = mixture.evidence, mixture.settings.n_components
-    if mixture.settings.search == "net":
-        said = f"Algorithm 2 accepted no linear relation of {target} to {by} in the {rows}"
-    elif mixture.stopped in EARLY:
-        said = f"No linear relation of {target} to {by} was found in the {rows} before "
-        said += EARLY[mixture.stopped]
-    elif evidence < 0:
-        said = (
-            f"Constants explain {target} in the {rows} better than linear relations to {by} do, by "
-            f"{number(-evidence)} nats"
+        Few: each comes more often than there are values. It shows where the noise is below two of
+        their steps, so that rows of the same features take a handful of values, or a regime one.
+        """
+        mixture, rows = self.mixture, self.mixture.rows
+        if rows is None or not rows.values**2 <= min(mixture.mass, MOMENT_ROWS):
+            return ""
+        noise = float(mixture.scale.min())
+        if not noise < 2 * rows.step:
+            return ""
+        return (
+            f"{self._target} takes only {rows.values} different values, {number(rows.step)} apart, "
+            f"and the smallest noise is {number(noise)}: a regime may be one of these values "
+            "rather than a relation. A model for counts or classes may suit better."
         )
-    else:
-        said = (
-            f"Constants explain {target} in the {rows} nearly as well as linear relations to {by} "
-            f"do: {_likeliest(mixture)} would gain {number(evidence)} nats, and {REGIME_GAIN:g} "
-            "are needed"
-        )
-    if asked is None or mixture.settings.search == "net":
-        # It is robust, or least squares where nothing speaks for outliers.
-        return f"{said}. What follows is the best line through the rows"
-    which = "the line" if asked == 1 else f"the best {spelled(asked)} lines"
-    return f"{said}. What follows is {which} all the same, as asked for"
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What to know before reading the rest."""
+        mixture, rival, said = self.mixture, self.mixture.rival, list[str]()
+        if rival is not None and mixture.n_components > 1:
+            said.append(
+                f"That relation is {number(rival.lead)} nats likelier than the regimes below; they "
+                "may be nothing but its pieces."
+            )
+        elif rival is not None:
+            relation = bare(self.rival).removesuffix(".")
+            said.append(f"{relation}: it is {number(rival.lead)} nats likelier.")
+        if mixture.stopped in EARLY:
+            said.append(
+                f"The search ended early: {EARLY[mixture.stopped]}. There may be more to find; "
+                "this is the best so far."
+            )
+        asked = mixture.settings.n_components
+        if asked is not None and mixture.n_components < asked and not mixture.found_nothing:
+            instead = found_instead(mixture.n_components, mixture.stopped)
+            said.append(f"{asked} regimes were asked for; {instead}.")
+        said += filter(None, [self.coarse])
+        if mixture.mass != mixture.n_rows:
+            said.append(
+                f"Rows count by their weights: {fixed(mixture.mass, 0)} in all, from "
+                f"{count(mixture.n_rows, 'row')} of the table. Pictures and lists show each of "
+                "those once."
+            )
+        columns = mixture.coef.shape[1] + mixture.fit_intercept
+        if mixture.ranks and min(mixture.ranks) < columns:
+            said.append(
+                f"The rows of a regime determine {min(mixture.ranks)} of its {columns} "
+                "coefficients: columns depend on each other, or rows are few. Read single "
+                "coefficients with care."
+            )
+        if mixture.gate is not None:
+            said.append(
+                "Shares depend on the features here; those shown are averages over the rows."
+            )
+        return tuple(said)
 
 
-def _likeliest(mixture: Mixture) -> str:
-    """Name the number of regimes with the highest evidence, which need not be that shown."""
-    path = mixture.selection
-    if path is None or not path.evidence.size:
-        return "they"
-    return several(int(path.n_components[np.argmax(path.evidence)]), "regime")
+def law_name(degrees: float) -> str:
+    """Name the law of the noise: Student's with so many degrees of freedom, or the normal one."""
+    if not np.isfinite(degrees):
+        return "the normal law"
+    return f"Student's law with {number(degrees)} degrees of freedom"
 
 
-# --- each regime ----------------------------------------------------------------------------------
-
-
-def _regimes(mixture: Mixture, level: float) -> tuple[RegimeLine, ...]:
-    inference = mixture.inference
-    # Of a line that is shown though nothing was found, it would be that over outliers alone.
-    worth = None if mixture.found_nothing else mixture.component_evidence
-    return tuple(
-        RegimeLine(
-            index=j,
-            share=percent(float(mixture.weights[j])),
-            rows=_rows(mixture, j),
-            noise=number(float(mixture.scale[j])),
-            r_squared="" if inference is None else probability(float(inference.r_squared[j])),
-            evidence="" if worth is None else number(float(worth[j])),
-            sentence=f"{_effects(mixture, j, level)} {_spread(mixture, j)}",
-            doubt=_doubt(mixture, j),
-        )
-        for j in range(mixture.n_components)
-    )
+def student_scale(mixture: Mixture) -> str:
+    """Say what the noise is measured by where it is no standard deviation; empty if it is one."""
+    known = mixture.noise_degrees
+    return f"the scale of {law_name(known)}" if np.isfinite(known) else ""
 
 
 def _doubt(mixture: Mixture, j: int) -> str:
@@ -315,80 +483,12 @@ def _doubt(mixture: Mixture, j: int) -> str:
     return f"Doubtful: it came back in {share} of {count(found.n_resamples, 'resample')}."
 
 
-def _outliers(mixture: Mixture) -> RegimeLine | None:
-    rows, share = rows_labelled(mixture, -1), mixture.outlier_share
-    # Where no row is one, the share is what to expect of new rows. However small, it is what the
-    # shares of the regimes lack of 100 %.
-    if not share and not rows:
-        return None
-    words = "outliers"
-    if rows == 0:
-        words += " (no row labelled so)"
-    elif rows is not None:
-        words += f" ({count(rows, 'row')} labelled so, {percent(rows / mixture.mass)})"
-    return RegimeLine(-1, percent(share), _rows(mixture, -1), sentence=words)
-
-
-def _rows(mixture: Mixture, label: int) -> str:
-    rows = rows_labelled(mixture, label)
-    return "" if rows is None else fixed(rows, 0)
-
-
-def rows_labelled(mixture: Mixture, label: int) -> int | None:
-    """Count the rows of a label, -1 for outliers; None if they were not counted.
-
-    Repetitions count, absent rows do not: labels alone do not say so.
-    """
-    counts = mixture.label_counts
-    if counts is not None and len(counts) == mixture.n_components + 1:
-        return counts[label]
-    if not mixture.labels.size or mixture.mass != mixture.n_rows:
-        return None
-    return int(np.count_nonzero(mixture.labels == label))
-
-
-def label_shares(mixture: Mixture) -> tuple[float, ...] | None:
-    """Return the share of the rows of each label, outliers last; None if they were not counted."""
-    counts = [rows_labelled(mixture, label) for label in (*range(mixture.n_components), -1)]
-    known = [rows / mixture.mass for rows in counts if rows is not None]
-    return tuple(known) if len(known) == len(counts) else None
-
-
-def _effects(mixture: Mixture, j: int, level: float) -> str:
-    """Say what moves the response in a regime."""
-    order, target = ranked(mixture, j), named(clean(mixture.target_name))
-    names = [named(clean(mixture.feature_names[i])) for i in order[:MOST_NAMED]]
-    if not order:
-        return f"Whatever the features, {target} is about {number(float(mixture.intercept[j]))}."
-    known = mixture.inference is not None
-    error = errors(mixture)[j] if known else np.full(mixture.coef.shape[1], np.nan)
-    slopes = [measured(float(mixture.coef[j, i]), float(error[i]))[0] for i in order[:MOST_NAMED]]
-    signed = [slope if slope.startswith("-") else f"+{slope}" for slope in slopes]
-    if len(order) > 1:
-        moving = [f"{name} ({slope} a unit)" for name, slope in zip(names, signed, strict=True)]
-        left = len(order) - len(moving)
-        more = [f"{fixed(left, 0)} other feature{'s' * (left > 1)}"] if left else []
-        step = "one unit" if mixture.rows is None else "one standard deviation"
-        return f"By {step} of each, {target} moves most with {listing([*moving, *more])}."
-    verb = "falls" if slopes[0].startswith("-") else "rises"
-    moves = f"With each unit of {names[0]}, {target} {verb} by {slopes[0].removeprefix('-')}"
-    low, high = conf_int(mixture, level)[j, order[0]] if known else (np.nan, np.nan)
-    if not np.isfinite([low, high]).all():
-        return f"{moves}."
-    sizes = (-high, -low) if high < 0 else (low, high)  # of a fall
-    ends = f"{100 * level:g}% interval {interval(*sizes, float(error[order[0]]))}"
-    if low <= 0 <= high:
-        return f"It hardly depends on {names[0]}: {signed[0]} a unit ({ends})."
-    return f"{moves} ({ends})."
-
-
 def _spread(mixture: Mixture, j: int) -> str:
+    """Say how the rows of a regime scatter around it."""
     noise = float(mixture.scale[j])
     if not noise:
         return "Its rows lie exactly on it."
-    law = "one standard deviation"
-    if np.isfinite(mixture.noise_degrees):
-        law = f"the scale of Student's law with {number(mixture.noise_degrees)} degrees of freedom"
+    law = student_scale(mixture) or "one standard deviation"
     spread = f"Its rows scatter around it by {number(noise)}, {law}"
     if mixture.inference is None or not np.isfinite(mixture.inference.r_squared[j]):
         return f"{spread}."
@@ -397,10 +497,8 @@ def _spread(mixture: Mixture, j: int) -> str:
     return f"{spread}; of the variation among the rows sorted to it, it explains {explained}."
 
 
-# --- how sure it is -------------------------------------------------------------------------------
-
-
 def _evidence(mixture: Mixture) -> str:
+    """Say how strong the evidence is, and for which regime it is least."""
     whole, each, rival = mixture.evidence, mixture.component_evidence, mixture.rival
     said = (
         f"The evidence is {grade(whole)}: {number(whole)} nats over constants for the "
@@ -443,49 +541,12 @@ def closest(mixture: Mixture) -> tuple[int, int, float] | None:
     return i, j, float(apart[i, j])
 
 
-def _distinct(mixture: Mixture) -> str:
-    """Say how different the two most similar regimes are."""
-    pair = closest(mixture)
-    if pair is None:
-        return ""
-    which = "The two equations"
-    if mixture.n_components > 2:
-        which = f"The most similar equations, of regimes {pair[0]} and {pair[1]},"
-    return f"{which} differ by {number(pair[2], 2)} times what chance explains."
-
-
-# --- how the search ended -------------------------------------------------------------------------
-
-
-def _ended(mixture: Mixture) -> str:
-    stopped, attempts = mixture.stopped, mixture.attempts
-    why = f"Search finished: {ENDS.get(stopped, clean(stopped))}"
-    if stopped in EARLY:
-        why = f"Search ended early: {EARLY[stopped]}"
-    if not attempts:
-        return f"{why}."
-    taken = sum(attempt.accepted for attempt in attempts)
-    return f"{why} ({count(len(attempts), 'change')} tried, {fixed(taken, 0)} taken)."
-
-
-def _details(mixture: Mixture) -> str:
-    # Of a table without a regime, that of the best model, which is not the line that is shown.
-    what = "best evidence" if mixture.found_nothing else "evidence"
-    said = [] if mixture.settings.search == "net" else [f"{what} {number(mixture.evidence)} nats"]
-    if mixture.timings:
-        said.append(f"{sum(mixture.timings.values()):.2g} seconds")
-    return f"{', '.join([*said, f'seed {mixture.seed}'])}.".capitalize()
-
-
-def _favours(mixture: Mixture) -> str:
-    asked, selection = mixture.settings.n_components, mixture.selection
-    if asked is None or selection is None or not selection.evidence.size or mixture.found_nothing:
-        return ""
-    best = int(selection.n_components[np.argmax(selection.evidence)])
-    if best == asked:
-        return ""
-    verb = "was" if asked == 1 else "were"
-    return f"{count(asked, 'regime')} {verb} asked for; the evidence favours {best}."
+def likeliest(mixture: Mixture) -> int | None:
+    """Return the number of regimes of the highest evidence, which need not be that shown."""
+    path = mixture.selection
+    if path is None or not path.evidence.size:
+        return None
+    return int(path.n_components[np.argmax(path.evidence)])
 
 
 def found_instead(m: int, stopped: str) -> str:
@@ -495,63 +556,32 @@ def found_instead(m: int, stopped: str) -> str:
     return f"the rows support {m}"
 
 
-def _coarse(mixture: Mixture) -> str:
-    """Say that the response has few values, if that shows within a regime.
-
-    Few: each comes more often than there are values. It shows where the noise is below two of their
-    steps, so that rows of the same features take a handful of values, or a regime a single one.
-    """
-    rows = mixture.rows
-    if rows is None or not rows.values**2 <= min(mixture.mass, MOMENT_ROWS):
-        return ""
-    noise = float(mixture.scale.min())
-    if not noise < 2 * rows.step:
-        return ""
-    return (
-        f"{named(clean(mixture.target_name))} takes only {rows.values} different values, "
-        f"{number(rows.step)} apart, and the smallest noise is {number(noise)}: a regime may be "
-        "one of these values rather than a relation. A model for counts or classes may suit better."
-    )
-
-
-def _notices(mixture: Mixture) -> tuple[str, ...]:
-    said = []
-    rival = mixture.rival
-    if rival is not None and mixture.n_components > 1:
-        said.append(
-            f"That relation is {number(rival.lead)} nats likelier than the regimes below; they may "
-            "be nothing but its pieces."
-        )
-    elif rival is not None:
-        said.append(f"{bare(_rival(mixture))}: it is {number(rival.lead)} nats likelier.")
-    if mixture.stopped in EARLY:
-        said.append(
-            f"The search ended early: {EARLY[mixture.stopped]}. There may be more to find; this is "
-            "the best so far."
-        )
-    asked = mixture.settings.n_components
-    if asked is not None and mixture.n_components < asked and not mixture.found_nothing:
-        instead = found_instead(mixture.n_components, mixture.stopped)
-        said.append(f"{asked} regimes were asked for; {instead}.")
-    said += [coarse] if (coarse := _coarse(mixture)) else []
-    if mixture.mass != mixture.n_rows:
-        said.append(
-            f"Rows count by their weights: {fixed(mixture.mass, 0)} in all, from "
-            f"{count(mixture.n_rows, 'row')} of the table. Pictures and lists show each of those "
-            "once."
-        )
-    columns = mixture.coef.shape[1] + mixture.fit_intercept
-    if mixture.ranks and min(mixture.ranks) < columns:
-        said.append(
-            f"The rows of a regime determine {min(mixture.ranks)} of its {columns} coefficients: "
-            "columns depend on each other, or rows are few. Read single coefficients with care."
-        )
-    if mixture.gate is not None:
-        said.append("Shares depend on the features here; those shown are averages over the rows.")
-    return tuple(said)
-
-
 # --- rows ---------------------------------------------------------------------------------------
+
+
+def _counted(mixture: Mixture, label: int) -> str:
+    rows = rows_labelled(mixture, label)
+    return "" if rows is None else fixed(rows, 0)
+
+
+def rows_labelled(mixture: Mixture, label: int) -> int | None:
+    """Count the rows of a label, -1 for outliers; None if they were not counted.
+
+    Repetitions count, absent rows do not: labels alone do not say so.
+    """
+    counts = mixture.label_counts
+    if counts is not None and len(counts) == mixture.n_components + 1:
+        return counts[label]
+    if not mixture.labels.size or mixture.mass != mixture.n_rows:
+        return None
+    return int(np.count_nonzero(mixture.labels == label))
+
+
+def label_shares(mixture: Mixture) -> tuple[float, ...] | None:
+    """Return the share of the rows of each label, outliers last; None if they were not counted."""
+    counts = [rows_labelled(mixture, label) for label in (*range(mixture.n_components), -1)]
+    known = [rows / mixture.mass for rows in counts if rows is not None]
+    return tuple(known) if len(known) == len(counts) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -590,23 +620,34 @@ def typical_row(X: NDArray[Any]) -> Floats:
     return np.asarray(np.median(X, axis=0), dtype=np.float64)
 
 
+def lines_over(coef: Floats, intercept: Floats, held: Floats, feature: int) -> Floats:
+    """Return intercept and slope of each regime over one feature, the others held, (m, 2)."""
+    slope = coef[:, feature]
+    return np.column_stack([intercept + coef @ held - slope * held[feature], slope])
+
+
 # --- as text --------------------------------------------------------------------------------------
 
 
 def describe(mixture: Mixture, width: int) -> str:
     """Say what was found; see ``Mixture.describe``."""
-    found = answer(mixture)
+    found = Answer(mixture)
     noisy = max(5, *(len(regime.noise) for regime in found.regimes))
     rival = wrap(bare(found.rival), width)
     # What makes all regimes doubtful comes first.
     lines = [*rival, ""] if rival and mixture.n_components > 1 else []
-    lines += [found.headline, "", f"{'':>2}  {'share':>6}  {'noise':>{noisy}}  equation"]
+    lines += [
+        *wrap(found.headline, width),
+        "",
+        f"{'':>2}  {'share':>6}  {'noise':>{noisy}}  equation",
+    ]
     for line in found.lines:
         start = f"{line.index:>2}  {line.share:>6}  {line.noise:>{noisy}}  "
         space = width - len(start)
         words = equation(mixture, line.index, space) if line.index >= 0 else line.sentence
         lines.append(start + (words if line.index >= 0 or len(words) <= space else "outliers"))
         lines += ["    " + line.doubt] if line.doubt else []
+    lines += ["", *wrap(found.noise_law, width)] if found.noise_law else []
     if rival and mixture.n_components == 1:
         lines += ["", *rival]
     lines += ["", *wrap(bare(found.coarse), width)] if found.coarse else []

@@ -20,9 +20,9 @@ from regimix.model.numbers import MODEL
 from regimix.model.polish import maximised
 from regimix.result.inference import estimates, read_level
 from regimix.search.finish import assign_and_trim
-from regimix.search.likelihood import assign_nearest, plain_count
+from regimix.search.likelihood import assign_nearest
 from regimix.search.settings import Settings
-from regimix.trimmed.ilts import NormalEquations
+from regimix.trimmed.ilts import solved
 
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
@@ -208,7 +208,7 @@ def _refitter(problem: Problem, law: Law, labels: Labels, settings: Settings) ->
         # squares on the removed rows, whose errors are recorded, moved to where the fit is.
         shift = law.thetas - _fit_labelled(MemoryEngine(problem), law, labels, 0.0).thetas
         return lambda engine: _fit_labelled(engine, law, labels, shift)
-    if plain_count(settings) is not None:
+    if settings.search == "partition":
         return lambda engine: assign_nearest(engine, law)[0]
     if settings.outliers and settings.keep is not None:
         keep = settings.keep
@@ -222,9 +222,8 @@ def _fit_labelled(engine: MemoryEngine, law: Law, labels: Labels, shift: Floats 
     for j, theta in enumerate(law.thetas):
         rows = np.flatnonzero(labels == j)
         weights = None if engine.problem.weights is None else engine.problem.weights[rows]
-        normal = NormalEquations(theta.size)
-        normal.refresh(engine.sums(rows, engine.residuals_of(rows, theta), weights))
-        thetas.append(normal.solve(theta)[0])
+        sums = engine.sums(rows, engine.residuals_of(rows, theta), weights)
+        thetas.append(solved(sums, theta)[0])
         size.append(float(rows.size if weights is None else weights.sum()))
     return replace(law, thetas=np.stack(thetas) + shift, share=np.array(size) / engine.problem.mass)
 

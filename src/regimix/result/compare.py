@@ -22,7 +22,7 @@ from regimix.errors import MissingExtraError, ParameterError
 from regimix.result.answer import WIDTH
 from regimix.result.inference import errors, estimates, holm, read_level, recorded
 from regimix.result.summary import INTERCEPT, as_frame, print_cells, print_row
-from regimix.words import clean, count, interval, measured, number, probability
+from regimix.words import clean, count, interval, measured, number, p_value, probability
 
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
@@ -105,8 +105,7 @@ class Comparison:
 
     def frame(self) -> Any:
         """Return the records as a pandas data frame (polars if pandas is missing)."""
-        records = self.records()
-        return as_frame({name: [record[name] for record in records] for name in records[0]})
+        return as_frame(self.records())
 
     @property
     def order(self) -> list[tuple[int, int]]:
@@ -139,9 +138,9 @@ class Comparison:
             if not sure[k]:
                 said.append(f"Regimes {a} and {b}: no single coefficient differs for certain.")
                 continue
-            error, (_, _, bounds, _, p) = float(self.std_err[i, k]), self.cells(i, k)
+            error, (_, _, bounds, _, _) = float(self.std_err[i, k]), self.cells(i, k)
             values = [measured(float(self.coef[j, k]), error)[0] for j in (a, b)]
-            ends = f"difference {bounds}, p {p if p[0] in '<>' else f'= {p}'}"
+            ends = f"difference {bounds}, {p_value(float(self.p_holm[i, k]))}"
             both = f"{clean(self.terms[k])}: {values[0]} and {values[1]} ({ends})"
             said.append(f"Regimes {a} and {b} differ most surely in {both}.")
         return tuple(said)

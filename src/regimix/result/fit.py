@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -34,35 +35,49 @@ from regimix.model.laws import ROOT_8, Background
 from regimix.model.numbers import MODEL
 from regimix.model.polish import Begun, Polished, polish
 from regimix.model.relation import gain_of_shares
-from regimix.model.rows import Rows, Units, weighted_fit, whitened_rows
+from regimix.model.rows import (
+    MAD_TO_DEVIATION,
+    Rows,
+    Units,
+    weighted_fit,
+    weighted_quantile,
+    whitened_rows,
+)
 from regimix.result.answer import grade
 from regimix.result.inference import infer
-from regimix.result.mixture import Mixture, Regimes
-from regimix.result.rivals import Contest, Rival, find_rivals
-from regimix.result.rowlaw import MOMENT_ROWS, Excerpt, RowLaw, excerpt_rows, row_counts
+from regimix.result.mixture import Mixture
+from regimix.result.rivals import FEW_ROWS, Contest, Rival, find_rivals, noise_named
+from regimix.result.rowlaw import (
+    MOMENT_ROWS,
+    MOST_COVARIANCE_FEATURES,
+    Excerpt,
+    RowLaw,
+    excerpt_rows,
+    row_counts,
+)
 from regimix.search.algorithm2 import net_rows, search_net
 from regimix.search.checkpoint import Checkpoint, fingerprint
 from regimix.search.finish import assign_and_trim, make_exact
-from regimix.search.likelihood import assign_nearest, most_likely, nearest_regimes, plain_count
-from regimix.search.loop import Search
+from regimix.search.likelihood import assign_nearest, most_likely, nearest_regimes
+from regimix.search.loop import Search, complete_in_stages, first_stage, search_again
 from regimix.search.numbers import SEARCH
 from regimix.search.propose import Proposer
 from regimix.search.selection import (
     Attempt,
     Path,
+    Repeats,
     Selection,
     choose_background,
     choose_noise,
     score_of_constants,
 )
-from regimix.search.settings import Control, Settings
+from regimix.search.settings import Control, Settings, answer_interrupts
 from regimix.search.single import find_single, majority
-from regimix.search.stages import complete_in_stages, first_stage, search_again
 from regimix.search.subspace import Subspace
 from regimix.threads import fitting_threads
 from regimix.trimmed.gradient import solver_maker
 from regimix.trimmed.ilts import MAX_ITER, ExactSolver, kept_mass
-from regimix.trimmed.reweight import consistent_scale, reweight
+from regimix.trimmed.reweight import CUTOFF, consistent_scale, reweight
 
 Floats = NDArray[np.float64]
 
@@ -143,7 +158,8 @@ def to_mixture(
     """
     problem = engine.problem
     order = np.argsort(-law.share, kind="stable")
-    law, labelling = law.pick(order), Ordered(labelling, order)
+    labelling = Ordered(labelling, order)
+    judging, law = law, law.pick(order)
     for name, values in by_component.items():
         many = isinstance(values, tuple)
         record[name] = tuple(values[i] for i in order) if many else values[order]
@@ -153,11 +169,13 @@ def to_mixture(
     by_label = settings.by_label
     try:
         known = None if known is None else known.pick(order)
-        inference = infer(engine, law, labelling if by_label else None, known)
+        labelled = labelling if by_label else None
+        hurried = _hurried(problem, record["stopped"])
+        inference = None if hurried else infer(engine, law, labelled, known)
     except PassStopped:
         inference = None  # there is an answer, but no time to say how sure it is
-    labels = engine.map_rows(labelling)
-    mixture = Mixture(
+    labels, counts = _labelled(engine, labelling, judging)
+    return Mixture(
         coef=coef,
         intercept=intercept,
         weights=share,
@@ -180,25 +198,30 @@ def to_mixture(
         inference=inference,
         excerpt=Excerpt.of(engine, labelling, settings.seed) if settings.keep_rows else None,
         n_iter=max(1, len(record.get("attempts", ()))),
+        **counts,
         **record,
     )
-    return replace(mixture, **_counts(engine, labelling, mixture))
 
 
-def _counts(engine: Engine, labelling: Labelling, mixture: Mixture) -> dict[str, Any]:
-    """Count the rows of each component, the outliers, and the rows in doubt."""
-    parts = {part.name: getattr(mixture, part.name) for part in fields(Regimes)}
+def _labelled(engine: Engine, labelling: Labelling, law: Law) -> tuple[Any, dict[str, Any]]:
+    """Label the rows; count those of each component, the outliers, and the rows in doubt."""
+    labels = np.empty(engine.problem.n_rows, np.int64) if engine.here else None
     try:
-        counts = engine.fold(row_counts, labelling, Regimes(**parts | {"rows": None})).tolist()
+        counts = engine.fold(row_counts, labelling, law, labels).tolist()
     except PassStopped:
-        return {}
-    return {"label_counts": tuple(counts[:-1]), "doubtful_rows": counts[-1]}
+        return engine.map_rows(labelling), {}
+    known = {"label_counts": tuple(counts[:-1]), "doubtful_rows": counts[-1]}
+    return engine.map_rows(labelling) if labels is None else labels, known
 
 
 # The search sees at most so many rows, so many per coefficient: enough for 16 components of 50
 # rows per coefficient. Everything after it sees all rows.
 SEARCH_ROWS = 20_000
 SEARCH_ROWS_PER_COEFFICIENT = 800
+# Whitening many columns and the first model of a search take as long as so many least squares fits
+# (measured with 1,500 and 2,000 columns), and the share of the time limit that may be exceeded.
+SEARCH_FITS = 8
+MOST_OVER = 0.5
 # Rounds on the search's own rows once the moves are over, until so little is left to gain (nats).
 FINAL_ROUNDS = 100
 FINAL_SETTLED = 1e-4
@@ -229,10 +252,10 @@ class _Found:
     law: Law
     origin: tuple[str, ...]
     score: float
-    component_scores: Floats
+    component_scores: Floats | None  # None: there was no time to find out
     attempts: tuple[Attempt, ...]
     stopped: StopReason
-    ranks: tuple[int, ...]
+    ranks: tuple[int, ...] | None  # likewise
     spectrum: Subspace | None
     selection: Selection
     search_evidence: tuple[float, ...]
@@ -278,6 +301,9 @@ def _fit_searched(
         kept = excerpt_rows(problem) if settings.keep_rows else 0
         engine.draw(max(limit, MOMENT_ROWS, kept), settings.seed)
         sample = engine.sample(limit, settings.seed)
+        hasty = _hasty(problem, sample, settings)
+        if hasty is not None:
+            return _hasty_mixture(engine, settings, hasty, clock)
         rows, units = whitened_rows(
             sample, intercept=problem.fit_intercept, outliers=settings.outliers != 0
         )
@@ -285,30 +311,63 @@ def _fit_searched(
         saved = open_checkpoint(engine, settings, sample, init)
     with clock.stage("search"):
         found = _search(rows, units, settings, given, saved, engine, sample)
+
+    def answer() -> Mixture:
+        return _answer(engine, settings, rows, units, sample, *found, saved, clock)
+
+    if not isinstance(engine, MemoryEngine):
+        return answer()  # a pass that hangs is not to be made again
+    try:
+        with answer_interrupts():
+            return answer()
+    except KeyboardInterrupt:
+        found[0].stopped = StopReason.INTERRUPTED
+        return answer()
+
+
+def _answer(
+    engine: Engine,
+    settings: Settings,
+    rows: Rows,
+    units: Units,
+    sample: Sample,
+    state: Search,
+    repeats: Repeats,
+    saved: Checkpoint | None,
+    clock: _Clock,
+) -> Mixture:
+    """Complete what a search has found, polish it on all rows, and label them."""
+    problem = engine.problem
+    with clock.stage("search"):
+        found = _complete(rows, units, settings, state, repeats, engine, sample)
+    wide = rows.n < problem.n_columns
     with clock.stage("polish"):
         polished = Polished(found.law)
         if found.outliers is not None:
             # The search has seen all rows to the end.
             polished = Polished(_with_outliers(found.law, *found.outliers), settled=found.settled)
-        elif rows.n < problem.n_columns:
+        elif wide:
             # So few rows were all searched, in the space that they span; theirs is the answer.
             polished = Polished(found.law, settled=found.settled)
-        elif not (settings.by_label or found.nothing or found.stopped in USER_WAITS):
+        elif not (
+            settings.by_label or found.nothing or found.stopped in USER_WAITS or _hurried(problem)
+        ):
             # A search that may go on later may end elsewhere: rounds from here are not its own.
             polished = resumed_polish(engine, found.law, saved if found.stopped in ENDS else None)
-        law, labelling, cut_short = _finish(engine, polished, settings)
+        law, labelling, cut_short = _finish(engine, polished, settings, wide=wide)
     stopped = cut_short or found.stopped
+    by_component = {
+        "origin": found.origin,
+        "component_evidence": found.component_scores,
+        "ranks": found.ranks,
+    }
     mixture = to_mixture(
         engine,
         law,
         labelling,
         settings,
         known=polished.sums if law is polished.law else None,
-        by_component={
-            "origin": found.origin,
-            "component_evidence": found.component_scores[: len(found.origin)],
-            "ranks": found.ranks,
-        },
+        by_component={name: of for name, of in by_component.items() if of is not None},
         evidence=found.score,
         attempts=found.attempts,
         stopped=stopped,
@@ -329,16 +388,21 @@ def _fit_net(engine: Engine, settings: Settings, clock: _Clock) -> Mixture:
         # One pass draws whatever is drawn; what follows the search may have no time for more.
         kept = excerpt_rows(engine.problem) if settings.keep_rows else 0
         engine.draw(max(net_rows(engine.problem), kept), settings.seed)
+        sample = engine.sample(SEARCH_ROWS, settings.seed)
+        hasty = _hasty(engine.problem, sample, settings)
+        if hasty is not None:
+            return _hasty_mixture(engine, settings, hasty, clock)
         saved = open_checkpoint(engine, settings)
         found = search_net(engine, settings, solver_maker(settings.solver), saved)
     law, labelling = found.law, found.labelling
     origin = ("net",) * len(found.law.scale)
     if not origin:
         with clock.stage("polish"):
-            sample = engine.sample(SEARCH_ROWS, settings.seed)
-            rows, units = whitened_rows(sample, intercept=engine.problem.fit_intercept)
-            start = _robust_start(rows, units, engine, settings.seed)
-            law = _law(units, point_of(rows, _one_line(rows, Path(), start)))
+            law = (
+                _least_squares(sample)
+                if _hurried(engine.problem)
+                else _robust_law(engine, sample, settings.seed)
+            )
             labelling, origin = Likeliest(law), ("robust",)
     mixture = to_mixture(
         engine,
@@ -357,6 +421,68 @@ def _fit_net(engine: Engine, settings: Settings, clock: _Clock) -> Mixture:
     return mixture
 
 
+def _robust_law(engine: Engine, sample: Sample, seed: int) -> Law:
+    """Fit the model with one component, from a robust line."""
+    rows, units = whitened_rows(sample, intercept=engine.problem.fit_intercept)
+    start = _robust_start(rows, units, engine, seed)
+    return _law(units, point_of(rows, _one_line(rows, Path(), start)))
+
+
+def _hasty(problem: Frame, sample: Sample, settings: Settings) -> Law | None:
+    """Fit one line where whitening would take far longer than there is time; else None."""
+    if settings.time_limit is None or problem.n_features <= MOST_COVARIANCE_FEATURES:
+        return None
+    begun = time.monotonic()
+    law = _least_squares(sample)
+    now = time.monotonic()
+    over = now + SEARCH_FITS * (now - begun) - DEADLINE.get()
+    return law if over > MOST_OVER * settings.time_limit else None
+
+
+def _hasty_mixture(engine: Engine, settings: Settings, law: Law, clock: _Clock) -> Mixture:
+    """Answer with one line; how likely it is, is not known."""
+    labelling: Labelling = Likeliest(law)
+    if settings.keep is not None or settings.search == "partition":
+        law = law if settings.outliers else without_outliers(law)
+        wide = engine.problem.mass < engine.problem.n_columns
+        law, labelling, _ = _finish(engine, Polished(law), settings, wide=wide)
+    return to_mixture(
+        engine,
+        law,
+        labelling,
+        settings,
+        by_component={"origin": ("least squares",)},
+        evidence=-np.inf if settings.search == "net" else np.nan,
+        attempts=(),
+        stopped=StopReason.TIME_LIMIT,
+        timings=clock.timings,
+        spectrum=None,
+    )
+
+
+def _least_squares(sample: Sample) -> Law:
+    """Fit one line to all rows: there is no time to whiten them."""
+    Z, y, weights = sample.Z, sample.y, sample.weights
+    theta = weighted_fit(Z, y, weights)
+    distance = np.abs(y - Z @ theta)
+    spare = max(y.size - theta.size, 1) / y.size
+    gap = weighted_quantile(distance, weights, 0.5) / np.sqrt(spare)
+    scale = max(MAD_TO_DEVIATION * gap, MODEL.smallest_noise)
+    near = float(np.average(distance <= CUTOFF * scale, weights=weights))
+    extent = float(np.ptp(y)) or 1.0
+    share = min(near, 1.0 - 1.0 / y.size)
+    return Law(theta[None], np.array([scale]), np.array([share]), -float(np.log(extent)))
+
+
+def _hurried(problem: Frame, stopped: StopReason | None = None) -> bool:
+    """Whether the time is over, and the table so wide that a look at all columns takes seconds.
+
+    What is not the answer itself is left out then.
+    """
+    over = late() or stopped is StopReason.TIME_LIMIT
+    return over and problem.n_features > MOST_COVARIANCE_FEATURES
+
+
 def _search(
     rows: Rows,
     units: Units,
@@ -365,9 +491,9 @@ def _search(
     saved: Checkpoint | None,
     engine: Engine,
     sample: Sample,
-) -> _Found:
-    """Search for the whole model on the sample; polish it there."""
-    state, repeats = search_again(
+) -> tuple[Search, Repeats]:
+    """Search for the whole model on the sample."""
+    return search_again(
         rows,
         lambda number: Proposer(
             np.random.default_rng([settings.seed, number]),
@@ -384,36 +510,57 @@ def _search(
             and _one_relation(rows, units, engine.problem, sample, best)
         ),
     )
-    fitted, count = state.current, plain_count(settings)
-    if count is not None:
-        fitted = nearest_regimes(rows, fitted.model, count, settings.seed)
-    else:
+
+
+def _complete(
+    rows: Rows,
+    units: Units,
+    settings: Settings,
+    state: Search,
+    repeats: Repeats,
+    engine: Engine,
+    sample: Sample,
+) -> _Found:
+    """Choose among what a search has seen, and polish it on the sample."""
+    fitted, asked, law = state.current, settings.n_components, None
+    count = asked if settings.search == "partition" else None
+    if count is None:
         fitted = _with_noise(rows, state, settings)
-    law = None
-    plain = settings.outliers == 0 and count is None and np.isinf(fitted.model.noise.degrees)
-    if plain and settings.n_components is not None:
-        model = most_likely(rows, fitted.model, settings.n_components, settings.seed)
+    plain = settings.outliers == 0 and np.isinf(fitted.model.noise.degrees)
+    if asked is not None and (plain or count is not None) and not _hurried(engine.problem):
+        find = most_likely if count is None else nearest_regimes
+        model = find(rows, fitted.model, asked, settings.seed)
         law, fitted = _law(units, model, outliers=False), evaluate(rows, model)
-    constants = score_of_constants(rows, fitted)
-    path, outliers = state.path, None
-    whole = rows.n == engine.problem.n_rows
-    if whole and settings.outliers is None and count is None and state.stopped not in USER_WAITS:
-        # Among the other rows of a larger table there may be outliers.
-        seen, kind = fitted, settings.noise
-        rows, path, fitted = choose_background(rows, path, seen, kind, settings.n_components)
-        if not rows.outliers:
-            outliers = _law(units, point_of(rows, seen)), _chance(seen, fitted)
-    if settings.n_components is not None and count is None:
+    constants = score_of_constants(rows, fitted, state.path)
+    # Among the other rows of a larger table there may be outliers. (Copies of a row are one row.)
+    whole = bool(np.isclose(sample.weights.sum(), engine.problem.mass))
+    ended = count is None and state.stopped not in USER_WAITS
+    free = whole and ended and settings.outliers is None
+    searched, seen, margin = rows, fitted, 0.0
+    rows, path, fitted = choose_background(rows, state.path, seen, settings.noise, asked, free=free)
+    if settings.n_components is not None and count is None and not late():
         path = _with_one(rows, path, settings.noise)
     needed = REGIME_GAIN if settings.n_components is None else 0.0
     evidence = fitted.score - constants
-    nothing = evidence < needed
+    nothing, hurried = evidence < needed, _hurried(engine.problem)
     if nothing and settings.n_components is None:
-        fitted = _one_line(rows, path, _robust_start(rows, units, engine, settings.seed))
-    elif law is None and count is None and state.stopped not in USER_WAITS:
+        rows, path = searched, state.path
+        line = path.best.get(1) if hurried else None
+        seen = line or _one_line(rows, path, _robust_start(rows, units, engine, settings.seed))
+        # Outliers of a line that is not established are a claim, as a regime is.
+        margin = REGIME_GAIN
+        rows, path, fitted = choose_background(
+            rows, path, seen, settings.noise, 1, margin, free=free
+        )
+    elif law is None and ended and not hurried:
         fitted = refit(rows, fitted.model, FINAL_ROUNDS, settled=FINAL_SETTLED)
         fitted = _likeliest(rows, path, fitted, settings.n_components)
         evidence = fitted.score - constants  # as in the selection path
+    outliers = None
+    if searched.outliers and not rows.outliers:
+        # The share to expect is that of the model with outliers times its probability.
+        chance = seen.model.background * float(expit(seen.score - margin - fitted.score))
+        outliers = _law(units, point_of(searched, seen)), chance
     compared = count is None and state.stopped in ENDS
     stopped = StopReason.TIME_LIMIT if compared and late() else state.stopped
     rivals = _rivals(rows, units, engine.problem, sample, path, fitted) if compared else ()
@@ -423,23 +570,39 @@ def _search(
         # The search's own best may be a model that hardly a row follows, and is not shown.
         peak = float(selection.evidence.max()) - constants
         evidence = peak if peak < needed else evidence
+    scores, ranks, settled = None, None, False
+    if not hurried:
+        # Without a component its rows would be outliers.
+        others = scores_without(replace(rows, outliers=settings.outliers != 0), fitted)
+        scores, ranks = fitted.score - others, _ranks(rows, fitted, first_stage(rows))
+        left = evaluate(rows, fitted.model).score - fitted.score
+        settled = left < MODEL.polish_left * np.sqrt(rows.mass)
+    point = fitted.model if law or hurried else _as_weighted(rows, fitted, sample.weights)
     return _Found(
-        law or _law(units, point_of(rows, fitted), outliers=rows.outliers),
+        law or _law(units, point, outliers=rows.outliers),
         fitted.model.origin,
         evidence,
-        # Without a component its rows would be outliers.
-        fitted.score - scores_without(replace(rows, outliers=settings.outliers != 0), fitted),
+        scores,
         tuple(state.attempts),
         stopped,
-        _ranks(rows, fitted, first_stage(rows)),
+        ranks,
         state.proposer.spectrum,
         replace(selection, evidence=selection.evidence - constants),
         () if count is not None else tuple(score - constants for score in repeats.scores),
         nothing and settings.n_components is None,
         outliers,
-        evaluate(rows, fitted.model).score - fitted.score < MODEL.polish_left * np.sqrt(rows.mass),
+        settled,
         rivals,
     )
+
+
+def _as_weighted(rows: Rows, fitted: Fitted, weights: Floats) -> Parameters:
+    """Return the plain fit to rows by the user's weights, where evidence counted them otherwise."""
+    ratio = rows.weights / np.where(weights > 0, weights, 1.0)
+    if np.ptp(ratio) <= MODEL.rounding * ratio.max():
+        return point_of(rows, fitted)
+    full = replace(rows, weights=weights * (rows.n / weights.sum()))
+    return point_of(full, refit(full, fitted.model, FINAL_ROUNDS, settled=FINAL_SETTLED))
 
 
 def _with_noise(rows: Rows, state: Search, settings: Settings) -> Fitted:
@@ -470,7 +633,7 @@ def _likeliest(rows: Rows, path: Path, fitted: Fitted, asked: int | None) -> Fit
     A model that the search came across on its way may overtake the one it ended with.
     """
     others = [seen for m, seen in path.best.items() if m != fitted.model.m]
-    best = max([fitted, *others], key=lambda seen: seen.score)
+    best = max([fitted, *others], key=attrgetter("score"))
     if asked is not None or best is fitted:
         return fitted
     return refit(rows, best.model, FINAL_ROUNDS, settled=FINAL_SETTLED)
@@ -492,16 +655,39 @@ def _rivals(
     """Compare with single relations; of many rows, the first ones say enough."""
     if late():
         return ()
-    few = rows.head(max(SEARCH.first_rows, SEARCH.rows_per_coefficient * rows.width))
-    score, model = fitted.score, fitted.model
+    many = max(SEARCH.first_rows, SEARCH.rows_per_coefficient * rows.width)
+    few = max(FEW_ROWS, int(MODEL.many_rows) * rows.width)
+    if fitted.model.m > 1 and 2 * few <= min(many, rows.n):
+        # Relations that are hopeless among few rows are so among many.
+        rivals = _rivals_among(rows.head(few), rows, units, problem, sample, path, fitted)
+        if rivals and grade(-rivals[0].lead) == "overwhelming":
+            return rivals
+    return _rivals_among(rows.head(many), rows, units, problem, sample, path, fitted)
+
+
+def _rivals_among(
+    few: Rows,
+    rows: Rows,
+    units: Units,
+    problem: Frame,
+    sample: Sample,
+    path: Path,
+    fitted: Fitted,
+) -> tuple[Rival, ...]:
+    """Compare the regimes of all rows with single relations, by the first of them."""
+    model, seen = fitted.model, path.best
+    models = [fitted]
     if few.n < rows.n:
         # Few rows may show fewer regimes than all do.
-        seen = [refit(few, one.model, SEARCH.short_rounds).score for one in path.best.values()]
-        score = max(evaluate(few, model).score, *seen)
+        seen = {m: refit(few, one.model, SEARCH.short_rounds) for m, one in path.best.items()}
+        models = [evaluate(few, model), *seen.values()]
     y = sample.y[: few.n] * problem.target_scale + problem.target_center
     some = Sample(sample.Z[: few.n], y, few.weights)
     unit = units.y_scale * problem.target_scale
-    contest = Contest(some, few, unit, score)
+    straight = 1 in seen and np.isinf(seen[1].model.noise.degrees)
+    line = seen[1].score if straight else -np.inf
+    noise = noise_named(model.noise.degrees if model.m == 1 else np.inf)
+    contest = Contest(some, few, unit, max(one.score for one in models), line, noise)
     if model.m == 1:
         # That is one relation already: one look at what would make it likelier is enough.
         return find_rivals(contest, 1)
@@ -511,14 +697,6 @@ def _rivals(
         gain = max(gain_of_shares(few, evaluate(few, model)) - REGIME_GAIN, 0.0)
         rivals = tuple(replace(rival, lead=rival.lead - gain) for rival in rivals)
     return rivals
-
-
-def _chance(seen: Fitted, clean: Fitted) -> float:
-    """Return the share of outliers to expect where the likelier model has none.
-
-    It is that of the model with outliers times the probability of that model.
-    """
-    return float(seen.model.background * expit(seen.score - clean.score))
 
 
 def _with_outliers(law: Law, outliers: Law, share: float) -> Law:
@@ -585,7 +763,7 @@ def _one_line(rows: Rows, path: Path, robust: Parameters) -> Fitted:
     starts = [robust, *(seen.model for m, seen in path.best.items() if m == 1)]
     fits = [refit(rows, start, FINAL_ROUNDS, settled=FINAL_SETTLED) for start in starts]
     fits = [fit for fit in fits if 2 * float(fit.sums.size[0]) >= rows.mass]
-    return max(fits, key=lambda fit: fit.score) if fits else evaluate(rows, robust)
+    return max(fits, key=attrgetter("score")) if fits else evaluate(rows, robust)
 
 
 def _ranks(rows: Rows, fitted: Fitted, few: Rows) -> tuple[int, ...]:
@@ -614,23 +792,37 @@ def _given(rows: Rows, coef: Floats, origin: str = "given") -> Parameters:
 
 
 def _finish(
-    engine: Engine, polished: Polished, settings: Settings
+    engine: Engine, polished: Polished, settings: Settings, *, wide: bool
 ) -> tuple[Law, Labelling, StopReason | None]:
     """Say which row belongs where, and why that could not be found out to the end, if so.
 
-    Rows are trimmed to a given share; or components without noise are made exact.
+    Rows are trimmed to a given share; or components without noise are made exact. ``wide``: there
+    are fewer distinct rows than columns, and the space that the rows span is enough.
     """
     law = polished.law
     if polished.stopped is not None:
         return law, Likeliest(law), polished.stopped
     try:
-        if plain_count(settings) is not None:
-            return *assign_nearest(engine, law), None
+        if settings.search == "partition":
+            return *_partitioned(engine, law, settings.seed, wide=wide), None
         if settings.outliers == 0:
             return law, Nearest(law), None
         if settings.keep is not None:
             return *assign_and_trim(engine, law, settings.keep), None
+        if (law.scale >= SEARCH.noiseless).all():
+            return law, Likeliest(law), None
         make = solver_maker(settings.solver)
         return *make_exact(engine, law, make, settings.max_iter, settings.tol), None
     except PassStopped as stop:
         return law, Likeliest(law), stop.reason
+
+
+def _partitioned(engine: Engine, law: Law, seed: int, *, wide: bool) -> tuple[Law, Labelling]:
+    """Assign rows to their nearest regimes; of a wide table in the space that its rows span."""
+    turned = engine.in_row_space(seed) if wide and isinstance(engine, MemoryEngine) else None
+    if turned is None:
+        return assign_nearest(engine, law)
+    few, basis = turned
+    found, nearest = assign_nearest(few, replace(law, thetas=law.thetas @ basis))
+    thetas = found.thetas @ basis.T
+    return replace(found, thetas=thetas), Nearest(replace(nearest.law, thetas=thetas))

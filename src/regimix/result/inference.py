@@ -147,10 +147,11 @@ def least_squares_errors(problem: Frame, gram: Floats, scale: float) -> Floats:
 
 def _note(size: float, rank: int, p: int, *, doubtful: bool) -> str:
     if size - rank < 1:
-        return f"no errors: {size:.3g} rows for {p} coefficient{'s' * (p != 1)}"
+        return f"no standard errors: {size:.3g} rows for {p} coefficient{'s' * (p != 1)}"
     if rank < p:
         return f"its rows determine {rank} of {p} coefficients"
-    return "errors are too small: hardly a row is certainly in this regime" if doubtful else ""
+    small = "standard errors are too small: hardly a row is certainly in this regime"
+    return small if doubtful else ""
 
 
 def _sums(engine: Engine, law: Law, labelling: Labelling | None, power: float = 1.0) -> MixtureSums:

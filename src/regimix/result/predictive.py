@@ -124,7 +124,7 @@ class Forecast:
         infinite deviation no response is unlikely.
         """
         n, m = self.means.shape
-        scores, law = np.empty(n), _Law(self.degrees)
+        scores, law = np.empty(n), StudentLaw(self.degrees)
         for rows in chunks(n, m * (m + 1)):
             known = np.isfinite(self.deviations[rows])
             deviation, middle = np.where(known, self.deviations[rows], 1.0), self.means[rows]
@@ -146,7 +146,7 @@ class Forecast:
         return np.maximum(scores, 0.0)
 
 
-class _Law:
+class StudentLaw:
     """Student's law for each regime; with many degrees of freedom, the normal law."""
 
     def __init__(self, degrees: Floats) -> None:
@@ -197,7 +197,7 @@ def _gaps(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     return np.hstack([-end, upper]), np.hstack([lower, end])
 
 
-def _log_between(start: Floats, stop: Floats, law: _Law) -> Floats:
+def _log_between(start: Floats, stop: Floats, law: StudentLaw) -> Floats:
     """Return the log of the chance of a number between two, in the lower tail: digits stay."""
     with np.errstate(invalid="ignore", divide="ignore"):
         swap = start + stop > 0

@@ -13,7 +13,6 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from importlib import import_module
 from numbers import Real
 from textwrap import wrap
@@ -23,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtri
 
+from regimix.data.recipe import check_column
 from regimix.data.validation import read_weights
-from regimix.errors import DataError, MissingExtraError, UnknownColumnError
+from regimix.errors import DataError, MissingExtraError
 from regimix.model.numbers import MODEL
 from regimix.result.answer import WIDTH
 from regimix.result.inference import holm
@@ -37,9 +37,9 @@ from regimix.words import (
     fixed,
     listing,
     number,
+    p_value,
     percent,
     powered,
-    probability,
     short,
 )
 
@@ -128,8 +128,7 @@ class ProfileColumn:
         """Say how much it tells, and how sure that is."""
         if np.isnan(self.p_value):
             return f"tells {fixed(self.effect, 2)}, {self.test}"
-        p = probability(self.p_holm)
-        return f"tells {fixed(self.effect, 2)}, p {p if p[0] in '<>' else f'= {p}'}, {self.test}"
+        return f"tells {fixed(self.effect, 2)}, {p_value(self.p_holm)}, {self.test}"
 
     def lines(self) -> list[tuple[str, list[str]]]:
         """Write its levels, or quartiles: a name, then all rows, then each group."""
@@ -234,15 +233,9 @@ class Profile:
             subject, verb, has, whose = name.capitalize(), "is", "has", "its"
             if name == "outliers":
                 subject, verb, has, whose = "The outliers", "are", "have", "their"
-            first, second = (
-                next(
-                    filter(
-                        None, (c.sets_apart(g, whose) for c in telling if c.is_category == which)
-                    ),
-                    "",
-                )
-                for which in (True, False)
-            )
+            apart = [(c.is_category, c.sets_apart(g, whose)) for c in telling]
+            first = next((how for category, how in apart if category and how), "")
+            second = next((how for category, how in apart if not category and how), "")
             if first:
                 said.append(f"{subject} {verb} {first}{f', with {second}' if second else ''}.")
             elif second:
@@ -297,9 +290,7 @@ class Profile:
 
     def frame(self) -> Any:
         """Return the records as a pandas data frame (polars if pandas is missing)."""
-        records = self.records()
-        names = records[0] if records else {}
-        return as_frame({name: [record[name] for record in records] for name in names})
+        return as_frame(self.records())
 
     def describe(self, width: int = WIDTH) -> str:
         """Write everything as a text: what sets each group apart last."""
@@ -360,7 +351,7 @@ def profile(
 ) -> Profile:
     """Compare columns between the regimes; see ``Mixture.profile``."""
     table = _columns_of(frame)
-    rows = _Rows.of(mixture, table, labels, sample_weight, read_seed(random_state))
+    rows = _Rows(mixture, table, labels, sample_weight, read_seed(random_state))
     used = {mixture.target_name, *mixture.feature_names}
     used |= {name.partition("=")[0] for name in mixture.feature_names}
     # The response may be a power of a column.
@@ -370,7 +361,7 @@ def profile(
     if columns is not None:
         chosen = list(dict.fromkeys([columns] if isinstance(columns, str) else map(str, columns)))
         for name in chosen:
-            _check_there(name, table)
+            check_column(table, name, "the frame", "to profile")
     found, left_out = list[ProfileColumn](), dict[str, str]()
     for name in chosen:
         column = rows.compare(name, table[name])
@@ -402,31 +393,12 @@ def _columns_of(frame: Any) -> dict[str, Any]:
     return {str(name): frame[name] for name in names}
 
 
-def _check_there(name: str, table: dict[str, Any]) -> None:
-    if name not in table:
-        close = get_close_matches(name, table)
-        advice = f"Did you mean {close[0]!r}?" if close else f"There are {listing(list(table))}."
-        raise UnknownColumnError(f"there is no column {name!r}. {advice}", "to profile", close)
-
-
-@dataclass(frozen=True, eq=False)
 class _Rows:
     """The rows of a profile: which group each is in, and how much it counts."""
 
-    group: Whole  # its place among the groups
-    weights: Floats
-    groups: tuple[int, ...]
-    sizes: Floats
-    present: NDArray[np.intp] | slice  # rows of the frame that count
-    n_frame: int
-    effective: float  # how many rows there are, or as how many they count
-    counts: bool  # whether weights are repetitions
-    seed: int
-
-    @classmethod
-    def of(
-        cls, mixture: Mixture, table: dict[str, Any], labels: Any, sample_weight: Any, seed: int
-    ) -> _Rows:
+    def __init__(
+        self, mixture: Mixture, table: dict[str, Any], labels: Any, sample_weight: Any, seed: int
+    ) -> None:
         given = np.asarray(mixture.labels if labels is None else labels)
         n = len(next(iter(table.values()))) if table else 0
         if given.shape != (n,):
@@ -439,26 +411,26 @@ class _Rows:
         if wrong.size:
             last = mixture.n_components - 1
             raise DataError(f"labels must be whole numbers from -1 to {last}; got {wrong[0]!r}.")
-        weights, counts = read_weights(sample_weight, n)
-        present: NDArray[np.intp] | slice = slice(None)
-        if weights is not None and not weights.all():
-            present = np.flatnonzero(weights)
+        # Whether weights are repetitions.
+        weights, self.counts = read_weights(sample_weight, n)
         weights = np.ones(n) if weights is None else weights
-        weights, given = weights[present], given[present].astype(np.int64)
-        sums = np.bincount(given + 1, weights, mixture.n_components + 1)
-        order = [j for j in (*range(mixture.n_components), -1) if sums[j + 1]]
-        place = np.zeros(mixture.n_components + 1, dtype=np.int64)
-        place[np.array(order) + 1] = np.arange(len(order))
-        total = float(weights.sum())
-        effective = total if counts else total**2 / float(weights @ weights)
-        sizes = sums[np.array(order) + 1]
-        return cls(
-            place[given + 1], weights, tuple(order), sizes, present, n, effective, counts, seed
-        )
+        self.seed, self.n_frame, self.present = seed, n, np.flatnonzero(weights)
+        self.weights, given = weights[self.present], given[self.present].astype(np.int64)
+        sums: Floats = np.bincount(given + 1, self.weights, mixture.n_components + 1).astype(float)
+        self.groups = tuple(j for j in (*range(mixture.n_components), -1) if sums[j + 1])
+        there = np.array(self.groups, dtype=np.int64) + 1
+        self.sizes, place = sums[there], np.zeros(sums.size, dtype=np.int64)
+        place[there] = np.arange(there.size)
+        self.group = place[given + 1]
+        # How many rows there are, or as how many they count.
+        total = float(self.weights.sum())
+        self.effective = total if self.counts else total**2 / float(self.weights @ self.weights)
 
     def compare(self, name: str, series: Any) -> ProfileColumn | str:
         """Compare a column between the groups, or say why not."""
-        column = _Values.read(name, series, self.n_frame).take(self.present)
+        column = _Values.read(name, series, self.n_frame)
+        held = column.values[self.present], column.absent[self.present]
+        column = replace(column, values=held[0], absent=held[1])
         if column.absent.all():
             return "has no values"
         there = ~column.absent
@@ -706,10 +678,6 @@ class _Values:
         levels = {text: i for i, text in enumerate(dict.fromkeys(known.values()))}
         numbers = np.array([levels[known[v]] if v in known else 0 for v in places], dtype=np.int64)
         return cls("category", numbers[codes], absent[codes], tuple(levels))
-
-    def take(self, rows: NDArray[np.intp] | slice) -> _Values:
-        """Keep some rows."""
-        return replace(self, values=self.values[rows], absent=self.absent[rows])
 
 
 def _text(value: Any) -> str:

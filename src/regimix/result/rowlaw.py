@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from regimix.data.problem import Frame
 from regimix.engines.base import Engine
-from regimix.model.blocks import Labelling
-from regimix.model.labelling import label_counts
+from regimix.model.blocks import Labelling, Law, nearest
 from regimix.model.laws import resolution
 from regimix.model.rows import weighted_quantile
 
 if TYPE_CHECKING:
     from regimix.engines.memory import MemoryEngine
-    from regimix.result.mixture import Mixture, Regimes
+    from regimix.result.mixture import Mixture
 
 Floats = NDArray[np.float64]
 
@@ -157,18 +156,22 @@ def excerpt_rows(frame: Frame) -> int:
     return max(1, MOST_NUMBERS // (frame.n_features + EXTRA_COLUMNS))
 
 
-def row_counts(block: MemoryEngine, labelling: Labelling, regimes: Regimes) -> Labels:
-    """Count the rows of each label, then the outliers, and last the rows that are in doubt."""
-    problem, doubtful = block.problem, 0.0
-    for part in block.chunks():
-        likeliest = regimes.responsibilities(problem.X[part], problem.y[part]).max(axis=1)
-        if problem.weights is None:
-            doubtful += np.count_nonzero(likeliest < SURE)
-            continue
-        weights = problem.weights[part][likeliest < SURE]
-        # Of importances, a row is a row, unless it is absent.
-        doubtful += weights.sum() if problem.counts else np.count_nonzero(weights)
-    return np.append(label_counts(block, labelling, regimes.n_components), round(doubtful))
+def row_counts(
+    block: MemoryEngine, labelling: Labelling, law: Law, out: Labels | None = None
+) -> Labels:
+    """Count the rows of each label, then the outliers, and last the rows that are in doubt.
+
+    Repetitions count, absent rows do not. ``out`` takes the labels of all rows: one pass does both.
+    """
+    labels, m, weights = labelling(block), len(law.scale), block.problem.weights
+    if out is not None:
+        block.own(out)[:] = labels
+    if weights is not None and not block.problem.counts:
+        weights = (weights > 0).astype(np.float64)  # importances: a row is a row
+    doubtful = block.once(nearest, law)[2] < SURE
+    in_doubt = np.count_nonzero(doubtful) if weights is None else weights[doubtful].sum()
+    counts = np.bincount(labels % (m + 1), weights, minlength=m + 1)
+    return np.append(counts, round(in_doubt)).astype(np.int64)
 
 
 # Rows of the fit have the mean that it remembers, up to rounding (of single precision, perhaps).

@@ -173,11 +173,8 @@ def _again(
     # Copies of a row count as rows of their own, each moved on its own.
     noise = np.maximum(PERTURBED * np.append(mixture.scale, 0.0)[labels], step / np.sqrt(12.0))
     y = problem.y[drawn] + noise * rng.standard_normal(drawn.size)
-    again = fit_mixture(
-        MemoryEngine(Problem.from_arrays(X, y, fit_intercept=mixture.fit_intercept)),
-        replace(mixture.settings, seed=int(rng.integers(2**31)), keep_rows=False, n_jobs=None),
-    )
-    similar = _similarities(labels, again.assign(X, y))
+    again = search_again(mixture, X, y, rng, n_jobs=None)
+    similar = similarities(labels, again.assign(X, y))
     m = mixture.n_components
     whole = np.zeros((m, max(m, again.n_components)))
     whole[: similar.shape[0], : similar.shape[1]] = similar
@@ -192,7 +189,16 @@ def _again(
     return jaccard, again.n_components, coef, intercept
 
 
-def _similarities(first: Labels, second: Labels) -> Floats:
+def search_again(
+    mixture: Mixture, X: Any, y: Floats, rng: np.random.Generator, **changes: Any
+) -> Mixture:
+    """Search other rows as those of a fit were searched, with these settings changed."""
+    problem = Problem.from_arrays(X, y, fit_intercept=mixture.fit_intercept)
+    changes |= {"seed": int(rng.integers(2**31)), "keep_rows": False}
+    return fit_mixture(MemoryEngine(problem), replace(mixture.settings, **changes))
+
+
+def similarities(first: Labels, second: Labels) -> Floats:
     """Return the Jaccard index of each regime of one labelling with each of another."""
     count = (first.max(initial=-1) + 1, second.max(initial=-1) + 1)
     both = np.zeros((count[0] + 1, count[1] + 1))  # outliers last

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.errors import MissingExtraError
-from regimix.result.answer import WIDTH, RegimeLine, answer, granted, rows_labelled
+from regimix.result.answer import WIDTH, Answer, RegimeLine, granted, rows_labelled
 from regimix.result.inference import conf_int, errors, estimates, p_values, read_level, t_values
 from regimix.words import (
     UNKNOWN,
@@ -63,13 +63,14 @@ class Summary:
         return summary_frame(self.mixture, self.level)
 
     def __str__(self) -> str:
-        mixture, found = self.mixture, answer(self.mixture)
+        mixture, found = self.mixture, Answer(self.mixture)
         lines = _header(mixture)
         table = coefficient_table(mixture, self.level)
         for regime, values in zip(found.regimes, table, strict=True):
             lines += _block(mixture, regime, values, self.level)
         lines.append("=" * WIDTH)
-        for words in (*mixture.notes, bare(found.rival), granted(mixture), found.r_squared):
+        said = bare(found.rival), found.noise_law, granted(mixture), found.r_squared
+        for words in (*mixture.notes, *said):
             lines += wrap(words, WIDTH)
         return "\n".join(lines)
 
@@ -104,11 +105,11 @@ def summary_frame(mixture: Mixture, level: float) -> Any:
     return as_frame(columns | {name: values[:, i].copy() for i, name in enumerate(COLUMNS)})
 
 
-def as_frame(columns: dict[str, Any]) -> Any:
-    """Return columns as a pandas data frame, or a polars one where pandas is missing."""
+def as_frame(table: dict[str, Any] | list[dict[str, Any]]) -> Any:
+    """Return columns, or records, as a pandas data frame; a polars one where pandas is missing."""
     for library in ("pandas", "polars"):
         try:
-            return import_module(library).DataFrame(columns)
+            return import_module(library).DataFrame(table)
         except ModuleNotFoundError:
             continue
     raise MissingExtraError(

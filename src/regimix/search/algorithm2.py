@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, field
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,20 +18,20 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from regimix.data.problem import Frame
 from regimix.engines.base import Engine, Selected
+from regimix.engines.memory import MemoryEngine
 from regimix.engines.parts import PassStopped
 from regimix.engines.selection import Near, masked_mass
 from regimix.errors import StopReason
 from regimix.model.blocks import Labelling, Law
 from regimix.model.labelling import Taken, label_squares
 from regimix.model.numbers import MODEL
-from regimix.model.rows import whitened_rows
 from regimix.search.checkpoint import Checkpoint
-from regimix.search.message_passing import smallest_component
+from regimix.search.joint import smallest_component
 from regimix.search.net import SUBSPACE_ROWS, NetSource, net_source
 from regimix.search.selection import Attempt
 from regimix.search.settings import Progress, Settings, answer_interrupts
-from regimix.search.single import Starts, find_single
-from regimix.search.subspace import Subspace, find_subspace
+from regimix.search.single import Starts, find_single, majority
+from regimix.search.subspace import Subspace
 from regimix.trimmed.ilts import MAX_ITER, ExactSolver, Run, SolverMaker, concentrate, kept_mass
 from regimix.trimmed.reweight import consistent_scale
 
@@ -104,7 +104,7 @@ class Peeling:
     taus: Sequence[float] | None = None
     ratio: float = SHARE_RATIO
     max_starts: int = MAX_STARTS  # for one component at one share
-    time_limit: float | None = None  # seconds; the batch under way is finished first
+    time_limit: float | None = None  # seconds; starts under way are left where they are
     # Called after each batch that led to no component with what was found so far, and the starts
     # tried for the next component; a true answer stops with the best so far.
     callback: Callable[[Peeled, int], Any] | None = None
@@ -167,18 +167,21 @@ class Peeling:
         n_tried, nearest, stop = 0, math.inf, None
         reason = f"only {left:g} rows are left"
         if needed <= left * (1 + MODEL.gram_rounding):
-            for batch in self._batches(component, needed):
-                for theta, threshold, source in batch:
-                    nearest = min(nearest, threshold)
-                    n_tried += 1
-                    self.found.n_starts += 1
-                    if self._accepts(theta, threshold, needed):
-                        self._take(theta, tau, n_tried - 1, source)
-                        self._save()
-                        return
-                stop = self._asked_to_stop(n_tried)
-                if stop is not None:
-                    break
+            try:
+                for batch in self._batches(component, needed):
+                    for theta, threshold, source in batch:
+                        nearest = min(nearest, threshold)
+                        n_tried += 1
+                        self.found.n_starts += 1
+                        if self._accepts(theta, threshold, needed):
+                            self._take(theta, tau, n_tried - 1, source)
+                            self._save()
+                            return
+                    stop = self._asked_to_stop(n_tried)
+                    if stop is not None:
+                        break
+            except PassStopped as over:
+                stop = over.reason
             reason = "every start was tried"
             if n_tried < self.source.size:
                 reason = (
@@ -209,6 +212,8 @@ class Peeling:
 
         def watch(start: int, _run: Run, selected: Selected) -> None:
             thresholds[start] = selected.threshold
+            if time.monotonic() > self.deadline:
+                raise PassStopped(StopReason.TIME_LIMIT)
 
         runs, _ = concentrate(
             self.engine,
@@ -279,7 +284,7 @@ class NetFound:
     labelling: Labelling
     attempts: tuple[Attempt, ...]
     stopped: StopReason
-    spectrum: Subspace
+    spectrum: Subspace | None
 
 
 def search_net(
@@ -290,30 +295,43 @@ def search_net(
 ) -> NetFound:
     """Lay a net, try its points, accept, remove, repeat."""
     problem, tell, begun = engine.problem, settings.callback, time.monotonic()
-    size = settings.n_components or _certain_directions(engine, settings.seed)
-    source = net_source(
-        engine,
-        min(size, problem.n_features),
-        subspace=settings.subspace or "bounded",
-        granularity=settings.granularity,
-        seed=settings.seed,
-    )
+    try:
+        source = net_source(
+            engine,
+            settings.n_components,
+            subspace=settings.subspace or "bounded",
+            granularity=settings.granularity,
+            seed=settings.seed,
+        )
+    except PassStopped as stop:
+        none = _law(engine, Taken(()), (), settings.seed)
+        return NetFound(none, Taken(()), (), stop.reason, None)
 
     def report(found: Peeled, n_tried: int) -> Any:
         # Algorithm 2 counts rows; it has no score to report.
         passed = time.monotonic() - begun
         return tell and tell(Progress("net", len(found.accepted), 0.0, passed, n_tried))
 
-    tolerance = settings.tolerance
-    delta = _tolerance(engine, settings) if tolerance is None else tolerance / problem.target_scale
+    # Fewer rows than columns are fitted in the space that they span.
+    place, turned = engine, None
+    if (
+        isinstance(engine, MemoryEngine)
+        and engine.sample(net_rows(problem), settings.seed).y.size < problem.n_columns
+    ):
+        turned = engine.in_row_space(settings.seed)
+    if turned is not None:
+        place, basis = turned
+        source = replace(source, basis=basis)
+    tolerance, limit = settings.tolerance, settings.time_limit
+    delta = tolerance / problem.target_scale if tolerance else _tolerance(place, problem, settings)
     peeled = Peeling(
-        engine,
+        place,
         source,
         tolerance=delta,
         n_components=settings.n_components,
         taus=settings.taus,
         max_starts=settings.max_starts or MAX_STARTS,
-        time_limit=settings.time_limit,
+        time_limit=None if limit is None else limit - (time.monotonic() - begun),
         callback=report,
         seed=settings.seed,
         n_jobs=settings.n_jobs,
@@ -322,6 +340,8 @@ def search_net(
         make_solver=make_solver,
         checkpoint=checkpoint,
     ).run()
+    if source.basis is not None:
+        peeled.accepted = [_turned_back(found, source.basis) for found in peeled.accepted]
     labelling = Taken(tuple(accepted.near for accepted in peeled.accepted))
     if peeled.stopped in (StopReason.TIME_LIMIT, StopReason.CALLBACK):
         engine.hurry()
@@ -334,21 +354,18 @@ def search_net(
     )
 
 
+def _turned_back(found: Accepted, basis: Floats) -> Accepted:
+    """Write a component in all columns."""
+    theta = basis @ found.theta
+    return replace(found, theta=theta, near=replace(found.near, theta=theta))
+
+
 def net_rows(frame: Frame) -> int:
     """Return how many rows are drawn at most."""
     return SUBSPACE_ROWS * frame.n_columns
 
 
-def _certain_directions(engine: Engine, seed: int) -> int:
-    """Count the directions that the response certainly depends on: a net needs to know."""
-    sample = engine.sample(SUBSPACE_ROWS * engine.problem.n_columns, seed)
-    rows, _ = whitened_rows(sample, intercept=engine.problem.fit_intercept)
-    rng = np.random.default_rng(seed)
-    space = find_subspace(rows.features, rows.y, rows.weights, 1, "bounded", rng)
-    return max(1, space.certain)
-
-
-def _tolerance(engine: Engine, settings: Settings) -> float:
+def _tolerance(engine: Engine, table: Frame, settings: Settings) -> float:
     """Read the noise off the best single component."""
     single = find_single(
         engine,
@@ -359,6 +376,7 @@ def _tolerance(engine: Engine, settings: Settings) -> float:
         max_iter=settings.max_iter,
         tol=1e-6,
         make_solver=ExactSolver,
+        share=majority(table),
     )
     scale = single.scale
     if scale is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,19 +18,23 @@ from scipy.special import ndtri
 
 from regimix.data.problem import Frame
 from regimix.engines.base import Engine
-from regimix.model.blocks import Labelling, Law, MixtureSums, labelled_sums
+from regimix.engines.selection import Keeper
+from regimix.model.blocks import Labelling, Law, labelled_sums
+from regimix.model.em import late
 from regimix.model.labelling import (
     Likeliest,
     Trimmed,
-    label_masses,
     label_name,
+    label_squares,
     unlikeliness,
 )
-from regimix.model.numbers import MODEL
-from regimix.model.polish import refit
+from regimix.model.polish import maximised, shares_of
 from regimix.search.numbers import SEARCH
 from regimix.trimmed.ilts import Solver, concentrate, kept_mass
 from regimix.trimmed.reweight import truncation_factor
+
+if TYPE_CHECKING:
+    from regimix.engines.memory import MemoryEngine
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +48,7 @@ def make_exact(
     thetas, scales = law.thetas.copy(), law.scale.copy()
     labelling = Likeliest(law)
     for j in np.flatnonzero(law.scale < SEARCH.noiseless):
-        mass = float(engine.fold(label_masses, labelling, len(scales))[j])
+        mass = float(engine.fold(label_squares, labelling, thetas)[0][j])
         if mass <= thetas.shape[1]:
             continue
         solver = make_solver(engine.problem, 1, mass)
@@ -81,7 +85,15 @@ def assign_and_trim(engine: Engine, law: Law, keep: float) -> tuple[Law, Labelli
         before, name = name, (engine.fold(label_name, labelling), *keeper.part)
         if before is not None and _same_name(name, before):
             break
-        law = _refit_labelled(engine.problem, law, labelled_sums(engine, law, labelling, keeper))
+        if late():
+            break
+        if engine.problem.mass <= engine.problem.n_columns + 1:
+            # No component has rows enough to be fitted anew, and sums of many columns are large.
+            size = engine.fold(_label_sizes, labelling, keeper, len(law.scale))
+            law = replace(law, share=shares_of(law, size, engine.problem.mass))
+            continue
+        found = labelled_sums(engine, law, labelling, keeper)
+        law = maximised(law, found, engine.problem.mass)
     if keep >= 1:
         return replace(law, log_background=-np.inf, width=np.inf), labelling
     factor = truncation_factor(float(ndtri((1 + keep) / 2)))
@@ -92,28 +104,13 @@ def assign_and_trim(engine: Engine, law: Law, keep: float) -> tuple[Law, Labelli
     return replace(law, log_background=law.log_background + max(-edge, 0.0)), labelling
 
 
+def _label_sizes(block: MemoryEngine, labelling: Labelling, keeper: Keeper, m: int) -> Floats:
+    """Sum the weights of the rows of each component, of which one may count in part."""
+    labels, weights = labelling(block), keeper.factor(block)
+    return np.array([weights[labels == j].sum() for j in range(m)])
+
+
 def _same_name(name: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
     """Say whether two assignments are the same, up to the rounding of the row kept in part."""
     same_rows = name[0][0] == before[0][0] and name[1] == before[1]
     return bool(same_rows and np.isclose(name[2], before[2]))
-
-
-def _refit_labelled(frame: Frame, law: Law, found: MixtureSums) -> Law:
-    """Fit each component to the rows that carry its label."""
-    fits = [
-        refit(
-            theta,
-            scale,
-            found.sums[j],
-            float(found.size[j]),
-            float(found.square[j]),
-            law.smallest_scale,
-        )
-        for j, (theta, scale) in enumerate(zip(law.thetas, law.scale, strict=True))
-    ]
-    return replace(
-        law,
-        thetas=np.stack([theta for theta, _ in fits]),
-        scale=np.array([scale for _, scale in fits]),
-        share=np.clip(found.size / frame.mass, MODEL.rounding, 1 - MODEL.rounding),
-    )

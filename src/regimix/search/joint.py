@@ -23,6 +23,11 @@ Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
 
+def smallest_component(width: int) -> float:
+    """Return the fewest rows that a search looks for a component in; fewer are interpolated."""
+    return 1.2 * width + 3.0
+
+
 class _Field(NamedTuple):
     """All starts of a joint search: coefficients (B, m, r), scales (B,), shares (B, m + 1)."""
 

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.engines.base import Engine, RowSums
-from regimix.model.blocks import Labelling, Law, labelled_sums, nearest
-from regimix.model.em import LOG_ROOT_2PI, Fitted, Parameters, evaluate, late, normalise
-from regimix.model.labelling import Nearest
+from regimix.engines.base import Engine
+from regimix.model.blocks import Law, labelled_sums, nearest
+from regimix.model.em import LOG_ROOT_2PI, Parameters, late, normalise
+from regimix.model.labelling import Nearest, label_squares
 from regimix.model.numbers import MODEL
 from regimix.model.rows import Rows
 from regimix.search.numbers import SEARCH
-from regimix.search.settings import Settings
-from regimix.trimmed.ilts import NormalEquations
+from regimix.trimmed.ilts import solved
 
 if TYPE_CHECKING:
     from regimix.engines.memory import MemoryEngine
@@ -25,12 +24,7 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
 
-def plain_count(settings: Settings) -> int | None:
-    """Return how many regimes are to hold every row; None where that was not asked for."""
-    return settings.n_components if settings.search == "partition" else None
-
-
-def nearest_regimes(rows: Rows, model: Parameters, count: int, seed: int) -> Fitted:
+def nearest_regimes(rows: Rows, model: Parameters, count: int, seed: int) -> Parameters:
     """Find the regimes with the least sum of squares over each row's nearest one.
 
     Parameters
@@ -44,9 +38,10 @@ def nearest_regimes(rows: Rows, model: Parameters, count: int, seed: int) -> Fit
     most = max(SEARCH.first_rows, SEARCH.rows_per_coefficient * rows.width)
     part = rows if rows.n <= most else rows.take(rng.choice(rows.n, most, replace=False))
     n_starts = max(affordable(part, count), int(model.m != count))
-    starts = weighted_fits(part, label_starts(part, count, n_starts, rng), count)
-    if model.m == count:
-        starts = np.concatenate([starts, model.coef[None]])
+    labels = label_starts(part, count, n_starts, rng)
+    starts = model.coef[None] if model.m == count else np.empty((0, count, rows.width))
+    if not late() or model.m != count:
+        starts = np.concatenate([weighted_fits(part, labels, count), starts])
     coef, total = _best(*_descend(part, starts))
     fruitless = 0 if n_starts else SEARCH.promising
     while fruitless < SEARCH.promising and not late():
@@ -57,7 +52,7 @@ def nearest_regimes(rows: Rows, model: Parameters, count: int, seed: int) -> Fit
         fruitless = 0 if float(total[0]) < before * (1 - MODEL.gram_rounding) else fruitless + 1
     if part is not rows:
         coef = _best(*_descend(rows, coef))[0]
-    return _fitted(rows, coef[0])
+    return _regimes(rows, coef[0])
 
 
 def affordable(rows: Rows, count: int) -> int:
@@ -110,7 +105,8 @@ def _descend(rows: Rows, coef: Floats) -> tuple[Floats, Floats]:
         labels[moving], moving = now, moving[moved]
         if not moving.size or late():
             break
-        coef[moving] = weighted_fits(rows, labels[moving], coef.shape[1])
+        fits = weighted_fits(rows, labels[moving], coef.shape[1])
+        coef[moving[: len(fits)]] = fits
     return coef, total
 
 
@@ -121,14 +117,25 @@ def _squares(rows: Rows, coef: Floats) -> Floats:
 
 
 def weighted_fits(rows: Rows, labels: Labels, count: int) -> Floats:
-    """Fit each regime of each start to the rows that carry its label, (starts, count, width)."""
+    """Fit each regime of each start to the rows that carry its label, (starts, count, width).
+
+    After the deadline one start is enough.
+    """
     design, width = rows.design, rows.width
     coef = np.empty((len(labels), count, width))
-    ridge = (
-        MODEL.gram_rounding * np.eye(width) * float(rows.weights @ np.square(design).mean(axis=1))
-    )
-    step = max(1, SEARCH.batch_numbers // (count * design.size))
+    size = MODEL.gram_rounding * float(rows.weights @ np.square(design).mean(axis=1))
+    step = SEARCH.batch_numbers // (count * design.size)
+    if not step:  # rows of a regime are fewer than all: that is worth a loop
+        for i, some in enumerate(labels):
+            if i and late():
+                return coef[:i]
+            for j in range(count):
+                coef[i, j] = _ridge_fit(rows.take(np.flatnonzero(some == j)), size)
+        return coef
+    ridge = size * np.eye(width)
     for first in range(0, len(labels), step):
+        if first and late():
+            return coef[:first]
         some = labels[first : first + step]
         member = (some[:, None, :] == np.arange(count)[:, None]) * rows.weights
         weighted = member[:, :, None, :] * design.T
@@ -137,6 +144,18 @@ def weighted_fits(rows: Rows, labels: Labels, count: int) -> Floats:
             ..., 0
         ]
     return coef
+
+
+def _ridge_fit(rows: Rows, ridge: float) -> Floats:
+    """Fit some rows with a ridge of given size; of few rows in the space that they span."""
+    root = np.sqrt(rows.weights)
+    block, response = rows.design * root[:, None], rows.y * root
+    few = rows.n < rows.width
+    gram = block @ block.T if few else block.T @ block
+    gram.flat[:: len(gram) + 1] += ridge
+    if few:
+        return np.asarray(block.T @ np.linalg.solve(gram, response))
+    return np.asarray(np.linalg.solve(gram, block.T @ response))
 
 
 def _shaken(rows: Rows, coef: Floats, n: int, rng: np.random.Generator) -> Labels:
@@ -157,7 +176,7 @@ def _best(coef: Floats, total: Floats) -> tuple[Floats, Floats]:
     return coef[chosen], total[chosen]
 
 
-def _fitted(rows: Rows, coef: Floats) -> Fitted:
+def _regimes(rows: Rows, coef: Floats) -> Parameters:
     """Make a model of regimes: noise and shares are those of the rows nearest to each."""
     squares = _squares(rows, coef[None])[0]
     member = (squares.argmin(axis=0) == np.arange(len(coef))[:, None]) * rows.weights
@@ -167,34 +186,29 @@ def _fitted(rows: Rows, coef: Floats) -> Fitted:
     share = np.maximum(size, 1.0) / rows.mass
     origin = ("nearest",) * len(coef)
     scale = np.maximum(scale, rows.smallest_scale)
-    return evaluate(rows, Parameters.point(coef, scale, share / share.sum(), origin))
+    return Parameters.point(coef, scale, share / share.sum(), origin)
 
 
-def assign_nearest(engine: Engine, law: Law) -> tuple[Law, Labelling]:
+def assign_nearest(engine: Engine, law: Law) -> tuple[Law, Nearest]:
     """Assign all rows to their nearest regimes and refit, until hardly a row moves."""
     frame, m = engine.problem, len(law.scale)
     # Of equal noise and size, the likeliest regime is the nearest.
     alike = replace(law, scale=np.ones(m), share=np.full(m, 1 / m))
-    found = labelled_sums(engine, alike, Nearest(alike))
     for _ in range(SEARCH.turns):
-        before = alike
-        thetas = [_refit(theta, found.sums[j]) for j, theta in enumerate(alike.thetas)]
-        alike = replace(alike, thetas=np.stack(thetas))
-        found = labelled_sums(engine, alike, Nearest(alike))
-        if late() or engine.fold(_moved, before, alike) <= SEARCH.converged * frame.n_rows:
+        if late():
             break
-    spare = np.maximum(found.size - frame.n_columns, 1.0)
-    scale = np.maximum(np.sqrt(found.square / spare), MODEL.smallest_noise)
-    share = found.size / frame.mass
+        before, found = alike, labelled_sums(engine, alike, Nearest(alike))
+        # A regime without rows stays as it is.
+        thetas = [solved(found.sums[j], theta)[0] for j, theta in enumerate(alike.thetas)]
+        alike = replace(alike, thetas=np.stack(thetas))
+        if engine.fold(_moved, before, alike) <= SEARCH.converged * frame.n_rows:
+            break
+    size, square = engine.fold(label_squares, Nearest(alike), alike.thetas)
+    spare = np.maximum(size - frame.n_columns, 1.0)
+    scale = np.maximum(np.sqrt(square / spare), MODEL.smallest_noise)
+    share = size / frame.mass
     final = replace(alike, scale=scale, share=share, log_background=-np.inf, width=np.inf)
     return final, Nearest(alike)
-
-
-def _refit(theta: Floats, sums: RowSums) -> Floats:
-    """Fit a regime to its rows; one without rows stays as it is."""
-    normal = NormalEquations(theta.size)
-    normal.refresh(sums)
-    return normal.solve(theta)[0]
 
 
 def _moved(block: MemoryEngine, before: Law, now: Law) -> int:
@@ -204,6 +218,8 @@ def _moved(block: MemoryEngine, before: Law, now: Law) -> int:
 
 def most_likely(rows: Rows, found: Parameters, count: int, seed: int) -> Parameters:
     """Return the components of largest likelihood; the search's own are one of the starts."""
+    if late():
+        return found
     rng = np.random.default_rng(seed)
     labels = label_starts(rows, count, max(affordable(rows, count), 0), rng)
     coef = weighted_fits(rows, labels, count)
@@ -238,9 +254,10 @@ class _Field:
         self.size = self.share * rows.mass
         self.log_likelihood = np.full(starts, -np.inf)
         self.upper = np.triu_indices(rows.width)
-        design = rows.design
-        pairs = design[:, self.upper[0]] * design[:, self.upper[1]]
-        self.products = np.hstack([pairs, design * rows.y[:, None]])
+        # Products of columns serve all starts, as long as they fit into memory.
+        self.products: Floats | None = None
+        if rows.n * len(self.upper[0]) <= SEARCH.batch_numbers:
+            self.products = rows.design[:, self.upper[0]] * rows.design[:, self.upper[1]]
 
     def run(self, rounds: int) -> None:
         """Run EM for all starts, until none gains."""
@@ -277,18 +294,30 @@ class _Field:
         member, log_total = normalise(np.moveaxis(joint, 1, 0))
         self.log_likelihood = log_total @ rows.weights
         member = np.moveaxis(member, 0, 1) * rows.weights
-        sums = member.reshape(starts * count, -1) @ self.products
-        pairs = len(self.upper[0])
-        gram = np.empty((starts * count, width, width))
-        gram[:, self.upper[0], self.upper[1]] = sums[:, :pairs]
-        gram[:, self.upper[1], self.upper[0]] = sums[:, :pairs]
+        gram = self._grams(member.reshape(starts * count, -1))
+        moment = (member * rows.y) @ rows.design
         self.size = member.sum(axis=2)
         diagonal = np.arange(width)
         gram[:, diagonal, diagonal] += MODEL.gram_rounding * (self.size.reshape(-1, 1) + 1.0)
-        solved = np.linalg.solve(gram, sums[:, pairs:, None])[..., 0]
+        solved = np.linalg.solve(gram, moment.reshape(starts * count, width, 1))
         self.coef = np.asarray(solved.reshape(starts, count, width))
         residual = rows.y - self.coef @ rows.design.T
         square = np.einsum("bjn,bjn->bj", member, residual**2)
         scale = np.sqrt(square / np.maximum(self.size, 1e-9))
         self.scale = np.maximum(scale, rows.smallest_scale)
         self.share = np.maximum(self.size / rows.mass, 1e-12)
+
+    def _grams(self, member: Floats) -> Floats:
+        """Sum products of columns over the rows of each component, (components, width, width)."""
+        width = self.rows.width
+        gram = np.empty((len(member), width, width))
+        if self.products is not None:
+            sums = member @ self.products
+            gram[:, self.upper[0], self.upper[1]] = sums
+            gram[:, self.upper[1], self.upper[0]] = sums
+            return gram
+        for j, weights in enumerate(member):
+            some = np.flatnonzero(weights > MODEL.rounding)
+            block = self.rows.design[some] * np.sqrt(weights[some])[:, None]
+            gram[j] = block.T @ block
+        return gram

@@ -1,5 +1,11 @@
 """The default search: one score for the whole model; add, replace, delete until nothing improves.
 
+It goes in stages: among few rows first; then among all, beginning with what was found. Most tables
+show their components in fifty rows for each coefficient, and a search costs as much as its rows are
+many. Rows come in random order, so the first of them are a sample themselves. What they show is
+refined on all rows; what they could not show is searched for there as before: small components
+among the rows of the background, and several where one was seen.
+
 Components are not accepted one by one on their own evidence: where gross errors stretch the range
 of the response, one broad component beats any single true one, though the true ones together beat
 it by far. So proposals, each of several components, compete as parts of whole models. They are
@@ -8,7 +14,9 @@ judged on their own rows first, which is cheap, and only then in the model.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -20,23 +28,24 @@ from regimix.model.em import (
     Parameters,
     evaluate,
     join,
+    late,
     refit,
 )
 from regimix.model.laws import NoiseLaw
 from regimix.model.numbers import MODEL
-from regimix.model.rows import Rows
+from regimix.model.rows import MAD_TO_DEVIATION, Rows, weighted_fit
 from regimix.search.checkpoint import Checkpoint
-from regimix.search.message_passing import bulk_model, smallest_component
+from regimix.search.joint import smallest_component
 from regimix.search.numbers import SEARCH
 from regimix.search.propose import Proposer
-from regimix.search.selection import Attempt, Path, prune, shrink
+from regimix.search.selection import Attempt, Path, Repeats, prune, shrink
 from regimix.search.settings import Control, Stopped, answer_interrupts
 from regimix.search.subspace import Subspace
 
 Indices = NDArray[np.intp]
 
 # Moves that a search of few rows leaves to that of many rows which follows it, and the other way
-# round: new components show best among many rows, halves that were swapped among few already.
+# round: small components show best among many rows, halves that were swapped among few already.
 FOR_MANY_ROWS = frozenset({"add", "split"})
 FOR_FEW_ROWS = frozenset({"again"})
 
@@ -71,6 +80,8 @@ class Search:
         Whether a search of more rows follows.
     number : int
         Which of several independent searches this is.
+    reached : float
+        Best score of the searches before: one that comes as far has found it again, and ends.
     """
 
     rows: Rows
@@ -88,9 +99,10 @@ class Search:
     known: Fitted | None = None
     preview: bool = False
     number: int = 0
+    reached: float = -np.inf
 
     @property
-    def _section(self) -> str:
+    def section(self) -> str:
         """Name this search in the file: one among few rows is not one among all."""
         kind = f"preview of {self.rows.n} rows" if self.preview else "search"
         return f"{kind} {self.number}"
@@ -107,10 +119,13 @@ class Search:
 
     def save(self) -> None:
         """Write the state down, if there is a file for that."""
-        if self.saved is None:
-            return
+        if self.saved is not None:
+            self.saved.put(self.section, self._values())
+
+    def _values(self) -> dict[str, Any]:
+        """Return the state as plain values."""
         proposer = self.proposer
-        values = {
+        return {
             "phase": self.phase,
             "steps": self.steps,
             "current": _plain(self.current),
@@ -121,13 +136,9 @@ class Search:
             "n_proposals": proposer.n_proposals,
             "spectrum": None if proposer.spectrum is None else vars(proposer.spectrum),
         }
-        self.saved.put(self._section, values)
 
-    def resume(self) -> None:
-        """Take up the state that is written down, if there is one."""
-        values = None if self.saved is None else self.saved.get(self._section)
-        if values is None:
-            return
+    def resume(self, values: dict[str, Any]) -> None:
+        """Take up a state that was written down."""
         proposer = self.proposer
         self.phase, self.steps = values["phase"], values["steps"]
         self.current = self._fitted(values["current"])
@@ -169,6 +180,7 @@ def search_model(
     known: Fitted | None = None,
     preview: bool = False,
     number: int = 0,
+    reached: float = -np.inf,
 ) -> Search:
     """Find the components of the rows; their number is found too unless it is given.
 
@@ -179,10 +191,10 @@ def search_model(
     checkpoint : Checkpoint, optional
         Where each accepted move is written down. A search that finds one of its own there goes on
         from it, to the same end.
-    known, preview, number : Fitted, bool, int
+    known, preview, number, reached : Fitted, bool, int, float
         See ``Search``.
     """
-    current = refit(rows, bulk_model(rows), MODEL.rounds) if known is None else known
+    current = known or refit(rows, bulk_model(rows), MODEL.rounds, settled=SEARCH.same_score)
     state = Search(
         rows,
         proposer,
@@ -193,11 +205,14 @@ def search_model(
         known=known,
         preview=preview,
         number=number,
+        reached=reached,
     )
     state.path.see(current)
     try:
         with answer_interrupts():
-            state.resume()
+            values = None if checkpoint is None else checkpoint.get(state.section)
+            if values is not None:
+                state.resume(values)
             if state.phase == "first":
                 _first(state, given)
                 state.enter("moves")
@@ -205,7 +220,8 @@ def search_model(
                 _move(state)
                 state.enter("count")
             if state.phase == "count":
-                _match_count(state)
+                if n_components is not None and not preview and rows.width:
+                    _match_count(state, n_components)
                 state.enter("over")
     except Stopped as stop:
         state.stopped = stop.reason
@@ -214,14 +230,33 @@ def search_model(
     return state
 
 
+def bulk_model(rows: Rows) -> Parameters:
+    """Return one component through the bulk of the rows: least squares, then Cauchy weights."""
+    weights = rows.weights
+    for _ in range(SEARCH.short_rounds):
+        coef = weighted_fit(rows.design, rows.y, weights)
+        residual = rows.y - rows.design @ coef
+        scale = float(np.median(np.abs(residual))) * MAD_TO_DEVIATION + rows.smallest_scale
+        if late():
+            break
+        weights = rows.weights / (1.0 + (residual / (2.0 * scale)) ** 2)
+    return Parameters.point(coef[None], np.array([scale]), np.array([0.9]), ("bulk",))
+
+
 def _move(state: Search) -> None:
     """Add and replace until nothing improves."""
     if state.rows.width == 0 or (state.preview and not promising(state)):
         return  # there is nothing to search in; or more rows will show more
     while not (state.target == state.current.model.m and _clear(state)):
         # The given number of clear components is not there yet, or any number may be.
-        if not (_try_add(state) or _try_replace(state)):
+        if _again(state) or not (_try_add(state) or _try_replace(state)):
             break
+
+
+def _again(state: Search) -> bool:
+    """Say whether the search has come to where one before it ended: no move improved that."""
+    asked = state.target in (None, state.current.model.m)
+    return asked and abs(state.current.score - state.reached) <= SEARCH.same_score
 
 
 def _clear(state: Search) -> bool:
@@ -256,19 +291,16 @@ def _broad(state: Search) -> Indices:
     return np.flatnonzero(state.current.model.scale >= SEARCH.blur * state.rows.spread())
 
 
-def _match_count(state: Search) -> None:
+def _match_count(state: Search, count: int) -> None:
     """Force the number of components: cheapest deletions, or best additions and splits."""
-    count = state.target
-    if count is None or state.preview or state.rows.width == 0:
-        return
     while state.current.model.m > count:
-        state.current = shrink(state.rows, state.current, SEARCH.short_rounds)
+        state.current = shrink(state.rows, state.current)
         state.save()
     while state.current.model.m < count:
         larger = _forced(state, count - state.current.model.m)
         if not larger:
             return
-        state.current = max(larger, key=lambda t: t.score)
+        state.current = max(larger, key=attrgetter("score"))
         state.save()
 
 
@@ -303,11 +335,13 @@ def _pool(state: Search, released: Indices) -> Indices:
 
 def _local_best(part: Rows, proposals: list[Parameters]) -> Fitted | None:
     """Refit proposals on their own rows, all briefly, the best to the end; then prune it."""
-    fitted = [refit(part, proposal, SEARCH.short_rounds) for proposal in proposals]
-    fitted = [f for f in fitted if f.model.m]
-    if not fitted:
+    best: Fitted | None = None
+    for proposal in proposals:
+        goal = -np.inf if best is None else best.score
+        trial = refit(part, proposal, SEARCH.short_rounds, goal=goal)
+        best = trial if trial.model.m and trial.score > goal else best
+    if best is None:
         return None
-    best = max(fitted, key=lambda f: f.score)
     return prune(part, refit(part, best.model, MODEL.rounds - SEARCH.short_rounds))
 
 
@@ -330,7 +364,7 @@ def _consider(
     if best is None or best.model.m == 0 or best.score < before:
         gain = -np.inf if best is None else best.score - before
         reason = "nothing proposed" if best is None else "no better on its own rows"
-        state.attempts.append(Attempt(move, source, gain, False, reason))
+        state.attempts.append(Attempt(move, source, gain, False, reason, state.number))
         state.report(move)
         return False
     whole = _in_place(state, best, released, pool, scaleup)
@@ -340,7 +374,7 @@ def _consider(
     reason = "better" if accepted else "no better in the whole model"
     if not accepted and gain > 0:
         reason = f"the same model: no more than {SEARCH.same_score:g} nats better"
-    state.attempts.append(Attempt(move, source, gain, accepted, reason))
+    state.attempts.append(Attempt(move, source, gain, accepted, reason, state.number))
     if accepted:
         state.current = whole
         if source == "passing":
@@ -377,28 +411,38 @@ def _first(state: Search, given: Parameters | None) -> None:
     for step, source in enumerate(order[state.steps :], state.steps + 1):
         if promising(state) and source != "given":
             break
+        if late() and source != "given":
+            raise Stopped(StopReason.TIME_LIMIT)
         state.steps = step
-        count = None
-        if state.target is not None and source == "joint":
-            count = state.target + max(1, state.target // 3)
         # Judged against the best so far: all of it is released.
         everything = np.arange(state.current.model.m)
         if source == "given" and given is not None:
             proposals = [given]
         else:
+            count = _generous(state.target or 0)
             proposals = state.proposer.propose(rows, source, count, limit=state.target)
         _consider(state, "first", source, everything, np.arange(rows.n), proposals)
+
+
+def _generous(missing: int) -> int | None:
+    """Return how many components a joint search looks for: too many are pruned, too few stay."""
+    return missing + max(1, missing // 3) if missing else None
 
 
 def _try_add(state: Search) -> bool:
     """Search among the rows that the background holds."""
     pool = _pool(state, NONE)
-    if pool.size < smallest_component(state.rows.width) or "add" in _left_out(state):
+    if pool.size < smallest_component(state.rows.width):
         return False
+    if "add" in _left_out(state) and pool.size <= MODEL.many_rows * state.rows.width:
+        return False  # so few rows hold nothing but small ones
     part = state.rows.take(pool)
-    for source in state.proposer.sources(part):
+    missing = max((state.target or 0) - state.current.model.m, 0)
+    for source in state.proposer.sources(part)[: 1 if state.preview else None]:
         if _new(state, "add", source, NONE):
-            proposals = state.proposer.propose(part, source, known=state.current.model)
+            proposals = state.proposer.propose(
+                part, source, _generous(missing), missing or None, state.current.model
+            )
             if _consider(state, "add", source, NONE, pool, proposals):
                 return True
     return False
@@ -417,7 +461,8 @@ def _try_replace(state: Search) -> bool:
             own = state.rows.take(np.flatnonzero(state.current.posterior[group[0]] > 0.5))
             proposals = state.proposer.split(part, model.coef[group[0]], own)
         elif source == "again":
-            proposals = state.proposer.again(part, group.size)
+            starts = SEARCH.few_starts if group.size == 2 else None
+            proposals = state.proposer.joint(part, group.size, starts=starts)
         else:
             proposals = state.proposer.propose(part, source)
         if _consider(state, "replace", source, group, pool, proposals):
@@ -468,3 +513,155 @@ def _signature(state: Search, group: Indices) -> tuple[object, ...]:
     model = state.current.model
     marks = model.coef.sum(axis=1)
     return (model.background, *sorted((marks[group] if group.size else marks).tolist()))
+
+
+# --- in stages, and again -------------------------------------------------------------------------
+
+
+def first_stage(rows: Rows) -> Rows:
+    """Return the rows that are searched first: all of them if they are not many more."""
+    return next(_stages(rows), rows)
+
+
+def _stages(rows: Rows) -> Iterator[Rows]:
+    """Make the stages before that of all rows."""
+    count = max(SEARCH.first_rows, SEARCH.rows_per_coefficient * rows.width)
+    while rows.n >= SEARCH.growth * count:
+        yield rows.head(count)
+        count *= SEARCH.growth
+
+
+def search_in_stages(
+    rows: Rows,
+    proposer: Proposer,
+    control: Control,
+    *,
+    n_components: int | None = None,
+    given: Parameters | None = None,
+    checkpoint: Checkpoint | None = None,
+    number: int = 0,
+    reached: float = -np.inf,
+) -> Search:
+    """Find the components of rows in random order; see ``loop.search_model``."""
+    known, attempts = None, []
+    for few in _stages(rows):
+        state = search_model(
+            few,
+            proposer,
+            control,
+            n_components=n_components,
+            given=given,
+            checkpoint=checkpoint,
+            preview=True,
+            number=number,
+        )
+        attempts += state.attempts
+        found = state.current.model
+        if state.stopped == Search.stopped and (promising(state) or blurred(state)):
+            try:
+                with answer_interrupts():
+                    known = refit(rows, found, MODEL.rounds, settled=SEARCH.same_score)
+                proposer.brisk = promising(state)
+                break
+            except KeyboardInterrupt:
+                state.stopped = StopReason.INTERRUPTED
+        if state.stopped != Search.stopped:
+            # Whoever stopped it waits for the answer.
+            answer = evaluate(rows, found)
+            return Search(
+                rows,
+                proposer,
+                control,
+                answer,
+                n_components,
+                stopped=state.stopped,
+                attempts=attempts,
+            )
+    state = search_model(
+        rows,
+        proposer,
+        control,
+        n_components=n_components,
+        given=given if known is None else None,
+        checkpoint=checkpoint,
+        known=known,
+        number=number,
+        reached=reached,
+    )
+    state.attempts[:0] = attempts
+    return state
+
+
+def search_again(
+    rows: Rows,
+    make_proposer: Callable[[int], Proposer],
+    control: Control,
+    *,
+    n_components: int | None = None,
+    given: Parameters | None = None,
+    checkpoint: Checkpoint | None = None,
+    pointless: Callable[[Search], bool] | None = None,
+) -> tuple[Search, Repeats]:
+    """Search until the best score has been reached several times, or the budget ends.
+
+    Each search finds its own way: only the rows are the same, and the score at which it has found
+    the best again. The best is returned, and what all of them have seen. Where as many searches as
+    could have agreed did not, ``pointless`` says whether more of them would serve nobody.
+    """
+    budget = max(1, SEARCH.searched_numbers // max(rows.n * rows.width, 1))
+    budget = min(SEARCH.most_searches, budget)
+    best: Search | None = None
+    scores: list[float] = []
+    for number in range(budget):
+        state = search_in_stages(
+            rows,
+            make_proposer(number),
+            control,
+            n_components=n_components,
+            given=given,
+            checkpoint=checkpoint,
+            number=number,
+            reached=max(scores, default=-np.inf),
+        )
+        missed = n_components is not None and state.current.model.m != n_components
+        scores.append(-np.inf if missed else state.current.score)
+        if best is None:
+            best = state
+        else:
+            winner, other = (state, best) if _better(state, best) else (best, state)
+            for fitted in other.path.best.values():
+                winner.path.see(fitted)
+            winner.attempts[:] = best.attempts + state.attempts
+            winner.proposer.n_proposals = best.proposer.n_proposals + state.proposer.n_proposals
+            winner.stopped = state.stopped
+            best = winner
+        if (
+            state.stopped != Search.stopped
+            or Repeats(tuple(scores)).agreed >= SEARCH.agreeing_searches
+            or (pointless and len(scores) == SEARCH.agreeing_searches and pointless(best))
+        ):
+            break
+    assert best is not None
+    return best, Repeats(tuple(scores))
+
+
+def _better(state: Search, best: Search) -> bool:
+    """Say whether a search ended higher; with a given number of regimes, nearer to it first."""
+    if state.target is not None and state.current.model.m != best.current.model.m:
+        missing = [abs(s.current.model.m - state.target) for s in (state, best)]
+        return missing[0] < missing[1]
+    return state.current.score > best.current.score
+
+
+def complete_in_stages(path: Path, rows: Rows, chosen: Fitted) -> Fitted:
+    """Fill in the numbers of components that the path lacks; return the best model of all."""
+    few = first_stage(rows)
+    if few is rows:
+        path.complete(rows, chosen)
+    else:
+        short = Path()
+        short.complete(few, evaluate(few, chosen.model))
+        for fitted in short.best.values():
+            path.see(evaluate(rows, fitted.model))
+    best = max(path.best.values(), key=attrgetter("score"), default=chosen)
+    return best if best.score > chosen.score + SEARCH.same_score else chosen

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from regimix.model.em import LOG_ROOT_2PI, Parameters, empty, evaluate, late, refit
 from regimix.model.numbers import MODEL
-from regimix.model.rows import MAD_TO_DEVIATION, Rows, weighted_fit, weighted_quantile
+from regimix.model.rows import MAD_TO_DEVIATION, Rows, weighted_quantile
+from regimix.search.joint import smallest_component
 from regimix.search.numbers import SEARCH
 
 Floats = NDArray[np.float64]
@@ -186,10 +187,16 @@ def passing(
         np.square(spike),
     )
     active = np.arange(batch)
+    least, earlier, look = start_error.copy(), start_error.copy(), 2 * SEARCH.short_rounds
     for t in range(SEARCH.turns):
         before = state
         state, member, odds = _round(pool, squares, before, first=t == 0)
-        done = _settled(pool, before, state) & (t > 5)
+        done = _settled(pool, before, state) & (t > SEARCH.short_rounds)
+        least[active] = np.minimum(least[active], state.level)
+        if t + 1 == look:
+            # A pass whose error has not fallen in the second half of its rounds goes in circles.
+            done |= least[active] >= earlier[active]
+            earlier, look = least.copy(), 2 * look
         converged = state.level < SEARCH.converged
         done |= (
             converged | (t == SEARCH.turns - 1) | (first_wins and bool(converged.any())) | late()
@@ -313,19 +320,3 @@ def _best(rows: Rows, result: Passing) -> Parameters | None:
         if best is None or score > best_score:
             best, best_score = model, score
     return best
-
-
-def smallest_component(width: int) -> float:
-    """Return the fewest rows that a search looks for a component in; fewer are interpolated."""
-    return 1.2 * width + 3.0
-
-
-def bulk_model(rows: Rows) -> Parameters:
-    """Return one component through the bulk of the rows: least squares, then Cauchy weights."""
-    weights = rows.weights
-    for _ in range(SEARCH.short_rounds):
-        coef = weighted_fit(rows.design, rows.y, weights)
-        residual = rows.y - rows.design @ coef
-        scale = float(np.median(np.abs(residual))) * MAD_TO_DEVIATION + rows.smallest_scale
-        weights = rows.weights / (1.0 + (residual / (2.0 * scale)) ** 2)
-    return Parameters.point(coef[None], np.array([scale]), np.array([0.9]), ("bulk",))

@@ -18,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.engines.base import Engine
+from regimix.engines.parts import PassStopped
 from regimix.engines.row_sampling import mix
-from regimix.errors import ParameterError
+from regimix.errors import ParameterError, StopReason
+from regimix.model.em import late
 from regimix.model.numbers import MODEL
 from regimix.model.rows import Whitening, weighted_quantile, whiten
 from regimix.search.settings import GRANULARITY
@@ -216,6 +218,7 @@ class NetSource:
     subspace: Subspace
     whitening: Whitening
     intercept: float
+    basis: Floats | None = None  # of the space in which starts are asked for; None: all columns
 
     @property
     def size(self) -> int:
@@ -228,12 +231,14 @@ class NetSource:
         slopes = self.net.draw(seed, first, count)[:, :size] @ self.subspace.basis.T
         if self.whitening.intercept:
             slopes = np.column_stack([np.full(len(slopes), self.intercept), slopes])
-        return Starts(self.whitening.back(slopes), ("net",) * len(slopes))
+        thetas = self.whitening.back(slopes)
+        thetas = thetas if self.basis is None else thetas @ self.basis
+        return Starts(thetas, ("net",) * len(slopes))
 
 
 def net_source(
     engine: Engine,
-    size: int,
+    size: int | None,
     *,
     subspace: SubspaceKind = "bounded",
     granularity: float = GRANULARITY,
@@ -242,17 +247,28 @@ def net_source(
     """Find the subspace and lay a net in it: lines 4 and 5 of Algorithm 2.
 
     ``size`` is the number of directions of the subspace, that of the components if it is known;
-    ``granularity`` the paper's epsilon, as a share of the radius.
+    None: those that the response certainly depends on. ``granularity`` is the paper's epsilon, as a
+    share of the radius. Without time for it there is no net: ``PassStopped`` is raised.
     """
     problem = engine.problem
     sample = engine.sample(SUBSPACE_ROWS * problem.n_columns, seed)
     whitening = whiten(sample, intercept=problem.fit_intercept)
-    features, rng = whitening.apply(sample.Z), np.random.default_rng(seed)
-    found = find_subspace(features, sample.y, sample.weights, size, subspace, rng)
+    features = whitening.apply(sample.Z)
+
+    def directions(size: int, kind: SubspaceKind) -> Subspace:
+        if late():
+            raise PassStopped(StopReason.TIME_LIMIT)
+        rng = np.random.default_rng(seed)
+        return find_subspace(features, sample.y, sample.weights, size, kind, rng)
+
+    size = size or max(1, directions(1, "bounded").certain)
+    found = directions(min(size, problem.n_features), subspace)
     middle = weighted_quantile(sample.y, sample.weights, 0.5) if problem.fit_intercept else 0.0
     # Whitened, the norm of a component is the deviation of its y.
     sizes = np.abs(sample.y - middle)
     radius = max(weighted_quantile(sizes, sample.weights, level) / z for level, z in RADIUS_LEVELS)
     radius = radius or float(sizes.max()) or 1.0
+    if late():
+        raise PassStopped(StopReason.TIME_LIMIT)
     net = lay_net(max(found.basis.shape[1], 1), radius, granularity * radius)
     return NetSource(net, found, whitening, middle)

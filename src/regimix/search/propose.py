@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from regimix.model.em import Parameters, empty, join, refit
 from regimix.model.rows import Rows
-from regimix.search.joint import joint_starts
-from regimix.search.message_passing import hunt_one, smallest_component
+from regimix.search.joint import joint_starts, smallest_component
+from regimix.search.message_passing import hunt_one
 from regimix.search.numbers import SEARCH
 from regimix.search.subspace import Subspace, SubspaceKind, find_subspace, shapeless
 
@@ -45,6 +45,7 @@ class Proposer:
     n_proposals: int = 0
     spectrum: Subspace | None = None
     brisk: bool = False
+    _looked: tuple[Rows, bool] | None = None
 
     def sources(self, rows: Rows) -> tuple[str, ...]:
         """Order the sources: the stronger at this many rows per coefficient goes first."""
@@ -72,8 +73,11 @@ class Proposer:
 
         ``count`` None lets the spectrum say how many; ``known`` are components found elsewhere.
         """
+        if count is None and self._hopeless(part):
+            return []
         if source == "passing":
-            return self._counted(self._chain(part, limit, known))
+            self.n_proposals += 1
+            return self._chain(part, limit, known)
         return self.joint(part, count)
 
     def joint(
@@ -84,9 +88,6 @@ class Proposer:
             return []
         d = rows.features.shape[1]
         projected = self._projected(rows)
-        doubted = self.brisk and projected and self._many(rows)
-        if count is None and doubted and self._shapeless(rows):
-            return []
         space = None
         if d and (projected or count is None):
             space = self._subspace(rows, d, permutations=0 if count else None)
@@ -101,13 +102,17 @@ class Proposer:
             head = space.head(min(d, max(size, space.certain)))
         return self._joint(rows, head, size, starts or SEARCH.starts, lift)
 
+    def _hopeless(self, rows: Rows) -> bool:
+        """Say whether no source is to be asked; a pool is looked at once for all of them."""
+        if not (self.brisk and self._projected(rows) and self._many(rows)):
+            return False
+        if self._looked is None or self._looked[0] is not rows:
+            self._looked = rows, self._shapeless(rows)
+        return self._looked[1]
+
     def _projected(self, rows: Rows) -> bool:
         """Say whether rows are wide enough to be searched in a subspace."""
         return rows.features.shape[1] > SEARCH.raw_width and self.kind is not None
-
-    def again(self, part: Rows, count: int) -> list[Parameters]:
-        """Propose as many components as were released, searched anew."""
-        return self.joint(part, count, starts=SEARCH.few_starts if count == 2 else None)
 
     def split(self, part: Rows, coef: Floats, own: Rows | None = None) -> list[Parameters]:
         """Propose two components in place of one, if its residuals depend on the features at all.
@@ -130,10 +135,10 @@ class Proposer:
     def _joint(
         self, rows: Rows, space: Subspace | None, size: int, starts: int, lift: int = 2
     ) -> list[Parameters]:
-        found = joint_starts(
+        self.n_proposals += starts
+        return joint_starts(
             rows, space, size, self.rng, starts=starts, lift=lift, n_jobs=self.n_jobs
         )
-        return self._counted(found, starts)
 
     def _chain(self, rows: Rows, limit: int | None, known: Parameters | None) -> list[Parameters]:
         """Propose a chain of components, each found among the rows that the others leave."""
@@ -174,10 +179,6 @@ class Proposer:
     def _shapeless(self, rows: Rows) -> bool:
         """Say whether the response does not depend on the features, as far as spectra show."""
         return shapeless(rows.features, rows.y, rows.weights, 2, self.kind or "bounded", self.rng)
-
-    def _counted(self, models: list[Parameters], starts: int = 1) -> list[Parameters]:
-        self.n_proposals += starts
-        return models
 
 
 def _signal(rows: Rows, model: Parameters) -> float | None:

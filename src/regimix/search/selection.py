@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,42 +32,42 @@ from regimix.search.numbers import SEARCH
 
 def prune(rows: Rows, fitted: Fitted) -> Fitted:
     """Merge and delete components while that raises the score."""
-    rounds = SEARCH.short_rounds
     while fitted.model.m > 1:
         interpolated = fitted.posterior[:-1].sum(axis=1) <= rows.width
         if interpolated.any() and not interpolated.all():
             # No more rows than coefficients, however often they are repeated, show nothing.
-            fitted = refit(rows, fitted.model.pick(~interpolated), rounds)
+            fitted = refit(rows, fitted.model.pick(~interpolated), SEARCH.short_rounds)
             continue
-        smaller = _smaller(rows, fitted, rounds, limit=REGIME_GAIN)
+        smaller = _smaller(rows, fitted, limit=REGIME_GAIN)
         if not smaller:
             break
-        best = max(smaller, key=lambda trial: trial.score)
+        best = max(smaller, key=attrgetter("score"))
         if best.score < fitted.score:
             break
         fitted = best
     return fitted
 
 
-def shrink(rows: Rows, fitted: Fitted, rounds: int) -> Fitted:
+def shrink(rows: Rows, fitted: Fitted) -> Fitted:
     """Merge or delete, whichever loses less, whatever it loses."""
-    return max(_smaller(rows, fitted, rounds, limit=np.inf), key=lambda trial: trial.score)
+    return max(_smaller(rows, fitted, limit=np.inf), key=attrgetter("score"))
 
 
-def _smaller(rows: Rows, fitted: Fitted, rounds: int, limit: float) -> list[Fitted]:
+def _smaller(rows: Rows, fitted: Fitted, limit: float) -> list[Fitted]:
     """Refit the cheapest unions and deletions, as far as their estimated loss is within a limit."""
-    trials = []
+    trials, rounds, goal = [], SEARCH.short_rounds, fitted.score - limit
     for j, k, loss in union_losses(rows, fitted)[: SEARCH.merges_tried]:
         if loss <= limit:
             union = fitted.posterior.copy()
             union[j] += union[k]
             rest = np.arange(fitted.model.m) != k
             merged = from_labels(rows, union[np.append(rest, True)], fitted.model.pick(rest))
-            trials.append(refit(rows, merged.model, rounds))
+            trials.append(refit(rows, merged.model, rounds, goal=goal))
     without = scores_without(rows, fitted)
     j = int(np.argmax(without))
     if fitted.score - without[j] <= limit:
-        trials.append(refit(rows, fitted.model.pick(np.arange(fitted.model.m) != j), rounds))
+        others = fitted.model.pick(np.arange(fitted.model.m) != j)
+        trials.append(refit(rows, others, rounds, goal=goal))
     return trials
 
 
@@ -88,6 +89,8 @@ class Attempt:
         What was to be done to the model ("add", "replace", ...), with components from where.
     gain, accepted, reason : float, bool, str
         By how much the score of the whole model would rise, whether it was done, and why (not).
+    search : int
+        In which of several independent searches.
     """
 
     move: str
@@ -95,6 +98,7 @@ class Attempt:
     gain: float
     accepted: bool
     reason: str
+    search: int = 0
 
     def __str__(self) -> str:
         verdict = "taken" if self.accepted else "left"
@@ -177,7 +181,7 @@ class Path:
         fitted = chosen
         while fitted.model.m > 1:
             # What is missed least is merged or deleted, one component at a time.
-            smaller = shrink(rows, fitted, SEARCH.short_rounds)
+            smaller = shrink(rows, fitted)
             self.see(smaller)
             fitted = self.best.get(fitted.model.m - 1, smaller)
 
@@ -260,37 +264,53 @@ def choose_noise(
         if kind == "auto" and not _heavy(rows, candidate):
             continue
         for degrees in SEARCH.degrees:
-            model = replace(candidate.model, noise=NoiseLaw(degrees), factor=None)
-            trial = refit(rows, model, MODEL.rounds)
-            trial = trial if count is not None else prune(rows, trial)
             # Tails are 20 times less likely to be heavy than normal, a priori.
-            ahead = REGIME_GAIN if best is fitted else 0.0
-            if best is None or trial.score > best.score + ahead:
+            goal = -np.inf if best is None else best.score + REGIME_GAIN * (best is fitted)
+            model = replace(candidate.model, noise=NoiseLaw(degrees), factor=None)
+            trial = refit(rows, model, MODEL.rounds, goal=goal)
+            trial = trial if count is not None else prune(rows, trial)
+            if trial.score > goal:
                 best = trial
     return fitted if best is None else best
 
 
 def choose_background(
-    rows: Rows, path: Path, fitted: Fitted, kind: str, count: int | None
+    rows: Rows,
+    path: Path,
+    fitted: Fitted,
+    kind: str,
+    count: int | None,
+    needed: float = 0.0,
+    *,
+    free: bool = True,
 ) -> tuple[Rows, Path, Fitted]:
     """Return rows, path and model without a background, if that is the likelier model.
 
     Where outliers are possible, any share of them is as likely as any other a priori: next to none
     is improbable, and in a small table the farthest row is soon called one, which makes the noise
-    too small. That there are none at all is the rival. Both are equally likely a priori.
+    too small. That there are none at all is the rival. Both are equally likely a priori, unless
+    outliers need to gain some nats. Where the choice is not ``free``, all stays as it is.
     """
-    if not rows.outliers or late():
+    if not (free and rows.outliers) or late():
         return rows, path, fitted
     clean = replace(rows, outliers=False)
-    best = refit(clean, fitted.model, MODEL.rounds)
-    if best.score < fitted.score:
+    few = clean.head(int(MODEL.many_rows * rows.width))
+    if few.n * SEARCH.growth <= rows.n:
+        # Few rows tell most outliers; all that clean rows can gain is the prior of their share.
+        goal = evaluate(replace(few, outliers=True), fitted.model).score
+        goal -= np.log(rows.n) + needed
+        if refit(few, fitted.model, MODEL.rounds, goal=goal).score < goal:
+            return rows, path, fitted
+    goal = fitted.score - needed
+    best = refit(clean, fitted.model, MODEL.rounds, goal=goal)
+    if best.score < goal:
         return rows, path, fitted
     others = Path({best.model.m: best})
     for m, seen in path.best.items():
         if m != best.model.m:
             others.see(refit(clean, seen.model, SEARCH.short_rounds))
     if count is None:
-        likeliest = max(others.best.values(), key=lambda seen: seen.score)
+        likeliest = max(others.best.values(), key=attrgetter("score"))
         best = likeliest if likeliest.score > best.score + SEARCH.same_score else best
     if np.isinf(best.model.noise.degrees):
         best = choose_noise(clean, clean, others, best, kind, count)
@@ -301,31 +321,45 @@ def _heavy(rows: Rows, fitted: Fitted) -> bool:
     """Say whether tails are heavier than normal: whether a little of Student's law would be a gain.
 
     The log density of Student's law is that of the normal one plus (D² - 2 D - 1) / (4 degrees) and
-    smaller terms, D the squared residual in units of the noise.
+    smaller terms, D the squared residual in units of the noise. Under normal noise the bracket has
+    mean 0 and variance 56: of many rows, and no background that may hide tails, its sum must gain a
+    nat at least.
     """
     model = fitted.model
     point = Parameters.point(model.coef, model.scale, model.share, model.origin)
     point = replace(point, outlier_law=model.outlier_law, outlier_scale=model.outlier_scale)
     squares = squares_of(rows, point)[1]
     members = responsibilities(rows, point)[0][:-1] * rows.weights
-    return float((members * (squares**2 - 2 * squares - 1)).sum()) > 0
+    total = float((members * (squares**2 - 2 * squares - 1)).sum())
+    held = float(members.sum())
+    certain = rows.n >= SEARCH.first_rows and rows.mass - held < 1.0
+    return total > 0 and (not certain or total**2 > 2 * 56 * held)
 
 
 # --- whether there is a relation ------------------------------------------------------------------
 
 
-def score_of_constants(rows: Rows, fitted: Fitted, more: int = 1) -> float:
-    """Return the best score found for constants: one, and up to so many more than regimes."""
-    alone, model = rows.constants(), fitted.model
-    flat = Parameters.point(
-        np.zeros((model.m, 1)), model.scale, model.share, model.origin, model.noise
-    )
-    starts = [from_labels(alone, fitted.posterior, flat).model]
-    starts += [_levels(alone, k) for k in range(1, model.m + 1 + more)]
+def score_of_constants(
+    rows: Rows, fitted: Fitted, path: Path | None = None, *, more: int = 1
+) -> float:
+    """Return the best score found for constants: one, and up to so many more than regimes.
+
+    Models that the search came across say where else constants may be. The evidence of all of them
+    is counted from here, so that a model has about the same evidence whichever number was asked
+    for.
+    """
+    alone = rows.constants()
+    known = [fitted, *(path.best.values() if path is not None else ())]
     # Few numbers are found from few rows; all rows then judge the best of them.
     some = alone.head(SEARCH.first_rows)
-    fits = [refit(some, start, MODEL.rounds, settled=SEARCH.same_score) for start in starts]
-    best = max(fits, key=lambda fit: fit.score).model
+    starts = [_without_slopes(alone, one) for one in known]
+    starts += [_levels(alone, k) for k in range(1, max(one.model.m for one in known) + 1 + more)]
+    fits: list[Fitted] = []
+    for start in starts:
+        fits.append(refit(some, start, MODEL.rounds, settled=SEARCH.same_score))
+        if len(fits) > len(known) + 1 and fits[-1].score < fits[-2].score - REGIME_GAIN:
+            break  # even more levels are even less likely
+    best = max(fits, key=attrgetter("score")).model
     rounds = MODEL.rounds if some.n == alone.n else SEARCH.short_rounds
     score = refit(alone, best, rounds).score
     if not rows.outliers:
@@ -333,6 +367,15 @@ def score_of_constants(rows: Rows, fitted: Fitted, more: int = 1) -> float:
     # There may be no outliers either way.
     clean = replace(alone, outliers=False)
     return max(score, *(refit(clean, fit, rounds).score for fit in (best, _levels(alone, 1))))
+
+
+def _without_slopes(alone: Rows, fitted: Fitted) -> Parameters:
+    """Return a constant for each component: that of its rows."""
+    model = fitted.model
+    flat = Parameters.point(
+        np.zeros((model.m, 1)), model.scale, model.share, model.origin, model.noise
+    )
+    return from_labels(alone, fitted.posterior, flat).model
 
 
 def _levels(rows: Rows, count: int) -> Parameters:

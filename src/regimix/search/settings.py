@@ -171,12 +171,12 @@ class Settings:
             "tolerance": tolerance,
             "shares": shares,
         }
-        count = None
-        if not _is_auto(n_components):
+        count, kept = None, None
+        if not (isinstance(n_components, str) and n_components == "auto"):
             count = read_count("n_components", n_components, otherwise='"auto" or ')
-        check_limits(max_iter, tol)
+        if not (isinstance(outliers, str) and outliers == "auto"):
+            kept = _outliers(outliers)
         search = read_choice("search", search, get_args(SearchKind))
-        kept = None if _is_auto(outliers) else _outliers(outliers)
         _refuse_silent(search, count, kept, noise, paper)
         if callback is not None and not callable(callback):
             raise ParameterError(
@@ -187,12 +187,8 @@ class Settings:
             outliers=kept,
             noise=read_choice("noise", noise, get_args(NoiseKind)),
             search=search,
-            subspace=read_choice("subspace", subspace, (*get_args(SubspaceKind), None)),
-            solver=read_choice("solver", solver, get_args(SolverKind)),
-            max_iter=int(max_iter),
-            tol=float(tol),
             seed=read_seed(random_state),
-            n_jobs=_jobs(n_jobs),
+            n_jobs=None if n_jobs is None else _jobs(n_jobs),
             max_starts=None
             if max_starts is None
             else read_count("max_starts", max_starts, otherwise="None or "),
@@ -200,22 +196,31 @@ class Settings:
             callback=callback,
             checkpoint=None if checkpoint is None else _new_file("checkpoint", checkpoint),
             keep_rows=bool(keep_rows),
-            granularity=_positive("granularity", granularity),
-            tolerance=None if tolerance is None else _positive("tolerance", tolerance),
-            taus=None if shares is None else _shares(shares, count),
+            **(_paper(count, **paper) if search == "net" else {}),
         )
 
 
-# What belongs to Algorithm 2 alone, as it is if nobody says otherwise.
-_PAPER_DEFAULTS: dict[str, Any] = {
-    "subspace": "bounded",
-    "solver": "exact",
-    "max_iter": MAX_ITER,
-    "tol": 0.0,
-    "granularity": GRANULARITY,
-    "tolerance": None,
-    "shares": None,
-}
+def _paper(
+    count: int | None,
+    subspace: Any,
+    solver: Any,
+    max_iter: Any,
+    tol: Any,
+    granularity: Any,
+    tolerance: Any,
+    shares: Any,
+) -> dict[str, Any]:
+    """Check what Algorithm 2 alone is told."""
+    check_limits(max_iter, tol)
+    return {
+        "subspace": read_choice("subspace", subspace, (*get_args(SubspaceKind), None)),
+        "solver": read_choice("solver", solver, get_args(SolverKind)),
+        "max_iter": int(max_iter),
+        "tol": float(tol),
+        "granularity": _positive("granularity", granularity),
+        "tolerance": None if tolerance is None else _positive("tolerance", tolerance),
+        "taus": None if shares is None else _shares(shares, count),
+    }
 
 
 def read_seed(random_state: Any) -> int:
@@ -237,13 +242,7 @@ def read_seed(random_state: Any) -> int:
     )
 
 
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"
-
-
-def _jobs(value: Any) -> int | None:
-    if value is None:
-        return None
+def _jobs(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) == 0:
         raise ParameterError(
             "n_jobs must be None, a positive whole number, or a negative one (-1: all processors); "
@@ -263,17 +262,14 @@ def _outliers(value: Any) -> float:
     return read_number("outliers", value, lambda share: 0 <= share < 1, allowed)
 
 
-def _same(value: Any, default: Any) -> bool:
-    return type(value) is type(default) and bool(value == default)
-
-
 def _refuse_silent(
     search: str, count: int | None, outliers: float | None, noise: Any, paper: dict[str, Any]
 ) -> None:
     """Refuse parameters that would have no effect, and say why."""
-    given = [name for name, value in paper.items() if not _same(value, _PAPER_DEFAULTS[name])]
-    if search != "net" and given:
-        name = given[0]
+    for name, value in paper.items():
+        usual = getattr(Settings, "taus" if name == "shares" else name)
+        if search == "net" or (type(value) is type(usual) and bool(value == usual)):
+            continue
         raise ParameterError(
             f'{name} belongs to Algorithm 2 as its paper states it, search="net"; '
             f"search={search!r} has no use for it. Leave {name} out."
@@ -397,20 +393,16 @@ class Control:
     settings: Settings
     begun: float = field(default_factory=time.monotonic)
 
-    @property
-    def elapsed(self) -> float:
-        """Seconds since the search began."""
-        return time.monotonic() - self.begun
-
     def check(self, stage: str, n_components: int, score: float, n_starts: int) -> None:
         """Report progress; raise ``Stopped`` when the search is to end."""
         settings = self.settings
-        progress = Progress(stage, n_components, score, self.elapsed, n_starts)
+        elapsed = time.monotonic() - self.begun
+        progress = Progress(stage, n_components, score, elapsed, n_starts)
         if settings.callback is not None and settings.callback(progress):
             raise Stopped(StopReason.CALLBACK)
         if settings.max_starts is not None and n_starts >= settings.max_starts:
             raise Stopped(StopReason.MAX_STARTS)
-        if settings.time_limit is not None and self.elapsed >= settings.time_limit:
+        if settings.time_limit is not None and elapsed >= settings.time_limit:
             raise Stopped(StopReason.TIME_LIMIT)
 
 

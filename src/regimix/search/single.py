@@ -29,7 +29,8 @@ from regimix.model.em import REGIME_GAIN, Fitted, Parameters, late, point_of, re
 from regimix.model.numbers import MODEL
 from regimix.model.rows import MAD_TO_DEVIATION, Rows, Units, weighted_fit, whitened_rows
 from regimix.search.checkpoint import Checkpoint
-from regimix.search.message_passing import hunt_one, smallest_component
+from regimix.search.joint import smallest_component
+from regimix.search.message_passing import hunt_one
 from regimix.search.numbers import SEARCH
 from regimix.search.selection import score_of_constants
 from regimix.search.settings import Control, Stopped, answer_interrupts
@@ -328,8 +329,8 @@ def _as_it_is(engine: Engine, begun: _Begun, mass: float | None, reason: StopRea
     """Answer with the best so far; only its objective may be missing."""
     if not begun.objective:
         mass = _sample_mass(engine, begun.share) if mass is None else mass
-        runs, _ = concentrate(engine, begun.theta[None], mass, max_iter=0)
-        begun.objective = runs[0].objective
+        selected = engine.follow(1, mass).select(begun.theta[None], [0])[0]
+        begun.objective = [selected.objective or 0.0]
     return Run(begun.theta, begun.objective, reason, begun.n_iter, begun.rank)
 
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtri, erfc
 
 from regimix.errors import ParameterError
+from regimix.model.em import late
 from regimix.model.rows import weighted_quantile
 from regimix.search.numbers import SEARCH
 
@@ -149,8 +150,9 @@ def find_subspace(
     values, vectors = np.linalg.eigh(matrix(None))
     values = values[::-1].copy()
     noise = None
-    if permutations and rng is not None:
-        spectra = [np.linalg.eigvalsh(matrix(rng.permutation(len(y)))) for _ in range(permutations)]
+    if permutations and rng is not None and not late():
+        orders = (rng.permutation(len(y)) for i in range(permutations) if not (i and late()))
+        spectra = [np.linalg.eigvalsh(matrix(order)) for order in orders]
         noise = max((float(s[-1]) for s in spectra if s.size), default=0.0)
     return Subspace(
         basis=np.ascontiguousarray(vectors[:, ::-1][:, :size]),
@@ -226,7 +228,7 @@ def _filtered(rows: Floats, shares: Floats, size: int) -> Floats:
         for lengths in np.abs(rows @ vectors[:, ::-1][:, :size]).T:
             far |= lengths >= _tail_begin(lengths, shares, SEARCH.tail_rows * one_row)
         far &= shares > 0
-        if not far.any():
+        if not far.any() or late():
             return shares
         shares[far] = 0.0
 
@@ -293,7 +295,9 @@ def _contrast(features: Floats, functions: Floats, shares: Floats, spare: int) -
     """
     functions = functions - shares @ functions  # permuting moves weighted means
     total = np.zeros((features.shape[1], features.shape[1]))
-    for function in functions.T:
+    for k, function in enumerate(functions.T):
+        if k and late():
+            break  # each function sees something
         weighted = features * (function * shares)[:, None]
         total += _squared(weighted.T @ features, weighted.sum(axis=0), spare)
     return total

@@ -16,8 +16,7 @@ written. Needs the extra ``cli``; PostgreSQL needs ``sql``.
 
 from regimix.data.recipe import Column, Recipe
 from regimix.tables.parquet import ParquetTable, scan_like, scan_parquet
-from regimix.tables.read import from_frame, read, read_like
-from regimix.tables.recipe import DataSet
+from regimix.tables.read import DataSet, from_frame, read, read_like
 from regimix.tables.write import (
     WrittenFile,
     label_columns,

@@ -26,7 +26,7 @@ SQLITE_OPTIONS = {"immutable", "mode", "nolock"}
 OPTIONS = re.compile(r"[a-z_]+=[^&=]*(&[a-z_]+=[^&=]*)*")
 HOST_AND_PORT = re.compile(r"[^:]*(:\d+)?(/.*)?")
 SECRETS = {"password", "sslpassword"}
-# A server that does not answer within so many seconds will not.
+# Seconds after which a server counts as unreachable.
 CONNECT_SECONDS = 15
 
 

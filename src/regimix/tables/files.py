@@ -18,6 +18,7 @@ from pathlib import Path
 
 import polars as pl
 
+from regimix.data.cells import is_float
 from regimix.errors import DataError, Message, ParameterError, Setting, reason_of
 from regimix.paths import FORMATS, find_paths, format_of_name
 
@@ -33,9 +34,9 @@ CONTROL_SHARE = 0.02
 # Cells that stand for "not known", in any column; blank cells do so anyway.
 MISSING = ["NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A"]
 SEPARATORS = ",;\t|"
-# So much of a file shows its separator and decimal mark; a header of 50,000 columns fits.
+# The beginning of a file that shows its separator and decimal mark; 50,000 columns fit.
 HEAD_BYTES = 1 << 20
-# The types of columns are guessed from so many rows; if a later row disagrees, from all of them,
+# The types of columns are guessed from the first rows; if a later row disagrees, from all rows,
 # which takes about four times as long.
 GUESS_ROWS = 10_000
 DECIMAL_COMMA = re.compile(r"(?:^|;)\s*[-+]?\d+,\d+\s*(?=;|$)", re.MULTILINE)
@@ -44,20 +45,11 @@ DECIMAL_POINT = re.compile(r"(?:^|;)\s*[-+]?\d*\.\d+\s*(?=;|$)", re.MULTILINE)
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """A frame as it was read.
-
-    Attributes
-    ----------
-    frame : polars.DataFrame
-    source : str
-        What messages call it; holds no password.
-    notes : tuple of str
-        What was assumed in reading it.
-    """
+    """A frame as it was read."""
 
     frame: pl.DataFrame
-    source: str
-    notes: tuple[str, ...] = ()
+    source: str  # what messages call it; holds no password
+    notes: tuple[str, ...] = ()  # what was assumed in reading it
 
 
 def load_file(
@@ -144,7 +136,7 @@ def _read_csv(
     # The separator that cuts the first line into most cells.
     separator = separator or max(SEPARATORS, key=lambda mark: len(_first_row(head, mark)))
     names = [cell.strip() for cell in _first_row(head, separator)]
-    header = not names or not all(map(_is_number, names))
+    header = not names or not all(map(is_float, names))
     twice = [cell for cell, count in Counter(names).items() if cell and count > 1]
     if header and twice:
         raise DataError(
@@ -295,14 +287,6 @@ def _first_row(head: str, separator: str) -> list[str]:
         return next(csv.reader(io.StringIO(head, newline=""), delimiter=separator))
     except csv.Error:
         return []  # a cell that is too long to be one
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _refuse_ragged(name: str, body: bytes | Path, separator: str) -> None:

@@ -32,7 +32,14 @@ from regimix.engines.parquet import (
     what_failed,
 )
 from regimix.engines.parts import PartTable, RawRows
-from regimix.errors import DataError, DataKindError, Message, ParameterError, Setting
+from regimix.errors import (
+    DataError,
+    DataKindError,
+    Message,
+    ParameterError,
+    Setting,
+    read_choice,
+)
 from regimix.paths import (
     as_os_errors,
     cannot_reach,
@@ -43,12 +50,7 @@ from regimix.paths import (
     ordered,
     reach,
 )
-from regimix.tables.recipe import (
-    Roles,
-    check_choice,
-    check_number,
-    choose_recipe,
-)
+from regimix.tables.read import Roles, check_number
 from regimix.words import count
 
 # Bytes of numbers in a part, and about how many parts even a small table has, so that every worker
@@ -58,16 +60,16 @@ USUAL_PART, SMALLEST_PART = 128_000_000, 32_000_000
 FEWEST_PARTS = 16
 # Rows that are read at a time to draw some of them.
 DRAW_ROWS = 100_000
-# A scheduler has work with every part: those of very large tables are larger, as far as workers can
-# be expected to hold them (a pass takes about four times a part).
+# Every part costs the scheduler time, so the parts of very large tables are larger, as far as the
+# memory of workers allows (a pass takes about four times a part).
 MOST_PARTS, LARGEST_PART = 2_000, 4_000_000_000
 # Bytes of numbers in a piece that is read here; more do not make it faster.
 PIECE_BYTES = 64_000_000
-# What is in memory at a time, in pieces: one that is worked on, the next one, what it is made of,
-# and the numbers that a pass makes of it.
+# Memory of a pass, in pieces: the one in use, the next one, the columns it is made of, and the
+# results for its rows.
 PIECES_AT_A_TIME = 8
 LEAST_MEMORY = 8_000_000
-# Footers that are read side by side: on a network most of the time is waiting.
+# Footers that are read at the same time: on a network most of the time is waiting.
 READERS = 16
 # Features that the representation of a table names.
 FEW = 6
@@ -120,7 +122,7 @@ class ParquetTable(PartTable):
             return list(file.schema_arrow.names)
 
     def some_rows(self, rows: int, seed: int, columns: Sequence[str]) -> tuple[RawRows, Any]:
-        """Draw about so many rows, and a polars frame of columns of them, of any kind.
+        """Draw about this many rows, with a polars frame of some of their columns, of any kind.
 
         Every row is as likely as any other; the draw depends on the seed and on the place of a row
         alone, so that a cluster draws the same rows.
@@ -295,13 +297,13 @@ def _table(
     notes: tuple[str, ...] = (),
 ) -> ParquetTable:
     """Cut the row groups of a table into parts."""
-    check_choice("missing", missing, "drop", "error")
+    read_choice("missing", missing, ("drop", "error"))
     names = recipe.feature_names
     target = recipe.target if recipe.target in footers[0].kinds else None
     width = 8 * (len(names) + (target is not None) + (recipe.weights is not None))
     total = sum(sum(footer.group_rows) for footer in footers)
     if on_cluster:
-        # Workers may have copies of their own, as good but written at other times.
+        # Workers may have their own copies of the files, with other times of change.
         footers = [replace(footer, mark=replace(footer.mark, time="")) for footer in footers]
     piece = min(PIECE_BYTES, read_size(memory) // PIECES_AT_A_TIME) // width
     reader = ParquetReader(
@@ -357,7 +359,7 @@ def read_size(memory: float | str) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Footer:
-    """What the end of a Parquet file says about it."""
+    """What the footer of a Parquet file says about it."""
 
     path: str
     name: str  # what messages call the file
@@ -464,7 +466,7 @@ def _choose(footers: list[Footer], roles: Roles, source: str) -> tuple[Recipe, l
         return None if reason else Column(name, "flag" if is_flag else "number"), reason
 
     wrong, usable = partial(_what_is_wrong, footers), "Numbers and true/false"
-    recipe, notes = choose_recipe(roles, list(kinds), wrong, classify, source, usable)
+    recipe, notes = roles.recipe(list(kinds), source, wrong, classify, usable)
     named = dict.fromkeys(name for foot in footers for name in VALUE_FOLDER.findall(foot.name))
     notes += [f"Column {name!r} is left out: it stands in names of folders." for name in named]
     return recipe, notes
@@ -530,7 +532,7 @@ def part_bytes(table_bytes: int) -> int:
 
 
 def cut_into_parts(footers: Iterable[Footer], part_rows: int) -> list[tuple[Span, ...]]:
-    """Put row groups together until a part has about so many rows.
+    """Put row groups together until a part has about ``part_rows`` rows.
 
     Small files share a part; a file is cut only if it is larger than a part, between row groups.
     """

@@ -1,10 +1,9 @@
-"""Reading a table for a fit, and another one the same way."""
+"""Reading a table for a fit, and another one the same way: which columns, and their numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,10 +13,18 @@ from numpy.typing import NDArray
 from regimix.data.cells import FrameCells
 from regimix.data.encoding import Encoder, classify, remark
 from regimix.data.power import no_power, raised
-from regimix.data.recipe import Column, Recipe, check_column
-from regimix.errors import DataError, Message, ParameterError, Setting, need
+from regimix.data.recipe import Column, Recipe, check_column, read_power
+from regimix.errors import (
+    DataError,
+    DataKindError,
+    Message,
+    ParameterError,
+    Setting,
+    need,
+    read_choice,
+    read_count,
+)
 from regimix.paths import is_address
-from regimix.tables.recipe import DataSet, Dropped, Roles, check_choice, choose_recipe
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,6 +33,102 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Dropped:
+    """Rows that were left out because a value is missing, among all that were read."""
+
+    kept: NDArray[np.bool_]  # of all rows, which were used
+    keys: NDArray[Any]  # of all rows
+    reasons: NDArray[Any]  # of all rows: why one was left out, or ""
+    original: pl.DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """Numbers of a table, and how they came about.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, d), float64, C-contiguous
+    y : ndarray of shape (n,) or None
+        The response: the target, or the power of it that the recipe says. None: the table has no
+        target, and none was needed. Where none was needed but the column is there, rows without a
+        value are not finite.
+    weights : ndarray of shape (n,) or None
+    keys : ndarray of shape (n,), int64 or object (str)
+        What finds a row again: the values of the key column, or else the number of the row in what
+        was read, from 1, the header not counted.
+    n_read, n_dropped : int
+        Rows that were read, and those left out because a value that is needed is missing. (The
+        rows that a sample leaves out are in neither of ``n_dropped`` and ``X``.)
+    notes : tuple of str
+        Sentences worth reading: what was encoded, left out, dropped, and why.
+    recipe : Recipe
+        How columns became numbers; ``read_like`` does the same to new data.
+    source : str
+        Where the rows came from; holds no password.
+    y_read : ndarray of shape (n,) or None
+        The target as it was read, where y is a power of it.
+    gating : polars.DataFrame or None
+        The columns from which the regime of a row is learnt, as they were read.
+    original : polars.DataFrame or None
+        All columns of the rows, as they were read.
+    left_out : Dropped or None
+        The rows that were dropped; None if none was, or if a sample was drawn.
+    """
+
+    X: Floats
+    y: Floats | None
+    weights: Floats | None
+    keys: NDArray[Any]
+    n_read: int
+    n_dropped: int
+    notes: tuple[str, ...]
+    recipe: Recipe
+    source: str
+    y_read: Floats | None = None
+    gating: pl.DataFrame | None = None
+    original: pl.DataFrame | None = None
+    left_out: Dropped | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of all columns of the table, used or not; none if they are not known any more."""
+        return [] if self.original is None else list(self.original.columns)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the columns of X; a text column gives several, "column=level"."""
+        return self.recipe.feature_names
+
+    @property
+    def target_name(self) -> str:
+        """Name of the response: that of the target, or "log price"."""
+        return self.recipe.response
+
+    @property
+    def key_name(self) -> str:
+        """Name of the key column; "row" for row numbers."""
+        return self.recipe.key or "row"
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of X."""
+        return int(self.X.shape[0])
+
+    def frame(self) -> pl.DataFrame:
+        """Return X as a polars frame with the names of its columns, for an estimator."""
+        import polars as pl
+
+        return pl.DataFrame(self.X, schema=list(self.feature_names), orient="row")
+
+    def target(self) -> pl.Series | None:
+        """Return y as a polars series with the name of the response."""
+        import polars as pl
+
+        return None if self.y is None else pl.Series(self.target_name, self.y)
 
 
 def read(
@@ -71,7 +174,7 @@ def read(
     missing : {"drop", "error"}
         Whether rows in which a needed value is missing are dropped and counted, or refused.
     rows : int, optional
-        Keep a uniform random sample of so many rows, in their order; ``seed`` decides which.
+        Keep a uniform random sample of this many rows, in their order; ``seed`` decides which.
     query : str, optional
         What to select from a database.
     password_variable : str, optional
@@ -92,8 +195,7 @@ def read(
     loaded = _load(source, query, password_variable, file_format, encoding)
     cells = FrameCells(loaded.frame)
     recipe, notes = choose(loaded, cells, roles)
-    terms = Terms(missing, rows=rows, seed=seed)
-    return to_dataset(loaded, cells, recipe, terms, notes, gating)
+    return to_dataset(loaded, cells, recipe, notes, gating, missing=missing, rows=rows, seed=seed)
 
 
 def read_like(
@@ -131,11 +233,12 @@ def read_like(
         Whether a level that the recipe does not know is all zeros, with a note, or refused.
     """
     loaded = _load(source, query, password_variable, file_format, encoding)
-    terms = Terms(missing=missing, unknown=unknown, target=target, rows=rows, seed=seed)
     recipe = recipe.with_key(key, loaded.frame.columns, loaded.source)
     for name in gating:
         check_column(loaded.frame.columns, name, loaded.source, "a column for the gating")
-    return to_dataset(loaded, FrameCells(loaded.frame), recipe, terms, [], gating)
+    how: dict[str, Any] = {"target": target, "unknown": unknown, "missing": missing}
+    how |= {"rows": rows, "seed": seed}
+    return to_dataset(loaded, FrameCells(loaded.frame), recipe, [], gating, **how)
 
 
 def from_frame(frame: pl.DataFrame | Any, **options: Any) -> DataSet:
@@ -170,31 +273,109 @@ def _load(
     return load_file(source, file_format, encoding)
 
 
-# --- from a frame to numbers ----------------------------------------------------------------------
+# --- which columns are used for what --------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Terms:
-    """On which terms rows are taken; the parameters of ``read`` and ``read_like``."""
+class Roles:
+    """Which columns a user wants for what; None: whatever is left and can be used."""
 
-    missing: Literal["drop", "error"] = "drop"
-    unknown: Literal["note", "error"] = "note"
-    target: Literal["required", "optional"] = "required"
-    rows: int | None = None
-    seed: int = 0
+    target: str
+    features: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+    weights: str | None = None
+    key: str | None = None
+    power: float = 1.0
+    gating: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        check_choice("missing", self.missing, "drop", "error")
-        check_choice("unknown", self.unknown, "note", "error")
-        check_choice("target", self.target, "required", "optional")
-        if self.rows is not None and not _is_whole(self.rows, 1):
-            raise ParameterError(f"rows must be None or a whole number from 1; got {self.rows!r}.")
-        if not _is_whole(self.seed, 0):
-            raise ParameterError(f"seed must be a whole number from 0; got {self.seed!r}.")
+        read_power(self.power)
+        lists = (("features", self.features), ("drop", self.drop), ("gating", self.gating))
+        for name, value in lists:
+            if isinstance(value, str):
+                raise ParameterError(f"{name} must be a list of column names; got {value!r}.")
+
+    def check(self, names: Collection[str], source: str) -> None:
+        """Refuse names that are not there, and columns with two roles."""
+        named = [(self.target, "the target")]
+        named += [(name, "a feature") for name in self.features or ()]
+        named += [(name, "to drop") for name in self.drop]
+        named += [(name, "a column for the gating") for name in self.gating]
+        named += [(self.weights, "the weights")] if self.weights is not None else []
+        named += [(self.key, "the key")] if self.key is not None else []
+        for name, role in named:
+            check_column(names, name, source, role)
+        features, drop = Setting("features"), Setting("drop")
+        for name in self.features or ():
+            if name in (self.target, self.weights):
+                words = f"column {name!r} cannot be a feature: it is the target or the weights."
+                raise DataError(Message(f"{words} Leave it out of ", features, "."))
+            if name in self.drop:
+                words = f"column {name!r} is in "
+                raise DataError(Message(words, features, " and in ", drop, "; leave it in one."))
+        if self.target in self.gating:
+            raise DataError(
+                f"column {self.target!r} is the target, which new rows lack: it cannot tell their "
+                "regime. Name other columns for the gating."
+            )
+        if self.target in (self.weights, self.key, *self.drop):
+            raise DataError(
+                f"column {self.target!r} is the target; it cannot be the weights, the key or "
+                "dropped."
+            )
+
+    def recipe(
+        self,
+        names: Sequence[str],
+        source: str,
+        wrong: Callable[[str], str],
+        classify: Callable[[str], tuple[Column | None, str]],
+        usable: str,
+    ) -> tuple[Recipe, list[str]]:
+        """Decide what each column of a table becomes; return it with notes on what is not plain.
+
+        ``wrong`` says what a column does instead of holding numbers; ``classify`` returns what a
+        column becomes, or None and why it cannot be a feature; ``usable`` lists what can be used.
+        """
+        self.check(dict.fromkeys(names), source)
+        check_number(self.target, "the target", wrong(self.target))
+        if self.weights is not None:
+            check_number(self.weights, "the weights", wrong(self.weights))
+        # Columns for the gating are features only if they are named as such.
+        taken = {self.target, self.weights, self.key, *self.drop, *self.gating}
+        others = [name for name in names if name not in taken]
+        columns: list[Column] = []
+        reasons: dict[str, str] = {}
+        for name in others if self.features is None else dict.fromkeys(self.features):
+            column, reason = classify(name)
+            if column is not None:
+                columns.append(column)
+            elif self.features is not None:
+                raise DataKindError(f"column {name!r} cannot be a feature: it {reason}.")
+            else:
+                reasons[name] = reason
+        if not columns:
+            raise DataError(
+                f"{source} has no column besides {self.target!r} that can be a feature"
+                f"{''.join(f'; {name!r} {reason}' for name, reason in list(reasons.items())[:4])}. "
+                f"{usable} can be used."
+            )
+        notes = [column.note for column in columns if column.note]
+        notes += [f"Column {name!r} is left out: it {reason}." for name, reason in reasons.items()]
+        power = float(self.power)
+        return Recipe(self.target, tuple(columns), self.weights, self.key, power), notes
 
 
-def _is_whole(value: Any, lowest: int) -> bool:
-    return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= lowest
+def check_number(name: str, role: str, wrong: str) -> None:
+    """Refuse a column that does not hold numbers; ``wrong`` says what it does, if so."""
+    if wrong:
+        raise DataKindError(
+            f"column {name!r} cannot be {role}: it {wrong}, and regimix explains numbers. Name a "
+            "column of numbers."
+        )
+
+
+# --- from a frame to numbers ----------------------------------------------------------------------
 
 
 def choose(loaded: Loaded, cells: FrameCells, roles: Roles) -> tuple[Recipe, list[str]]:
@@ -203,7 +384,10 @@ def choose(loaded: Loaded, cells: FrameCells, roles: Roles) -> tuple[Recipe, lis
     if frame.width == 0 or frame.height == 0:
         raise DataError(f"{source} has {frame.width} columns and no rows; there is nothing to fit.")
     if frame.height == 1:
-        raise DataError(f"{source} has only one row; regimes are found where there are many.")
+        raise DataError(
+            f"{source} has only one row; regimes are found where there are many. Check that it is "
+            "the whole table, or bring more rows."
+        )
 
     def wrong(name: str) -> str:
         """Say what a column does instead of holding numbers; nothing if it holds them."""
@@ -217,7 +401,7 @@ def choose(loaded: Loaded, cells: FrameCells, roles: Roles) -> tuple[Recipe, lis
         return classify(cells[name], asked=roles.features is not None)
 
     usable = "Numbers, true/false, and text of few values"
-    recipe, notes = choose_recipe(roles, frame.columns, wrong, what, source, usable)
+    recipe, notes = roles.recipe(frame.columns, source, wrong, what, usable)
     for column in (Column(recipe.target), *recipe.columns):
         said = remark(cells[column.name], column)
         notes += [said] if said and (column.name != recipe.target or "spells" in said) else []
@@ -228,22 +412,32 @@ def to_dataset(
     loaded: Loaded,
     cells: FrameCells,
     recipe: Recipe,
-    terms: Terms,
     notes: list[str],
-    gating: Sequence[str] = (),
+    gating: Sequence[str],
+    *,
+    missing: str,
+    rows: int | None,
+    seed: int,
+    target: str = "required",
+    unknown: str = "note",
 ) -> DataSet:
-    """Apply a recipe to a frame."""
+    """Apply a recipe to a frame; parameters are those of ``read`` and ``read_like``."""
+    read_choice("missing", missing, ("drop", "error"))
+    read_choice("unknown", unknown, ("note", "error"))
+    read_choice("target", target, ("required", "optional"))
+    rows = None if rows is None else read_count("rows", rows, otherwise="None or ")
+    read_count("seed", seed, 0)
     frame, source = loaded.frame, loaded.source
     if frame.height == 0:
         raise DataError(f"{source} has no rows.")
     names = dict.fromkeys(frame.columns)
     for column in recipe.columns:
         check_column(names, column.name, source, "a feature")
-    encoder = Encoder(cells, frame.height, source, notes, terms.unknown)
+    encoder = Encoder(cells, frame.height, source, notes, unknown)
     X = encoder.features(recipe.columns)
-    y = _target(encoder, recipe.target, names, optional=terms.target == "optional")
+    y = _target(encoder, recipe.target, names, optional=target == "optional")
     weights = _weights(encoder, recipe.weights, names)
-    there = encoder.usable(terms.missing)
+    there = encoder.usable(missing)
     usable = np.flatnonzero(there)
     absent = 0 if y is None else int(np.count_nonzero(~np.isfinite(y[usable])))
     if absent:
@@ -252,10 +446,9 @@ def to_dataset(
             "predicted without it."
         )
     kept = usable
-    if terms.rows is not None and terms.rows < usable.size:
-        notes.append(f"A random sample of {terms.rows} of {usable.size} rows is used.")
-        drawn = np.random.default_rng(terms.seed).choice(usable, terms.rows, replace=False)
-        kept = np.sort(drawn)
+    if rows is not None and rows < usable.size:
+        notes.append(f"A random sample of {rows} of {usable.size} rows is used.")
+        kept = np.sort(np.random.default_rng(seed).choice(usable, rows, replace=False))
     some = slice(None) if kept.size == frame.height else kept
     keys = _keys(frame, recipe.key, kept, notes)
     left_out = None
@@ -303,7 +496,7 @@ def _weights(encoder: Encoder, name: str | None, names: Collection[str]) -> Floa
 
 
 def _response(y: Floats, recipe: Recipe, keys: NDArray[Any]) -> Floats:
-    """Return the power of the target that is explained; refuse values that have none."""
+    """Return the power of the target that is the response; refuse values that have none."""
     values = raised(y, recipe.power)
     bad = np.flatnonzero(np.isfinite(y) & ~np.isfinite(values))
     if bad.size:
@@ -313,7 +506,7 @@ def _response(y: Floats, recipe: Recipe, keys: NDArray[Any]) -> Floats:
 
 
 def _keys(frame: pl.DataFrame, name: str | None, kept: Rows, notes: list[str]) -> NDArray[Any]:
-    """Return what finds the rows again: whole numbers as such, anything else as text."""
+    """Return the keys of rows: whole numbers as such, anything else as text."""
     numbers = kept.astype(np.int64) + 1
     if name is None:
         return numbers

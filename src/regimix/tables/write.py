@@ -24,9 +24,9 @@ import numpy as np
 from regimix.atomic import open_atomically, remove_leftovers, write_bytes
 from regimix.data.power import raised, returned
 from regimix.data.recipe import Recipe, check_column
-from regimix.engines.parquet import ParquetReader, Span, columns_of, need_pyarrow, open_parquet
+from regimix.engines.parquet import ParquetReader, Span, columns_of, open_parquet
 from regimix.engines.parts import PassStopped
-from regimix.errors import DataError, ParameterError, StoppedError, need, reason_of
+from regimix.errors import DataError, ParameterError, StoppedError, StopReason, need, reason_of
 from regimix.paths import (
     as_os_errors,
     cannot_reach,
@@ -38,7 +38,7 @@ from regimix.paths import (
     reach,
 )
 from regimix.tables.parquet import READERS, ParquetTable
-from regimix.tables.recipe import DataSet
+from regimix.tables.read import DataSet
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,13 +47,19 @@ if TYPE_CHECKING:
     from regimix.engines.parts import Watch
     from regimix.result.mixture import Mixture
 
-# A spreadsheet takes a cell that begins so for a formula, and runs it.
+# A spreadsheet runs a cell that begins with one of these as a formula.
 FORMULA = r"^[=+\-@\t\r\n]"
-# What is said of a row before its target is known, and the probability of the interval.
+# Columns that do not need the target of a row, and the probability of the interval.
 FORECAST = ("likely_regime", "likely_probability", "lower", "upper")
 FORECAST_LEVEL = 0.95
-# Rows of a row group that is written, and numbers of features that are looked at at a time; fixed,
-# so that the same rows make the same bytes.
+# The columns of labels, of rows without a target and with one.
+FORESEEN = f"( {' '.join(FORECAST)})?"
+LABELS = re.compile(
+    rf"prediction{FORESEEN}( prediction_\d+)+|regime prediction{FORESEEN}( probability_\d+)+ "
+    r"probability_outlier outlier_score( prediction_\d+)*"
+)
+# Rows of a row group that is written, and numbers that are read at a time; fixed, so that the same
+# rows give the same bytes.
 GROUP_ROWS = 100_000
 BATCH_NUMBERS = 250_000
 
@@ -273,31 +279,15 @@ def _forecast(mixture: Mixture, X: Any, shares: Any, power: float) -> dict[str, 
 def are_label_columns(names: Sequence[str]) -> bool:
     """Whether columns have the names, in the order, that ``label_columns`` gives them."""
     plain = [name.rstrip("_") for name in names]  # as they were before they had to be free
-    if set(FORECAST) < set(plain):
-        start = plain.index(FORECAST[0])
-        if tuple(plain[start : start + len(FORECAST)]) != FORECAST:
-            return False
-        del plain[start : start + len(FORECAST)]
-    predicted = [name for name in plain[1:] if re.fullmatch(r"prediction_\d+", name)]
-    each = [f"prediction_{j}" for j in range(len(predicted))]
-    if each and plain[1:] == ["prediction", *each]:
-        return True
-    m = sum(re.fullmatch(r"probability_\d+", name) is not None for name in plain[2:])
-    probabilities = [f"probability_{j}" for j in range(m)]
-    judged = ["regime", "prediction", *probabilities, "probability_outlier", "outlier_score"]
-    return plain[2:] in (judged, [*judged, *(f"prediction_{j}" for j in range(m))])
+    # Before them are the key, and the target where rows have one.
+    return any(LABELS.fullmatch(" ".join(plain[first:])) for first in (1, 2))
 
 
 def gate_shares(mixture: Mixture, X: Any, gating: Any = None) -> NDArray[np.float64] | None:
     """Return the shares that a gate gives each row; None without a gate.
 
-    ``gating`` are the columns that the gate was learnt from, if those are not the features.
-
-    Raises
-    ------
-    DataError
-        The gate was learnt from columns that were not passed: leaving it out in silence would
-        answer another question than the model does.
+    ``gating`` are the columns that the gate was learnt from, if those are not the features. Without
+    them there is an error: to leave the gate out would give the answers of another model.
     """
     gate = mixture.gate
     if gate is None:
@@ -312,9 +302,9 @@ def gate_shares(mixture: Mixture, X: Any, gating: Any = None) -> NDArray[np.floa
 
 
 def _judged(mixture: Mixture, X: Any, y: Any, shares: Any, labels: Any) -> dict[str, Any]:
-    """Say what the mixture makes of rows with a target."""
+    """Return labels, probabilities and outlier scores of rows with a target."""
     if not len(y):
-        # Nothing to ask, but the columns should have their types.
+        # Empty columns, but of the right types.
         probabilities = np.empty((0, mixture.n_components + 1))
         labels, scores = np.empty(0, dtype=np.int64), np.empty(0)
     else:
@@ -385,7 +375,6 @@ def write_label_parts(
     -------
     list of WrittenFile
     """
-    need_pyarrow()
     place = check_destination(folder, table)
     outputs = [Path(place) / span.output for span in table.spans]
     if not is_address(place):
@@ -395,10 +384,15 @@ def write_label_parts(
     bare = replace(mixture, labels=np.empty(0, np.int64), excerpt=None, attempts=(), selection=None)
     write = _PartWriter(place, table.recipe, bare, GROUP_ROWS)
     on_workers = table.on_cluster and not isinstance(labels, np.ndarray)
-    apply = _on_workers if on_workers else _here
-    written = apply(write, table, labels, watch)
+    try:
+        written = (_on_workers if on_workers else _here)(write, table, labels, watch)
+    except PassStopped:
+        raise StoppedError(
+            "watch asked for the end before all parts were written; the files that are there are "
+            "whole. The same call writes them again."
+        ) from None
     if not is_address(place):
-        # Of this work and of any before it.
+        # Temporary files of writers that were killed, now or before.
         remove_leftovers(outputs)
     return written
 
@@ -414,17 +408,10 @@ def _here(
         first += sum(file.n_rows - file.n_dropped for file in files)
         written += files
         if watch is not None and watch(done + 1, len(table.readers)):
-            raise _stopped()
+            raise PassStopped(StopReason.CALLBACK)
     if labels is not None and first != len(labels):
         raise _other_table()
     return written
-
-
-def _stopped() -> StoppedError:
-    return StoppedError(
-        "watch asked for the end before all parts were written; the files that are there are "
-        "whole. The same call writes them again."
-    )
 
 
 def _on_workers(
@@ -433,10 +420,7 @@ def _on_workers(
     if getattr(labels, "npartitions", len(table.readers)) != len(table.readers):
         raise _other_table()
     engine = import_module("regimix.engines.dask")
-    try:
-        parts = engine.dask_map(write, table.part_readers, labels, table.part_names, watch)
-    except PassStopped:
-        raise _stopped() from None
+    parts = engine.dask_map(write, table.part_readers, labels, table.part_names, watch)
     return [file for files in parts for file in files]
 
 
@@ -467,7 +451,7 @@ class _PartWriter:
         import pyarrow.parquet as pq
 
         schema = self._schema(reader)
-        # Numbers that hardly repeat take more time and bytes with a dictionary of them.
+        # A dictionary pays only for values that repeat.
         few = [name for name in schema.names if name.startswith("regime")] or False
         files: list[WrittenFile] = []
         used = 0
@@ -499,18 +483,15 @@ class _PartWriter:
             if known is not None and len(known) < rows.n_rows:
                 raise _other_table()
             numbers = np.arange(kept.size) + (span.first_row + total + 1)
-            columns = [pa.nulls(0, field.type) for field in writer.schema]
+            columns = [pa.nulls(kept.size, field.type) for field in writer.schema]
             if rows.n_rows:
                 gating = columns_of(batch, reader.gating, kept)
                 found = self._named(reader, rows.X, rows.y, known, numbers[kept], gating)
-                named = list(found.values())
-                columns = [pa.array(np.ma.getdata(v), mask=np.ma.getmaskarray(v)) for v in named]
-                counts += count_outliers(named, rows.y)
-            # A row that cannot be used has no index, and is blank.
-            indices = pa.array(np.cumsum(kept) - 1, mask=~kept)
-            columns = [pa.array(numbers) if keys is None else keys] + [
-                column.take(indices) for column in columns[1:]
-            ]
+                counts += count_outliers(list(found.values()), rows.y)
+                # A row that cannot be used is blank.
+                spread = [_spread(values, kept) for values in found.values()]
+                columns = [pa.array(np.ma.getdata(v), mask=np.ma.getmaskarray(v)) for v in spread]
+            columns[0] = pa.array(numbers) if keys is None else keys
             total, used = total + kept.size, used + rows.n_rows
             waiting.append(pa.Table.from_arrays(columns, schema=writer.schema))
             if sum(map(len, waiting)) >= self.group_rows:
@@ -542,7 +523,7 @@ class _PartWriter:
         gating: Any = None,
         shares: Any = None,
     ) -> dict[str, Any]:
-        """Say what the mixture makes of rows, in the columns of a table in memory."""
+        """Return the columns that rows of a table in memory would get."""
         X = np.asarray(X, dtype=np.float64)
         response = None if y is None else raised(y, self.recipe.power)
         known: dict[str, Any] = {"source": "", "y_read": y, "gating": gating}
@@ -560,7 +541,7 @@ def _whole_file(path: str) -> Iterator[Any]:
             with open_atomically(path) as file:
                 yield file
             return
-        # An object is put in its place at once.
+        # An object store replaces an object as a whole.
         stream = io.BytesIO()
         yield stream
         system, place = reach(path)
@@ -579,30 +560,33 @@ def _whole_file(path: str) -> Iterator[Any]:
 def check_destination(folder: str | Path, table: ParquetTable) -> str:
     """Refuse a folder that holds the table itself, or files that would be mixed up with labels.
 
-    Returns
-    -------
-    str
-        Where the folder is: a path without links, or the address as it was given.
+    Return where the folder is: a path without links, or the address as it was given.
     """
     place = canonical(str(folder))
-    outputs = [span.output for span in table.spans]
+    outputs = {span.output for span in table.spans}
     sources = {canonical(path) for path in {span.path for span in table.spans}}
     harmed = any(canonical(f"{place}/{output}") in sources for output in outputs)
     if harmed or any(is_within(place, read) for read in _folders(table.source, sources)):
         raise DataError(
             f"the folder {str(folder)!r} is where the table itself is; choose another one."
         )
-    wanted = set(outputs)
     there = _names_in(str(folder) if is_address(place) else place)
     for name in there:
-        if name not in wanted and is_table_file(PurePosixPath(name)):
+        if name not in outputs and is_table_file(PurePosixPath(name)):
             raise DataError(
                 f"the folder {str(folder)!r} holds {name!r}, which is none of the files to be "
                 "written, and would be read as one of them; choose an empty folder."
             )
     address = str(folder) if str(folder).endswith("://") else str(folder).rstrip("/")
     where = address if is_address(place) else place
-    _check_replaced(str(folder), where, [name for name in there if name in wanted])
+    replaced = [name for name in there if name in outputs]
+    with ThreadPoolExecutor(READERS) as readers:
+        ours = list(readers.map(_holds_labels, [f"{where}/{name}" for name in replaced]))
+    if not all(ours):
+        raise DataError(
+            f"the folder {str(folder)!r} holds {replaced[ours.index(False)]!r}, which would be "
+            "replaced and is no file of labels that was written before; choose another folder."
+        )
     return where
 
 
@@ -614,17 +598,6 @@ def _folders(source: str, files: Iterable[str]) -> Iterable[str]:
         yield from {posixpath.dirname(file) for file in files}
         if "**" in source:
             yield canonical(source.partition("**")[0] or ".")
-
-
-def _check_replaced(folder: str, where: str, names: Sequence[str]) -> None:
-    """Refuse to replace files that are not labels which were written before."""
-    with ThreadPoolExecutor(READERS) as readers:
-        ours = list(readers.map(_holds_labels, [f"{where}/{name}" for name in names]))
-    if not all(ours):
-        raise DataError(
-            f"the folder {folder!r} holds {names[ours.index(False)]!r}, which would be replaced "
-            "and is no file of labels that was written before; choose another folder."
-        )
 
 
 def _holds_labels(path: str) -> bool:

@@ -340,11 +340,11 @@ def _judged(mixture: Mixture, fit: _WhitenedFit) -> Audit:
             _supported(mixture),
             _separated(fit),
             _quiet(fit),
-            _little_corruption(fit),
+            little_corruption(fit.corruption_ratio, noiseless=fit.noiseless),
             _enough_rows(fit),
             _light_tails(fit),
             _same_features(fit),
-            _clear_gap(subspace),
+            clear_gap(subspace),
             _close_subspace(fit, subspace),
             _contracts(fit, left),
             _guaranteed(fit, foreign),
@@ -426,15 +426,14 @@ def _quiet(fit: _WhitenedFit) -> Finding:
     return _at_most("noise", value, QUIET, LOUD, words)
 
 
-def _little_corruption(fit: _WhitenedFit) -> Finding:
+def little_corruption(ratio: float, *, noiseless: bool = False) -> Finding:
     """Judge whether outliers are few beside the smallest regime (γ*)."""
-    ratio = fit.corruption_ratio
     words = (
         f"There are {number(ratio, 2)} outliers for each row of the smallest regime. The paper "
         "needs a small constant, which it does not give; at 1 an adversary could hide that regime."
     )
     if ratio == 0:
-        fast = " Convergence is then faster than linear (Theorem 7)." if fit.noiseless else ""
+        fast = " Convergence is then faster than linear (Theorem 7)." if noiseless else ""
         words = f"No row is an outlier.{fast}"
     return _at_most("corruption", ratio, LITTLE_CORRUPTION, MUCH_CORRUPTION, words)
 
@@ -507,11 +506,11 @@ def _same_features(fit: _WhitenedFit) -> Finding:
     return _at_most(name, sigma, SAME_SPREAD * chance, OTHER_SPREAD * chance, words)
 
 
-def _clear_gap(subspace: Subspace | None) -> Finding:
+def clear_gap(subspace: Subspace | None) -> Finding:
     """Judge whether the spectrum falls where it is cut."""
     name = "subspace gap"
     if subspace is None:
-        words = "There are no more features than regimes: nothing is projected away."
+        words = "All directions of the features are searched: nothing is projected away."
         return Finding(name, "holds", np.inf, SEARCH.clear_gap, words, at_least=True)
     m = subspace.basis.shape[1]
     words = (

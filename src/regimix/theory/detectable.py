@@ -8,7 +8,7 @@ many features that are close to normal, state evolution adds a limit that no dis
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,9 @@ from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-un
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from regimix.data.problem import Problem
-from regimix.engines.memory import MemoryEngine
 from regimix.errors import ParameterError, read_count
-from regimix.result.fit import fit_mixture
 from regimix.result.mixture import Mixture
+from regimix.result.stability import search_again, similarities
 from regimix.search.settings import read_seed
 from regimix.theory.definitions import RANK_TOLERANCE
 from regimix.theory.state_evolution import passing_rows
@@ -191,20 +189,13 @@ def _trial(
     away *= distance * spread_of(y, drawn) / max(float(np.sqrt(np.mean(away**2))), 1e-300)
     line = mixture.predict_components(X)[:, 0] + away
     y[planted] = (line + mixture.scale[0] * rng.standard_normal(len(X)))[planted]
-    problem = Problem.from_arrays(X, y, fit_intercept=mixture.fit_intercept)
-    new = int(rng.integers(2**31))
-    settings = replace(mixture.settings, n_components=None, seed=new, keep_rows=False)
-    again = fit_mixture(MemoryEngine(problem), settings)
+    again = search_again(mixture, X, y, rng, n_components=None)
     if again.found_nothing:
         return False
     labels = again.assign(X, y)
-    found = labels[:, None] == np.arange(again.n_components)
-    alone = _jaccard(found, planted)
-    merged = _jaccard(found, planted | (drawn == 0))
+    # One group of rows beside the regimes; no row of it, no similarity.
+    alone, merged = (
+        similarities(np.where(rows, 0, -1), labels).sum(axis=0)
+        for rows in (planted, planted | (drawn == 0))
+    )
     return bool(((alone > FOUND) & (alone > merged)).any())
-
-
-def _jaccard(found: NDArray[np.bool_], rows: NDArray[np.bool_]) -> Floats:
-    """Return the rows that each column shares with the given ones, over those of either, (m,)."""
-    both, either = found & rows[:, None], found | rows[:, None]
-    return np.asarray(both.sum(axis=0) / np.maximum(either.sum(axis=0), 1))

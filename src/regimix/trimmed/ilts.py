@@ -324,6 +324,13 @@ class NormalEquations:
         self.moment -= image
 
 
+def solved(sums: RowSums, theta: Floats) -> tuple[Floats, int]:
+    """Return the least squares solution of rows whose sums are known, and its rank."""
+    normal = NormalEquations(theta.size)
+    normal.refresh(sums)
+    return normal.solve(theta)
+
+
 def _solve_symmetric(gram: Floats, moment: Floats, noise: float = 1.0) -> Floats | None:
     """Solve ``gram @ x = moment`` by Cholesky factors; None if the matrix is not of full rank.
 

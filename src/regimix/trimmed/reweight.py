@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 
 from regimix.engines.base import Engine
 from regimix.engines.selection import is_within, within_sums
-from regimix.trimmed.ilts import NormalEquations
+from regimix.trimmed.ilts import solved
 
 Floats = NDArray[np.float64]
 
@@ -65,14 +65,12 @@ def consistent_scale(objective: float, mass: float, total: float, rank: int) -> 
 def reweight(engine: Engine, theta: Floats, scale: float) -> Reweighted:
     """Take one least squares step on the rows within the cutoff; judge all rows by the result."""
     mass, square, sums = engine.fold(within_sums, theta, _bound(engine, theta, scale))
-    normal = NormalEquations(theta.size)
-    normal.refresh(sums)
-    solution, rank = normal.solve(theta)
+    solution, rank = solved(sums, theta)
     step = solution - theta
-    square -= float(step @ (2 * sums.moment - normal.gram @ step))
+    square -= float(step @ (2 * sums.moment - sums.gram @ step))
     scale = math.sqrt(max(square, 0.0) / max(mass - rank, 1.0))
     scale *= truncation_factor(CUTOFF)
-    return replace(judged(engine, solution, scale), gram=normal.gram, mass=float(mass))
+    return replace(judged(engine, solution, scale), gram=sums.gram, mass=float(mass))
 
 
 def judged(engine: Engine, theta: Floats, scale: float) -> Reweighted:
