@@ -11,6 +11,7 @@ from regimix.engines.base import Sample
 from regimix.model.em import REGIME_GAIN, Parameters, refit
 from regimix.model.relation import (
     COUNTS,
+    HOPELESS,
     KERNELS,
     Relation,
     _Law,
@@ -153,3 +154,19 @@ def test_shares_that_depend_on_features_gain_only_where_they_do():
     assert max(gains[:2]) < 1
     # 200 rows of which a feature tells the regime: most of their log 2 each, less two parameters.
     assert 30 < min(gains[2:]) < max(gains[2:]) < 200 * np.log(2)
+
+
+def test_a_hopeless_relation_is_given_up_early(monkeypatch):
+    """And one that may come near is fitted as if there were no goal."""
+    calls = []
+    rows_at = _Law.rows_at
+    monkeypatch.setattr(_Law, "rows_at", lambda *at: calls.append(1) or rows_at(*at))
+    rows = table(200, 8, outliers=False)
+    relation = plain(rows, "student3", skewed=True, spread=rows.features)
+    best = fit_relation(relation)
+    whole = len(calls)
+    assert fit_relation(relation, best.score + HOPELESS / 2).score == best.score
+    calls.clear()
+    given_up = fit_relation(relation, best.score + 10 * HOPELESS)
+    assert len(calls) < whole / 2
+    assert best.score - HOPELESS < given_up.score < best.score

@@ -21,6 +21,7 @@ from regimix.model.laws import LEAST_NOISE, resolution
 from regimix.model.numbers import MODEL
 from regimix.model.relation import (
     COUNTS,
+    HOPELESS,
     Fit,
     Relation,
     fit_relation,
@@ -43,8 +44,6 @@ ROWS_PER_COLUMN = 4
 # are tried for up to 31 features, squares for up to 62.
 FEW_ROWS = 500
 MOST_COLUMNS = FEW_ROWS // ROWS_PER_COLUMN
-# Nats that no relation makes up for by a step that does not gain.
-HOPELESS = 50.0
 ORDERED = {"power", "noise"}
 # Rows of a regime that are checked, at most: they show what matters, and a report does not wait.
 MOST_CHECKED = 2000
