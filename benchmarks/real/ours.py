@@ -14,8 +14,8 @@ from benchmarks.data import Floats
 from regimix import MixedLinearRegression, TrimmedRegressor
 
 NOTHING = "EvidenceWarning"
-# A warning that says that another search may find another answer has one of these in its name.
-UNSURE = ("Repeat", "Stability", "Found")
+# Warnings that another search may find another answer.
+UNSURE = ("UnrepeatedWarning",)
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Fit:
     @property
     def unsure(self) -> bool:
         """Whether it warned that another search may find another answer."""
-        return any(part in name for name in self.warnings for part in UNSURE)
+        return any(name in UNSURE for name in self.warnings)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ import pytest
 
 from regimix import MixedLinearRegression
 from regimix.datasets import load_tone
+from regimix.model.em import REGIME_GAIN
 from regimix.synth import make_mlrc
 
 
@@ -66,3 +67,18 @@ def test_algorithm_2_knows_no_path():
     data = make_mlrc(400, 2, 1, random_state=0)
     fit = MixedLinearRegression(search="net", random_state=0).fit(data.X, data.y)
     assert fit.mixture_.selection is None
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(("n", "d"), [(24, 1), (40, 3)])
+def test_a_free_choice_is_no_less_likely_than_two_that_are_asked_for(n, d, seed):
+    """What is an outlier beside one line may be a line of its own, and then there is no outlier."""
+    rng = np.random.default_rng([seed, n, d])
+    X = rng.standard_normal((n, d))
+    lines = np.column_stack([np.ones(n), X]) @ rng.standard_normal((2, d + 1)).T
+    lines *= 10 / np.sqrt(np.mean((lines[:, 0] - lines[:, 1]) ** 2))
+    second = (rng.random(n) < 0.3).astype(int)
+    y = lines[np.arange(n), second] + rng.standard_normal(n)
+    free, two = (MixedLinearRegression(k, random_state=seed).fit(X, y) for k in ("auto", 2))
+    assert free.evidence_ > two.evidence_ - REGIME_GAIN

@@ -220,8 +220,8 @@ def search_model(
                 _move(state)
                 state.enter("count")
             if state.phase == "count":
-                if n_components is not None and not preview and rows.width:
-                    _match_count(state, n_components)
+                if not preview and rows.width:
+                    _count(state, n_components)
                 state.enter("over")
     except Stopped as stop:
         state.stopped = stop.reason
@@ -289,6 +289,23 @@ def blurred(state: Search) -> bool:
 def _broad(state: Search) -> Indices:
     """Return the components in which several may hide."""
     return np.flatnonzero(state.current.model.scale >= SEARCH.blur * state.rows.spread())
+
+
+def _count(state: Search, count: int | None) -> None:
+    """Force the number of components that was asked for; if none was, look at one more.
+
+    Beside a background, a small component is hardly likelier than outliers are; that there are no
+    outliers is judged later, among the models that were seen. Many rows show it sooner.
+    """
+    if count is not None:
+        _match_count(state, count)
+    elif first_stage(state.rows) is state.rows and not _again(state):
+        larger = _forced(state, 1)
+        for fitted in larger:
+            state.path.see(fitted)
+        best = max(larger, key=attrgetter("score"), default=state.current)
+        if best.score > state.current.score + SEARCH.same_score:
+            state.current = best
 
 
 def _match_count(state: Search, count: int) -> None:

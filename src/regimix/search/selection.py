@@ -295,23 +295,25 @@ def choose_background(
         return rows, path, fitted
     clean = replace(rows, outliers=False)
     few = clean.head(int(MODEL.many_rows * rows.width))
-    if few.n * SEARCH.growth <= rows.n:
+    if rows.n >= max(SEARCH.first_rows, SEARCH.growth * few.n):
         # Few rows tell most outliers; all that clean rows can gain is the prior of their share.
         goal = evaluate(replace(few, outliers=True), fitted.model).score
         goal -= np.log(rows.n) + needed
         if refit(few, fitted.model, MODEL.rounds, goal=goal).score < goal:
             return rows, path, fitted
     goal = fitted.score - needed
-    best = refit(clean, fitted.model, MODEL.rounds, goal=goal)
-    if best.score < goal:
-        return rows, path, fitted
+    best = refit(clean, fitted.model, MODEL.rounds, goal=goal if count is not None else -np.inf)
     others = Path({best.model.m: best})
     for m, seen in path.best.items():
         if m != best.model.m:
             others.see(refit(clean, seen.model, SEARCH.short_rounds))
-    if count is None:
-        likeliest = max(others.best.values(), key=attrgetter("score"))
-        best = likeliest if likeliest.score > best.score + SEARCH.same_score else best
+    likeliest = best if count is not None else max(others.best.values(), key=attrgetter("score"))
+    # What one model calls outliers may be a regime of another; then that must gain what a regime
+    # must, for neither the regime nor that there are no outliers stands without the other.
+    if best.score < goal and likeliest.score < goal + REGIME_GAIN:
+        return rows, path, fitted
+    if likeliest.score > best.score + SEARCH.same_score:
+        best = likeliest
     if np.isinf(best.model.noise.degrees):
         best = choose_noise(clean, clean, others, best, kind, count)
     return clean, others, best
