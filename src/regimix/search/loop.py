@@ -295,11 +295,11 @@ def _count(state: Search, count: int | None) -> None:
     """Force the number of components that was asked for; if none was, look at one more.
 
     Beside a background, a small component is hardly likelier than outliers are; that there are no
-    outliers is judged later, among the models that were seen. Many rows show it sooner.
+    outliers is judged later, among the models that were seen. In large tables it is likelier.
     """
     if count is not None:
         _match_count(state, count)
-    elif first_stage(state.rows) is state.rows and not _again(state):
+    elif _budget(state.rows) >= SEARCH.agreeing_searches and not _again(state):
         larger = _forced(state, 1)
         for fitted in larger:
             state.path.see(fitted)
@@ -625,11 +625,9 @@ def search_again(
     the best again. The best is returned, and what all of them have seen. Where as many searches as
     could have agreed did not, ``pointless`` says whether more of them would serve nobody.
     """
-    budget = max(1, SEARCH.searched_numbers // max(rows.n * rows.width, 1))
-    budget = min(SEARCH.most_searches, budget)
     best: Search | None = None
     scores: list[float] = []
-    for number in range(budget):
+    for number in range(_budget(rows)):
         state = search_in_stages(
             rows,
             make_proposer(number),
@@ -660,6 +658,12 @@ def search_again(
             break
     assert best is not None
     return best, Repeats(tuple(scores))
+
+
+def _budget(rows: Rows) -> int:
+    """Return how many searches there may be: many of a small table, one of a large one."""
+    affordable = SEARCH.searched_numbers // max(rows.n * rows.width, 1)
+    return min(SEARCH.most_searches, max(1, affordable))
 
 
 def _better(state: Search, best: Search) -> bool:
