@@ -36,6 +36,11 @@ class Fit:
         return self.count if self.found else 0
 
     @property
+    def has_rival(self) -> bool:
+        """Whether it warned that one relation explains the rows as well."""
+        return "RivalWarning" in self.warnings
+
+    @property
     def unsure(self) -> bool:
         """Whether it warned that another search may find another answer."""
         return any(name in UNSURE for name in self.warnings)
