@@ -7,9 +7,10 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from regimix import threads
+from regimix import MixedLinearRegression, TrimmedRegressor, threads
 from regimix.data.problem import Problem
 from regimix.engines import memory
 from regimix.engines.memory import MemoryEngine
@@ -89,7 +90,7 @@ import threading
 import numpy
 from threadpoolctl import threadpool_limits
 from tests.test_threads import blas_threads
-from regimix import threads
+from regimix import MixedLinearRegression, TrimmedRegressor, threads
 
 before = blas_threads()
 inside, over = threading.Event(), threading.Event()
@@ -153,3 +154,19 @@ def test_an_interrupt_anywhere_gives_blas_its_threads_back():
             assert not threads._blas.users
             at += 1
     assert at > 15  # many lines were tried
+
+
+@pytest.mark.parametrize("estimator", [MixedLinearRegression, TrimmedRegressor])
+def test_every_fit_holds_blas_to_one_thread(estimator):
+    """Two BLAS threads for small products wait for each other, on a busy machine for seconds."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 2))
+    held = []
+
+    def look(_):
+        held.append(bool(threads._blas.users))
+
+    estimator(random_state=0, callback=look).fit(X, X[:, 0] + 0.1 * rng.standard_normal(300))
+    assert held
+    assert all(held)
+    assert not threads._blas.users

@@ -31,6 +31,7 @@ from regimix.search.checkpoint import seed_in
 from regimix.search.numbers import SEARCH
 from regimix.search.settings import Control, Settings, SolverKind, deadline, given_starts
 from regimix.search.single import Single, find_single, majority
+from regimix.threads import fitting_threads
 from regimix.trimmed.gradient import solver_maker
 from regimix.trimmed.ilts import MAX_ITER, check_limits, kept_mass
 from regimix.trimmed.reweight import consistent_scale, judged, reweight
@@ -242,6 +243,7 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         with (
             opened(self, X, y, sample_weight, settings) as rows,
             deadline(rows.settings.time_limit),
+            fitting_threads(rows.engine.problem.n_columns),
         ):
             self._find(rows)
         self._warn(rows.engine.problem.n_columns, settings)
