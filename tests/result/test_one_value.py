@@ -410,6 +410,16 @@ def test_the_lead_of_a_relation_is_said_once_and_by_its_size():
         assert "likelier still" not in sure
 
 
+@pytest.mark.parametrize(("m", "what"), [(1, "the line"), (2, "the regimes")])
+def test_the_lead_of_a_relation_is_the_same_everywhere(m, what):
+    rivals = (Rival(terms="quadratic", lead=20.5),)
+    X, y, _ = make_mlrc(200, 2, m, noise=0.1, random_state=0)
+    mixture = replace(MixedLinearRegression(m, random_state=0).fit(X, y).mixture_, rivals=rivals)
+    for place, text in everywhere(mixture).items():
+        plain = " ".join(re.sub("<[^>]*>", "", bare(text)).split())
+        assert f"20.5 nats likelier than {what}" in plain, place
+
+
 def test_a_rival_is_named_in_the_summary_too(tone):
     rival = Rival(terms="quadratic", lead=20.0)
     mixture = replace(tone, rivals=(rival,))

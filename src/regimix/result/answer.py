@@ -173,6 +173,17 @@ class Answer:
         comma = "," if ", with" in said else ""
         return f"O{said[1:]}{comma} explains these rows {how} {lines}."
 
+    @property
+    def rival_ahead(self) -> str:
+        """The same with the figure behind it: by how much it is likelier."""
+        rival, m = self.mixture.rival, self.mixture.n_components
+        if rival is None:
+            return ""
+        nothing, said = self.mixture.found_nothing, self.rival.removesuffix(".")
+        what = "line" if m == 1 else "lines" if nothing else "regimes"
+        beside = self._beside_constants if nothing else ""
+        return f"{said}: it is {number(rival.lead)} nats likelier than the {what}{beside}."
+
     # --- how much of the rows is explained --------------------------------------------------------
 
     @property
@@ -471,9 +482,7 @@ class Answer:
                 else f"{lead} the regimes below; they may be nothing but its pieces."
             )
         elif rival is not None:
-            relation = bare(self.rival).removesuffix(".")
-            line = "the line" + self._beside_constants * mixture.found_nothing
-            said.append(f"{relation}: it is {number(rival.lead)} nats likelier than {line}.")
+            said.append(bare(self.rival_ahead))
         if mixture.stopped in EARLY:
             said.append(
                 f"The search ended early: {EARLY[mixture.stopped]}. There may be more to find; "
@@ -694,7 +703,7 @@ def describe(mixture: Mixture, width: int) -> str:
     """Say what was found; see ``Mixture.describe``."""
     found = Answer(mixture)
     noisy = max(5, *(len(regime.noise) for regime in found.regimes))
-    rival = wrap(bare(found.rival), width)
+    rival = wrap(bare(found.rival_ahead), width)
     # What makes all regimes doubtful comes first.
     lines = [*rival, ""] if rival and mixture.n_components > 1 else []
     lines += [

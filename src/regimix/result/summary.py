@@ -69,7 +69,7 @@ class Summary:
         for regime, values in zip(found.regimes, table, strict=True):
             lines += _block(mixture, regime, values, self.level)
         lines.append("=" * WIDTH)
-        said = bare(found.rival), found.noise_law, granted(mixture), found.r_squared
+        said = bare(found.rival_ahead), found.noise_law, granted(mixture), found.r_squared
         for words in (*mixture.notes, *said):
             lines += wrap(words, WIDTH)
         return "\n".join(lines)
