@@ -14,7 +14,7 @@ from regimix.plots import RegimesDisplay, SelectionDisplay
 from regimix.report import render
 from regimix.report.charts import _tails
 from regimix.report.notebook import mixture_html
-from regimix.report.page import _gain, checks, compared, headline, rivals
+from regimix.report.page import _gain, checks, compared, comparison, headline, rivals
 from regimix.report.rows import Terms, read_rows
 from regimix.report.scatter import Cloud
 from regimix.result.answer import GRADES, HELD, Answer, grade, granted
@@ -587,3 +587,14 @@ def test_the_page_speaks_of_regimes_not_of_components(tone):
     page = re.sub(r"<(script|style|code)\b.*?</\1>", "", render(tone), flags=re.DOTALL)
     assert "<dt>Regimes from</dt>" in page
     assert "component" not in page.lower()
+
+
+def test_the_page_compares_regimes_by_the_weights_of_the_rows():
+    """Weights that are not whole numbers add up to the number of rows, as if there were none."""
+    X, y, _ = make_mlrc(300, 2, 2, noise=0.3, corruption=0.05, random_state=1)
+    weights = np.random.default_rng(0).uniform(0.1, 3, 300)
+    model = MixedLinearRegression(2, random_state=0, keep_rows=True)
+    mixture = model.fit(X, y, sample_weight=weights).mixture_
+    assert mixture.mass == mixture.n_rows
+    shown = comparison(mixture, read_rows(mixture, X, y, None), 0.95)["found"]
+    np.testing.assert_allclose(shown.t, mixture.compare(X, y, sample_weight=weights).t)

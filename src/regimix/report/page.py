@@ -383,7 +383,9 @@ def comparison(mixture: Mixture, rows: Rows | None, level: float) -> dict[str, A
         return None
     # The rows that are shown may be others, or count by weights that are not known here.
     same = rows is not None and rows.fitted and rows.n == mixture.n_rows == mixture.mass
-    shown = (rows.X, rows.y) if same and rows else ()
+    # Those that the mixture remembers have their weights.
+    remembered = mixture.excerpt is not None and mixture.excerpt.complete
+    shown = (rows.X, rows.y) if same and rows and not remembered else ()
     found = mixture.compare(*shown, level=level)
     groups = list[dict[str, Any]]()
     for i, k in found.order:

@@ -386,7 +386,7 @@ class Answer:
                 return "The data support no straight line, but the one relation named above."
             return (
                 "The data do not support any straight line, nor the one relation named above, "
-                f"which has {number(ahead)} nats over constants, and {REGIME_GAIN:g} are needed."
+                f"which has {number(ahead)} nats over constants, where {REGIME_GAIN:g} are needed."
             )
         if mixture.found_nothing:
             return "The data do not support any relation; more rows or other columns might."
