@@ -1,6 +1,7 @@
 """Rivals, the logarithm and powers of the target, and stability, from the command line."""
 
 import html
+import re
 import signal
 from pathlib import Path
 from types import SimpleNamespace
@@ -62,7 +63,9 @@ def test_a_rival_comes_with_what_to_type(regimix):
 @pytest.mark.usefixtures("prices")
 def test_one_regime_with_a_rival_says_what_to_type_below(regimix):
     ran = regimix(*FIT, "-m", "1")
-    assert "straight line does. Try: regimix fit ... --log" in " ".join(ran.out.split())
+    said = " ".join(ran.out.split())
+    assert re.search(r"straight line does: it is [\d.]+ nats likelier than the line\. Try: ", said)
+    assert "Try: regimix fit ... --log" in said
 
 
 @pytest.mark.parametrize(
@@ -351,3 +354,16 @@ def test_the_bar_counts_resamples_and_ctrl_c_reaches_workers(table):
     assert "stability was not finished" in " ".join(terminal.plain.split())
     assert "2 linear regimes in 600 rows" in terminal.plain
     assert "Traceback" not in terminal.plain
+
+
+def test_of_one_regime_and_counts_the_advice_is_about_both(regimix, tmp_path):
+    """What to type is the power, which is not the relation that is named."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 3, 150)
+    table = tmp_path / "counts.csv"
+    y = rng.negative_binomial(4, 4 / (4 + np.exp(1 + x)))
+    table.write_text("x,y\n" + "".join(f"{a},{b}\n" for a, b in zip(x, y, strict=True)))
+    ran = regimix("fit", table, "-y", "y", "-m", "1")
+    said = " ".join(ran.out.split())
+    assert "with the noise of counts, explains these rows better than one straight line" in said
+    assert "If the response counts something, use a model of counts" in said

@@ -218,7 +218,7 @@ def test_a_warning_calls_the_target_by_its_name(options):
 LOOKED_AT = Selection(np.array([1, 2]), np.array([-4.0, 2.125]), np.zeros(2), np.zeros(2), 1)
 BETTER = r"constants explain y better than linear relations do, by 3 nats\. One line"
 NEARLY = r"nearly as well .*: 2 regimes would gain 2\.125 nats, and 3 are needed \(n_components=2"
-ASKED = r"better than linear relations do: one regime asked for, which score 0\.5 nats less"
+ASKED = r"better than the one regime asked for, which scores 0\.5 nats less"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from regimix import MixedLinearRegression
@@ -84,3 +85,13 @@ def test_of_one_regime_the_largest_effects_come_first(one):
 def test_a_trimmed_regressor_has_no_intervals(calls):
     with pytest.raises(ParameterError, match="must be a MixedLinearRegression"):
         CoefficientsDisplay.from_estimator(*calls)
+
+
+def test_rows_with_text_are_read_as_in_the_fit():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"size": rng.normal(0, 2, 120), "kind": rng.choice(["a", "b"], 120)})
+    y = X["size"] + 3 * (X["kind"] == "a") + rng.normal(0, 0.1, 120)
+    fit = MixedLinearRegression(n_components=1, random_state=0).fit(X, y)
+    display = CoefficientsDisplay.from_estimator(fit, X, y, standardise=True)
+    np.testing.assert_allclose(display.deviation, fit.mixture_.rows.deviation)
+    CoefficientsDisplay.from_estimator(fit, X)

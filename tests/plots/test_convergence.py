@@ -116,3 +116,19 @@ def test_what_has_no_rounds_is_refused(calls):
         ConvergenceDisplay.from_estimator(LinearRegression().fit(*calls[1:]))
     with pytest.raises(ParameterError, match="one TrimmedFit or several"):
         ConvergenceDisplay.from_fits([])
+
+
+def test_the_name_of_the_last_move_does_not_cover_the_legend(three):
+    attempts = [
+        Attempt("first", "joint", gain, accepted=True, reason="") for gain in (3.0, 0.5, 0.5)
+    ]
+    display = ConvergenceDisplay.from_mixture(replace(three[0].mixture_, attempts=tuple(attempts)))
+    display.figure_.draw_without_rendering()
+    legend = display.ax_.get_legend().get_window_extent()
+    assert not any(name.get_window_extent().overlaps(legend) for name in display.names_)
+
+
+def test_algorithm_2_tries_regimes(three):
+    mixture = three[0].mixture_
+    net = replace(mixture, settings=replace(mixture.settings, search="net"))
+    assert ConvergenceDisplay.from_mixture(net).ax_.get_xlabel() == "regime tried"

@@ -10,6 +10,7 @@ from regimix.errors import DataError
 from regimix.plots import OverviewDisplay
 from regimix.result.answer import Answer
 from regimix.result.rivals import Rival
+from tests.result.test_mixture import mixture_of
 
 
 def test_one_feature_is_one_panel_with_the_answer_above(tone):
@@ -83,6 +84,25 @@ def test_a_row_far_away_does_not_flatten_the_picture(three):
     ]  # fmt: skip
     counted = [int(ax.get_title("right").split()[-3]) for ax in display.axes_]
     assert counted == [int((~mask).sum()) for mask in inside]
+
+
+def test_outliers_beyond_the_bulk_are_arrows_at_its_edge():
+    """A curve whose steep end is set aside: the legend and the title count the same rows."""
+    x = np.linspace(0, 19, 20)
+    noise = np.random.default_rng(0).normal(0, 0.3, 20)
+    y = np.where(x < 12, 0.2 * x + noise, 5 + 2.5 ** (x - 11))
+    truth = mixture_of([[0.2]], n_rows=20, labels=np.where(x < 12, 0, -1), scale=np.array([0.3]))
+    display = OverviewDisplay.from_mixture(truth, x[:, None], y)
+    ax, panel = display.ax_, display.panels[0]
+    out = int(np.count_nonzero((panel.y > ax.get_ylim()[1]) | (panel.x > ax.get_xlim()[1])))
+    assert out > 2
+    assert ax.get_title("right") == f"{out} rows outside"
+    legend = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert f"{out} beyond the edge" in legend
+    arrows = np.vstack([np.asarray(one.get_offsets()) for one in panel.outliers_[1:]])
+    assert len(arrows) == out
+    for values, limits in zip(arrows.T, (ax.get_xlim(), ax.get_ylim()), strict=True):
+        assert ((values >= limits[0]) & (values <= limits[1])).all()
 
 
 def test_without_rows_it_says_what_to_pass():

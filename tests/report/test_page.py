@@ -208,7 +208,7 @@ def test_a_number_that_was_asked_for_was_not_chosen(tone):
     )
     settings = replace(tone.settings, n_components=2)
     page = report.render(replace(tone, settings=settings, selection=path))
-    assert "Two regimes were asked for; the number was not chosen." in page
+    assert "Two regimes were asked for: the number was given, not chosen by evidence." in page
     assert "looked at on the way (1, 2 and 3), the evidence favours three regimes." in page
     assert '<th scope="row">2 (asked for)</th>' in page
     assert "(chosen)" not in page

@@ -75,7 +75,7 @@ def test_intervals_are_quantiles_of_the_refits_or_those_mirrored():
     assert (np.ptp(again.conf_int(0.95), axis=-1) > np.ptp(again.conf_int(), axis=-1)).all()
     with pytest.raises(ParameterError, match="kind must be"):
         again.conf_int(kind="bca")
-    assert repr(again) == "Bootstrap of 40 resamples, 2 component(s)"
+    assert repr(again) == "Bootstrap of 40 resamples, 2 regimes"
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_what_is_lost_is_counted_and_does_not_count():
     np.testing.assert_allclose(part.standard_error[0], again.standard_error[0])
     np.testing.assert_allclose(part.standard_error[1], again.values[4:, 1].std(axis=0, ddof=1))
     assert np.isfinite(part.conf_int()).all()
-    assert "4 component(s) lost" in repr(part)
+    assert "; 4 times one was lost" in repr(part)
     coef[:9, 1], intercept[:9, 1] = np.nan, np.nan
     nothing = dataclasses.replace(again, coef=coef, intercept=intercept)
     assert np.isnan(nothing.standard_error[1]).all()

@@ -14,17 +14,20 @@ from regimix.plots import RegimesDisplay, SelectionDisplay
 from regimix.report import render
 from regimix.report.charts import _tails
 from regimix.report.notebook import mixture_html
-from regimix.report.page import checks, compared, headline, rivals
+from regimix.report.page import _gain, checks, compared, comparison, headline, rivals
 from regimix.report.rows import Terms, read_rows
 from regimix.report.scatter import Cloud
 from regimix.result.answer import GRADES, HELD, Answer, grade, granted
 from regimix.result.rivals import Rival, check_regimes
 from regimix.result.rowlaw import SURE, RowLaw
+from regimix.result.stability import Stability
 from regimix.result.summary import Summary
 from regimix.search.numbers import SEARCH
+from regimix.search.selection import Selection
+from regimix.search.settings import Settings
 from regimix.synth import make_mlrc
 from regimix.theory.audit import Finding
-from regimix.words import bare, number, percent
+from regimix.words import UNKNOWN, bare, number, percent
 from tests.result.test_inference import known_mixture
 from tests.result.test_mixture import mixture_of
 
@@ -303,6 +306,101 @@ def test_a_relation_that_is_named_is_not_denied():
     assert "do not support any relation" in Answer(replace(nothing, rivals=())).sure
 
 
+def lines_asked_for(lead, evidence=(2.0, -5.0)):
+    """Two lines that were asked for and are worse than constants, and a relation beside them."""
+    path = Selection(np.array([1, 2]), np.array(evidence), np.ones(2), np.ones(2), chosen=2)
+    rival, asked = Rival(spread="fitted", lead=lead), Settings(n_components=2)
+    known = known_mixture()
+    return replace(known, evidence=evidence[1], selection=path, rivals=(rival,), settings=asked)
+
+
+def test_a_relation_is_compared_with_constants_where_these_are_better_than_lines():
+    found = Answer(lines_asked_for(5.5))
+    assert found.rival.endswith("these rows as well as two straight lines or constants do.")
+    beside = "5.5 nats likelier than the lines below, and 0.5 likelier than constants."
+    assert any(notice.endswith(beside) for notice in found.notices)
+    assert "nor the one relation named above, which has 0.5 nats over constants" in found.sure
+    better = Answer(lines_asked_for(9.0))
+    assert "better than two straight lines or constants do" in better.rival
+    assert better.sure.endswith("but the one relation named above.")
+    assert not Answer(lines_asked_for(4.5)).rival
+
+
+def test_the_lead_of_a_relation_is_over_the_line_that_is_shown():
+    """The evidence of the mixture may be that of two lines, where one is shown."""
+    path = Selection(np.array([1, 2]), np.array([-17.5, -12.5]), np.ones(2), np.ones(2), chosen=1)
+    alone = replace(mixture_of([[1.0]]), evidence=-12.5, selection=path)
+    assert not Answer(replace(alone, rivals=(Rival(power=0.5, lead=15.0),))).rival
+    found = Answer(replace(alone, rivals=(Rival(power=0.5, lead=33.0),)))
+    said = "33 nats likelier than the line, and 15.5 likelier than constants."
+    assert found.notices[0].endswith(said)
+
+
+def test_constants_are_compared_with_the_lines_that_were_asked_for():
+    mixture = lines_asked_for(-9.0)
+    lead = bare(Answer(mixture).lead)
+    assert "better than two linear relations to" in lead
+    assert "What follows are the best two lines all the same, as asked for" in lead
+    # It is that of these lines, not the best of all numbers.
+    assert "Evidence -5 nats" in str(mixture)
+    assert re.search(r"^Evidence, nats: +-5 ", str(Summary(mixture)), re.MULTILINE)
+    nothing = replace(mixture, settings=Settings())
+    assert "Best evidence -5 nats" in str(nothing)
+    assert re.search(r"^Best evidence, nats: +-5 ", str(Summary(nothing)), re.MULTILINE)
+
+
+def test_another_number_that_would_have_been_found_is_named():
+    found = Answer(lines_asked_for(-9.0, evidence=(8.0, -5.0)))
+    assert found.favours == "2 regimes were asked for; the evidence favours 1."
+    assert found.sure == f"{found.favours} It has 8 nats over constants."
+    assert not Answer(lines_asked_for(-9.0)).favours
+
+
+def test_the_evidence_favours_no_number_where_no_other_was_compared(tone):
+    path = Selection(np.array([2]), np.array([113.0]), np.ones(1), np.ones(1), chosen=2)
+    asked = replace(tone, settings=replace(tone.settings, n_components=4), selection=path)
+    assert Answer(asked).favours == ""
+    assert "the rows support 2. No other numbers were compared." in render(asked)
+
+
+def test_one_regime_has_one_evidence():
+    """What it has over outliers alone is another number, and not what the sentences mean."""
+    one = replace(mixture_of([[1.0]]), evidence=17.7, component_evidence=np.array([20.1]))
+    assert [line.evidence for line in Answer(one).regimes] == [""]
+    page = render(one)
+    assert "17.7 nats over constants" in page
+    assert "20.1" not in page
+
+
+def test_a_number_that_would_do_is_not_shown_beside_another_verdict():
+    assert compared(Finding("a", "not proven", 0.0, 1.0, "")) == ""
+    assert compared(Finding("a", "not proven", 2.0, 1.0, "")) == "Measured 2; at most 1 would do."
+    assert compared(Finding("a", "holds", 0.0, 1.0, "")) == "Measured 0; at most 1 would do."
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_nothing_is_said_about_an_r_squared_that_is_not_known():
+    X = np.random.default_rng(0).standard_normal((50, 1))
+    mixture = MixedLinearRegression(random_state=0).fit(X, np.zeros(50)).mixture_
+    assert Answer(mixture).regimes[0].r_squared == UNKNOWN
+    assert Answer(mixture).r_squared == ""
+
+
+def test_a_regime_is_called_doubtful_with_the_figure_behind_it(tone):
+    again = Stability(
+        np.zeros((4, 2)), np.full(4, 2), np.full((4, 2, 1), np.nan), np.full((4, 2), np.nan)
+    )
+    for place, text in everywhere(tone.with_stability(again)).items():
+        assert "Doubtful: it came back in 0% of 4 resamples." in text, place
+
+
+def test_weights_that_add_up_to_the_rows_are_not_counted_twice(tone):
+    rounded = replace(tone, mass=tone.mass + 3e-14)
+    assert rounded.mass != rounded.n_rows
+    assert not any("in all, from" in notice for notice in Answer(rounded).notices)
+    assert "by the weights of" not in render(rounded)
+
+
 def test_the_lead_of_a_relation_is_said_once_and_by_its_size():
     for lead in (1.0, 20.0):
         rival = Rival(terms="quadratic", lead=lead)
@@ -310,6 +408,16 @@ def test_the_lead_of_a_relation_is_said_once_and_by_its_size():
         assert sure.count("named above") == 1
         assert f"But the one relation named above has {lead:g} more." in sure
         assert "likelier still" not in sure
+
+
+@pytest.mark.parametrize(("m", "what"), [(1, "the line"), (2, "the regimes")])
+def test_the_lead_of_a_relation_is_the_same_everywhere(m, what):
+    rivals = (Rival(terms="quadratic", lead=20.5),)
+    X, y, _ = make_mlrc(200, 2, m, noise=0.1, random_state=0)
+    mixture = replace(MixedLinearRegression(m, random_state=0).fit(X, y).mixture_, rivals=rivals)
+    for place, text in everywhere(mixture).items():
+        plain = " ".join(re.sub("<[^>]*>", "", bare(text)).split())
+        assert f"20.5 nats likelier than {what}" in plain, place
 
 
 def test_a_rival_is_named_in_the_summary_too(tone):
@@ -460,3 +568,33 @@ def test_noise_is_judged_beside_the_law_that_was_fitted():
     assert normal.noise > 20
     assert student.noise < 0
     assert max(student.curve, student.spread) < 0
+
+
+def test_gains_of_a_check_are_counted_in_words():
+    assert _gain(0.9984) == "perhaps: 1 nat"
+    assert _gain(18.0) == "no: 18 nats"
+    # That every regime has rows enough to be found is another question, and may well hold.
+    assert _gain(np.nan) == "too few rows to tell"
+
+
+def test_the_page_holds_other_features_only_where_there_are_some(tone, weighted):
+    assert tone.coef.shape[1] == 1
+    assert "of a feature, in each regime" in render(tone)
+    assert "of a feature, the others held, in each regime" in render(weighted[0])
+
+
+def test_the_page_speaks_of_regimes_not_of_components(tone):
+    page = re.sub(r"<(script|style|code)\b.*?</\1>", "", render(tone), flags=re.DOTALL)
+    assert "<dt>Regimes from</dt>" in page
+    assert "component" not in page.lower()
+
+
+def test_the_page_compares_regimes_by_the_weights_of_the_rows():
+    """Weights that are not whole numbers add up to the number of rows, as if there were none."""
+    X, y, _ = make_mlrc(300, 2, 2, noise=0.3, corruption=0.05, random_state=1)
+    weights = np.random.default_rng(0).uniform(0.1, 3, 300)
+    model = MixedLinearRegression(2, random_state=0, keep_rows=True)
+    mixture = model.fit(X, y, sample_weight=weights).mixture_
+    assert mixture.mass == mixture.n_rows
+    shown = comparison(mixture, read_rows(mixture, X, y, None), 0.95)["found"]
+    np.testing.assert_allclose(shown.t, mixture.compare(X, y, sample_weight=weights).t)

@@ -158,7 +158,7 @@ def test_the_phrase_names_response_features_and_ingredients():
     )
     assert Rival(spread="fitted", noise="student3", skewed=True).describe("price", names) == (
         "one relation between price and three features, with a spread that depends on the expected "
-        "response, heavy-tailed noise and skewed noise"
+        "response and heavy-tailed, skewed noise"
     )
     assert Rival(noise="counts").describe("n", names[:1]) == (
         "one relation between the logarithm of the expected n and carat, with the noise of counts"

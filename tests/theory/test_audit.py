@@ -197,6 +197,20 @@ def test_large_tables_are_judged_on_a_sample():
     assert audit["rows"].value == pytest.approx(30_000 * truth.clean_fraction_min / 3, rel=0.05)
 
 
+def test_a_round_without_foreign_rows_has_a_factor_of_zero():
+    X, y, truth = make_mlrc(60, 2, 1, noise=0.3, random_state=0)
+    found = theory.audit(fitted(X, y, truth.coef, n_components=1), X, y)["contraction, proven"]
+    assert (found.value, found.verdict) == (0.0, "not proven")
+    assert "takes in rows of regime 0 alone: the factor of Theorem 4 is 0." in found.words
+    assert "is about rows without noise, and these have some" in found.words
+
+
+def test_where_nothing_was_found_as_many_lines_are_named_as_are_shown():
+    X, y, truth = make_mlrc(200, 2, 2, noise=0.3, random_state=0)
+    nothing = replace(fitted(X, y, truth.coef, n_components=2), evidence=-5.0)
+    assert "the model is the best two lines, and" in theory.audit(nothing, X, y)["regimes"].words
+
+
 def test_repeated_rows_are_rows():
     X, y, truth = make_mlrc(200, 2, 2, noise=0.01, random_state=0)
     twice, mixture = np.repeat(X, 2, axis=0), fitted(X, y, truth.coef, n_components=2)

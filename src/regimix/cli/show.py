@@ -14,7 +14,7 @@ from regimix.cli.console import Code, Voice
 from regimix.model.relation import COUNTS
 from regimix.result.answer import Answer, distances, rows_labelled
 from regimix.result.inference import errors, estimates
-from regimix.result.rivals import advised
+from regimix.result.rivals import advice, advised
 from regimix.tables import DataSet, ParquetTable
 from regimix.words import UNKNOWN, aligned, bare, count, fixed, measured, number, percent
 
@@ -100,7 +100,7 @@ def print_mixture(outcome: Outcome, most_terms: int, most_outliers: int, voice: 
         voice.answer(part)
         voice.answer()
     if found.rival and mixture.n_components == 1:
-        voice.answer(f"{bare(found.rival)} {refit(mixture, table)}".rstrip())
+        voice.answer(_rival(found, table))
     if voice.clean("R²") in [column.header for column in regimes.columns]:
         voice.answer(found.r_squared, style="dim")
     if found.noise_law:
@@ -119,6 +119,14 @@ def print_profile(found: Profile, voice: Voice) -> None:
     voice.answer(head, style="bold")
     for line in lines:
         voice.answer(line, whole=True)
+
+
+def _rival(found: Answer, table: DataSet | ParquetTable) -> str:
+    """Say which relation is as likely as one line, and what to do; of several, a warning does."""
+    rivals = found.mixture.rivals
+    # What to type may then be about another relation.
+    todo = [advice(rivals)] if rivals[0].noise == COUNTS else []
+    return " ".join([bare(found.rival_ahead), *todo, refit(found.mixture, table)]).rstrip()
 
 
 def refit(mixture: Mixture, table: DataSet | ParquetTable) -> str:

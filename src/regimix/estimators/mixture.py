@@ -654,9 +654,9 @@ def _nothing(mixture: Mixture) -> Message:
     evidence = mixture.evidence
     if asked is not None:
         return Message(
-            f"constants explain {target} better than linear relations do: {_regimes(asked)} asked "
-            f"for, which score {number(-evidence)} nats less. The best found is returned. Check "
-            "the columns, or bring more rows."
+            f"constants explain {target} better than the {_regimes(asked)} asked for, which "
+            f"score{'s' * (asked == 1)} {number(-evidence)} nats less. The best found is returned. "
+            "Check the columns, or bring more rows."
         )
     line = "One line through the rows is returned."
     if evidence >= 0:

@@ -139,14 +139,16 @@ class RowDisplay(Display):
         regimes: int,
         beside: tuple[Floats, Floats],
         stretch: Any,
+        within: tuple[Span, Span] | None = None,
     ) -> None:
         """Draw the rows of each regime, and the outliers, which may lie beyond the frame.
 
-        The frame holds the rows of the regimes, and the places ``beside`` them.
+        The frame holds the rows of the regimes, and the places ``beside`` them; but nothing beyond
+        what it must stay ``within``.
         """
         inside, out = labels >= 0, labels < 0
         kept = np.append(x[inside], beside[0]), np.append(y[inside], beside[1])
-        frame = Frame(kept, (x[out], y[out]), stretch)
+        frame = Frame(kept, (x[out], y[out]), stretch, within)
         self.points_: list[Any] = [
             _draw_points(ax, j, x[labels == j], y[labels == j], x.size, self._name(j))
             for j in range(regimes)
@@ -195,17 +197,37 @@ class Frame:
     """What part of the plane is shown: all kept rows, and outliers unless they are far away."""
 
     def __init__(
-        self, kept: tuple[Floats, Floats], others: tuple[Floats, Floats], stretch: Any = STRETCH
+        self,
+        kept: tuple[Floats, Floats],
+        others: tuple[Floats, Floats],
+        stretch: Any = STRETCH,
+        within: tuple[Span, Span] | None = None,
     ) -> None:
         most = read_number("stretch", stretch, lambda times: times >= 0, "a number from 0")
         self.x = _span(kept[0], others[0], most)
         self.y = _span(kept[1], others[1], most)
+        if within is not None:
+            self.x, self.y = _common(self.x, within[0]), _common(self.y, within[1])
+
+    @property
+    def limits(self) -> tuple[Span, Span]:
+        """Limits of the axes: marks at the edge need some space."""
+        return _widened(self.x), _widened(self.y)
 
     def apply(self, ax: Axes) -> None:
         """Set the limits of the axes."""
-        for span, set_limits in ((self.x, ax.set_xlim), (self.y, ax.set_ylim)):
-            space = MARGIN * (span[1] - span[0])
-            set_limits(span[0] - space, span[1] + space)
+        across, up = self.limits
+        ax.set_xlim(*across)
+        ax.set_ylim(*up)
+
+
+def _common(span: Span, within: Span) -> Span:
+    return max(span[0], within[0]), min(span[1], within[1])
+
+
+def _widened(span: Span) -> Span:
+    space = MARGIN * (span[1] - span[0])
+    return span[0] - space, span[1] + space
 
 
 def _span(kept: Floats, others: Floats, stretch: float) -> Span:
@@ -248,8 +270,9 @@ def draw_outliers(
 ) -> list[PathCollection]:
     """Draw outliers as grey crosses; those beyond the frame as arrows at its edge."""
     size = _point_size(n_points)
-    side = np.where(x > frame.x[1], 1, np.where(x < frame.x[0], -1, 0))
-    height = np.where(y > frame.y[1], 1, np.where(y < frame.y[0], -1, 0))
+    across, up = frame.limits
+    side = np.where(x > across[1], 1, np.where(x < across[0], -1, 0))
+    height = np.where(y > up[1], 1, np.where(y < up[0], -1, 0))
     way = np.where(height != 0, 2 * height, side)
     style: dict[str, Any] = {"color": OUTLIERS, "zorder": 1.5}
     crosses = {**style, "marker": "x", "s": CROSS * size, "linewidths": 1.2}

@@ -127,10 +127,11 @@ class CoefficientsDisplay(_IntervalDisplay):
     doubtful: tuple[int, ...] = ()  #: regimes that do not come back from resampled rows
 
     @classmethod
-    def _of(cls, model: Any, X: Any, y: Any, level: float = 0.95) -> Self:  # noqa: ARG003
+    def _of(cls, model: Any, X: Any, y: Any, level: float = 0.95) -> Self:
         mixture = mixture_of(model)
         deviation = None if mixture.rows is None else mixture.rows.deviation
         if X is not None:
+            X, _, _ = mixture.usable_rows(X, y)
             deviation = Table.read(X).values.std(axis=0, dtype=np.float64)
         bounds, d = mixture.conf_int(level), mixture.coef.shape[1]
         intercept = None
@@ -600,7 +601,7 @@ class ConvergenceDisplay(Display):
             tried=before + gain,
             accepted=accepted,
             moves=[f"{attempt.move}: {attempt.source}" for attempt in mixture.attempts],
-            step="component tried" if net else "move tried",
+            step="regime tried" if net else "move tried",
             quantity="share of the rows explained" if net else "nats gained over the first model",
         )
 
@@ -666,9 +667,13 @@ class ConvergenceDisplay(Display):
         frame.apply(ax)
         ax.set_ylim(top=ax.get_ylim()[1] + TOP * float(np.ptp(ax.get_ylim())))
         named = np.flatnonzero(taken)
-        style = {"xytext": (-3, 8), "textcoords": "offset points", "fontsize": "small"}
+        style = {"textcoords": "offset points", "fontsize": "small", "color": NEUTRAL}
         for i in named.tolist() if named.size <= MOST_NAMES else []:
-            name = ax.annotate(self.moves[i], (moves[i], self.tried[i]), color=NEUTRAL, **style)
+            # To the right of the last moves is the legend.
+            late = moves[i] > moves.size / 2
+            side: dict[str, Any] = {"xytext": (-3, 8), "ha": "left"}
+            side = {"xytext": (3, 8), "ha": "right"} if late else side
+            name = ax.annotate(self.moves[i], (moves[i], self.tried[i]), **style, **side)
             name.set_bbox({"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 0.5})
             self.names_.append(name)
 

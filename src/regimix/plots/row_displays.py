@@ -17,6 +17,7 @@ from regimix.plots.display import (
     Display,
     RowDisplay,
     RowView,
+    Span,
     begin,
     begin_panels,
     contrast,
@@ -136,6 +137,18 @@ class RegimesDisplay(RowDisplay):
         max_points: int = MOST_POINTS,
     ) -> Self:
         """Draw the rows and the lines, with bands of two noise levels on each side of a line."""
+        return self._plot(ax, None, bands, legend, stretch, max_points)
+
+    def _plot(
+        self,
+        ax: Axes | None,
+        within: tuple[Span, Span] | None,
+        bands: bool = True,
+        legend: bool = True,
+        stretch: float = STRETCH,
+        max_points: int = MOST_POINTS,
+    ) -> Self:
+        """Draw the same, nothing beyond what the axes must stay within."""
         ax = begin(ax)
         rows = draw(self.x.size, max_points)
         x = self._spread(ax)[rows]
@@ -143,7 +156,8 @@ class RegimesDisplay(RowDisplay):
         width = BAND * self.scale[:, None] if bands else 0.0
         ends_x, ends_y = self.lines[..., 0], self.lines[..., 1]
         beside = ends_x.ravel(), np.concatenate([ends_y - width, ends_y + width]).ravel()
-        self._draw_rows(ax, x, self.y[rows], self.labels[rows], len(self.lines), beside, stretch)
+        shown = x, self.y[rows], self.labels[rows], len(self.lines)
+        self._draw_rows(ax, *shown, beside, stretch, within)
         if bands:
             ax.fill_between([], [], [], color=NEUTRAL, alpha=0.2, lw=0, label="±2 noise")
         others = f"\n({self.others})" if self.others else ""
@@ -232,8 +246,8 @@ class OverviewDisplay(Display):
         shown = self.panels if ax is None else self.panels[:1]
         self.axes_ = [ax] if ax is not None else _places(len(shown))
         for i, (panel, place) in enumerate(zip(shown, self.axes_, strict=True)):
-            panel.plot(place, legend=legend and i == 0, **options)
-            outside = _fit_to_bulk(panel)
+            panel._plot(place, _bulk(panel), legend=legend and i == 0, **options)  # noqa: SLF001
+            outside = _outside(panel)
             if outside:
                 said = f"{count(outside, 'row')} outside"
                 before = place.get_title("right")
@@ -264,19 +278,22 @@ def _places(n_panels: int) -> list[Axes]:
     return begin_panels((8.0, 4.4 + 2.3 * below), (2 + below, ACROSS), [np.s_[:2, :], *small])
 
 
-def _fit_to_bulk(panel: RegimesDisplay) -> int:
-    """Set axes to the bulk of the rows, if some are far away; return how many lie outside."""
-    ax, out = panel.ax_, np.zeros(panel.x.size, dtype=bool)
+def _bulk(panel: RegimesDisplay) -> tuple[Span, Span]:
+    """Find where the bulk of the rows is, with room around it."""
     kept = panel.labels >= 0
-    limits = (ax.get_xlim, ax.set_xlim, panel.x), (ax.get_ylim, ax.set_ylim, panel.y)
-    for get_limits, set_limits, values in limits:
-        bulk = values[kept] if kept.any() else values
-        low, high = np.quantile(bulk, [0.01, 0.99])
+    spans = list[Span]()
+    for values in (panel.x, panel.y):
+        low, high = np.quantile(values[kept] if kept.any() else values, [0.01, 0.99])
         room = REACH * ((high - low) or 1.0)
-        before = get_limits()
-        set_limits(max(before[0], float(low - room)), min(before[1], float(high + room)))
-        left, right = get_limits()
-        out |= (values < left) | (values > right)
+        spans.append((float(low - room), float(high + room)))
+    return spans[0], spans[1]
+
+
+def _outside(panel: RegimesDisplay) -> int:
+    """Count the rows that lie beyond the axes."""
+    out = np.zeros(panel.x.size, dtype=bool)
+    for values, limits in ((panel.x, panel.ax_.get_xlim()), (panel.y, panel.ax_.get_ylim())):
+        out |= (values < limits[0]) | (values > limits[1])
     return int(np.count_nonzero(out))
 
 

@@ -98,10 +98,11 @@ def _table(mixture: Mixture, found: Answer) -> Html:
     last = equations(mixture, EQUATION)
     body = []
     for line in found.lines:
-        words = last[line.index] if line.index >= 0 else line.sentence
+        words: list[Html | str] = [last[line.index] if line.index >= 0 else line.sentence]
+        words += [tag("div", line.doubt)] if line.doubt else []
         doubt = " (doubtful)" if line.doubt else ""
         name = tag("th", swatch(line.index), f"{line.index}{doubt}", scope="row")
-        cells = tag("td", line.share), tag("td", line.noise), tag("td", words, class_="words")
+        cells = tag("td", line.share), tag("td", line.noise), tag("td", *words, class_="words")
         body.append(tag("tr", name, *cells))
     return tag("table", tag("thead", tag("tr", *head)), tag("tbody", *body))
 

@@ -28,8 +28,10 @@ from regimix.result.answer import (
     HELD,
     Answer,
     closest,
+    evidence_by_number,
     found_instead,
     granted,
+    likeliest,
     ranked,
     rows_labelled,
     student_scale,
@@ -254,10 +256,12 @@ def checks(
 
 def _gain(value: float) -> str:
     if np.isnan(value):
-        return "too few rows"
+        return "too few rows to tell"
     if value <= 0:
         return "yes"
-    return f"{'no' if value >= REGIME_GAIN else 'perhaps'}: {number(value, 2)} nats"
+    gain = number(value, 2)
+    unit = "nat" if gain == "1" else "nats"
+    return f"{'no' if value >= REGIME_GAIN else 'perhaps'}: {gain} {unit}"
 
 
 def stability(mixture: Mixture, found: Answer) -> dict[str, Any] | None:
@@ -379,7 +383,9 @@ def comparison(mixture: Mixture, rows: Rows | None, level: float) -> dict[str, A
         return None
     # The rows that are shown may be others, or count by weights that are not known here.
     same = rows is not None and rows.fitted and rows.n == mixture.n_rows == mixture.mass
-    shown = (rows.X, rows.y) if same and rows else ()
+    # Those that the mixture remembers have their weights.
+    remembered = mixture.excerpt is not None and mixture.excerpt.complete
+    shown = (rows.X, rows.y) if same and rows and not remembered else ()
     found = mixture.compare(*shown, level=level)
     groups = list[dict[str, Any]]()
     for i, k in found.order:
@@ -432,23 +438,21 @@ def selection(mixture: Mixture) -> dict[str, Any]:
         words = f"None was chosen: none has evidence of 3 nats. Evidence is {EVIDENCE}."
     return {
         "charts": {name: points for name, points in drawn.items() if len(points) > 1},
-        "words": words
-        if asked is None
-        else _favoured(asked, here, mixture.stopped, counts, path.evidence),
+        "words": words if asked is None else _favoured(mixture, asked, here),
         "mark": mark,
         "here": here,
         "rows": np.column_stack([counts, *scores.values()]).tolist(),
     }
 
 
-def _favoured(asked: int, found: int, stopped: str, counts: list[int], evidence: Any) -> str:
+def _favoured(mixture: Mixture, asked: int, found: int) -> str:
     """Say that the number was given, and what the evidence says of it."""
-    end = "the number was not chosen" if asked == found else found_instead(found, stopped)
-    said = f"{_asked_for(asked)}; {end}."
-    known = [k for k, value in zip(counts, evidence, strict=True) if np.isfinite(value)]
-    if len(known) < 2:
+    end = f"; {found_instead(found, mixture.stopped)}."
+    if asked == found:
+        end = ": the number was given, not chosen by evidence."
+    said, known, best = f"{_asked_for(asked)}{end}", evidence_by_number(mixture), likeliest(mixture)
+    if len(known) < 2 or best is None:
         return f"{said} No other numbers were compared."
-    best = counts[int(np.nanargmax(np.where(np.isfinite(evidence), evidence, np.nan)))]
     favours = f"{several(best, 'regime')}{' too' if best == found else ''}"
     looked = listing([str(k) for k in known])
     return (
@@ -486,6 +490,9 @@ def compared(finding: Finding) -> str:
         return ""
     if finding.value == finding.threshold == 0:
         return ""  # nothing was measured
+    sign = 1 if finding.at_least else -1
+    if finding.verdict != "holds" and sign * (finding.value - finding.threshold) > 0:
+        return ""  # the number would do; the words say what else is in the way
     bound = "at least" if finding.at_least else "at most"
     limit = f"{bound} {number(finding.threshold, 3)}"
     return f"Measured {number(finding.value, 3)}; {limit} would do."

@@ -19,6 +19,7 @@ from regimix.model.em import REGIME_GAIN
 from regimix.result.inference import conf_int, errors
 from regimix.result.rowlaw import MOMENT_ROWS, SURE
 from regimix.words import (
+    UNKNOWN,
     bare,
     clean,
     count,
@@ -162,12 +163,26 @@ class Answer:
             return ""
         features = [named(clean(name)) for name in self.mixture.feature_names]
         said = rival.describe(self._target, features)
-        lines = "one straight line does" if m == 1 else f"{spelled(m)} straight lines do"
+        lead, several_lines = rival.lead, f"{spelled(m)} straight lines"
+        lines = "one straight line does" if m == 1 else f"{several_lines} do"
         if self.mixture.found_nothing:
-            lines = "a straight line or constants do"
-        how = "better than" if rival.lead >= REGIME_GAIN else "as well as"
+            # Constants may be better than the lines: it is compared with the better of both.
+            lead = min(lead, lead_over_constants(self.mixture))
+            lines = f"{'a straight line' if m == 1 else several_lines} or constants do"
+        how = "better than" if lead >= REGIME_GAIN else "as well as"
         comma = "," if ", with" in said else ""
         return f"O{said[1:]}{comma} explains these rows {how} {lines}."
+
+    @property
+    def rival_ahead(self) -> str:
+        """The same with the figure behind it: by how much it is likelier."""
+        rival, m = self.mixture.rival, self.mixture.n_components
+        if rival is None:
+            return ""
+        nothing, said = self.mixture.found_nothing, self.rival.removesuffix(".")
+        what = "line" if m == 1 else "lines" if nothing else "regimes"
+        beside = self._beside_constants if nothing else ""
+        return f"{said}: it is {number(rival.lead)} nats likelier than the {what}{beside}."
 
     # --- how much of the rows is explained --------------------------------------------------------
 
@@ -229,9 +244,14 @@ class Answer:
             said = f"No linear relation of {target} to {by} was found in the {rows} before "
             said += EARLY[mixture.stopped]
         elif evidence < 0:
+            # Of a number that was asked for, that one: others may be better.
+            which, do = "linear relations", "do"
+            if asked is not None:
+                which = several(mixture.n_components, "linear relation")
+                do = "does" if mixture.n_components == 1 else "do"
             said = (
-                f"Constants explain {target} in the {rows} better than linear relations to {by} "
-                f"do, by {number(-evidence)} nats"
+                f"Constants explain {target} in the {rows} better than {which} to {by} {do}, by "
+                f"{number(-evidence)} nats"
             )
         else:
             best = likeliest(mixture)
@@ -244,8 +264,10 @@ class Answer:
         if asked is None or mixture.settings.search == "net":
             # It is robust, or least squares where nothing speaks for outliers.
             return f"{said}. What follows is the best line through the rows"
-        which = "the line" if asked == 1 else f"the best {spelled(asked)} lines"
-        return f"{said}. What follows is {which} all the same, as asked for"
+        m = mixture.n_components
+        which = "is the line" if m == 1 else f"are the best {spelled(m)} lines"
+        end = ", as asked for" if m == asked else f"; {spelled(asked)} were asked for"
+        return f"{said}. What follows {which} all the same{end}"
 
     # --- each regime ------------------------------------------------------------------------------
 
@@ -258,8 +280,9 @@ class Answer:
     def regimes(self) -> tuple[RegimeLine, ...]:
         """Each regime in numbers and words."""
         mixture, inference = self.mixture, self.mixture.inference
-        # Of a line that is shown though nothing was found, it would be that over outliers alone.
-        worth = None if mixture.found_nothing else mixture.component_evidence
+        # Of a line alone it would be that over outliers alone; over constants, it is the model's.
+        alone = mixture.found_nothing or mixture.n_components == 1
+        worth = None if alone else mixture.component_evidence
         return tuple(
             RegimeLine(
                 index=j,
@@ -329,7 +352,8 @@ class Answer:
     @property
     def r_squared(self) -> str:
         """Say what R² of a regime is not: how well the response of a new row can be predicted."""
-        rows, each = self.mixture.rows, any(regime.r_squared for regime in self.regimes)
+        rows = self.mixture.rows
+        each = any(regime.r_squared not in ("", UNKNOWN) for regime in self.regimes)
         # So it differs a little from that of the same rows, counted fully.
         how = "" if self.mixture.fitted_by_label else ", by their probabilities"
         how += ", far ones counting less" if np.isfinite(self.mixture.noise_degrees) else ""
@@ -352,8 +376,18 @@ class Answer:
         mixture, pair = self.mixture, closest(self.mixture)
         if self.constant:
             return "No relation can be found where the response does not vary; check the column."
+        if mixture.found_nothing and self.favours:
+            # Another number would have been found.
+            best = evidence_by_number(mixture)[likeliest(mixture) or 0]
+            return f"{self.favours} It has {number(best)} nats over constants."
         if mixture.found_nothing and mixture.rival is not None:
-            return "The data support no straight line, but the one relation named above."
+            ahead = lead_over_constants(mixture)
+            if ahead >= REGIME_GAIN:
+                return "The data support no straight line, but the one relation named above."
+            return (
+                "The data do not support any straight line, nor the one relation named above, "
+                f"which has {number(ahead)} nats over constants, where {REGIME_GAIN:g} are needed."
+            )
         if mixture.found_nothing:
             return "The data do not support any relation; more rows or other columns might."
         said = "" if mixture.settings.search == "net" else _evidence(mixture)
@@ -382,20 +416,33 @@ class Answer:
     def details(self) -> str:
         """Evidence, time and seed."""
         mixture, said = self.mixture, list[str]()
-        # Of a table without a regime, that of the best model, which is not the line that is shown.
-        what = "best evidence" if mixture.found_nothing else "evidence"
         if mixture.settings.search != "net":
-            said.append(f"{what} {number(mixture.evidence)} nats")
+            said.append(f"{self.evidence_name} {number(mixture.evidence)} nats")
         if mixture.timings:
             took = f"{sum(mixture.timings.values()):.2g}"
             said.append(f"{took} second{'s' * (took != '1')}")
         return f"{', '.join([*said, f'seed {mixture.seed}'])}.".capitalize()
 
     @property
+    def evidence_name(self) -> str:
+        """What the evidence is called.
+
+        Of a table without a regime, it is that of the best model, which need not be the line that
+        is shown; of a number that was asked for, that of the lines shown.
+        """
+        mixture = self.mixture
+        best = mixture.found_nothing and mixture.settings.n_components is None
+        return "best evidence" if best else "evidence"
+
+    @property
     def favours(self) -> str:
         """Says so if the evidence favours another number of regimes than that asked for."""
         asked, best = self.mixture.settings.n_components, likeliest(self.mixture)
-        if asked is None or best in (None, asked) or self.mixture.found_nothing:
+        known = evidence_by_number(self.mixture)
+        # Of one number alone, it would have to say among what.
+        if asked is None or best in (None, asked) or len(known) < 2:
+            return ""
+        if self.mixture.found_nothing and max(known.values()) < REGIME_GAIN:
             return ""
         verb = "was" if asked == 1 else "were"
         return f"{count(asked, 'regime')} {verb} asked for; the evidence favours {best}."
@@ -420,17 +467,22 @@ class Answer:
         )
 
     @property
+    def _beside_constants(self) -> str:
+        return f", and {number(lead_over_constants(self.mixture))} likelier than constants"
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """What to know before reading the rest."""
         mixture, rival, said = self.mixture, self.mixture.rival, list[str]()
         if rival is not None and mixture.n_components > 1:
+            lead = f"That relation is {number(rival.lead)} nats likelier than"
             said.append(
-                f"That relation is {number(rival.lead)} nats likelier than the regimes below; they "
-                "may be nothing but its pieces."
+                f"{lead} the lines below{self._beside_constants}."
+                if mixture.found_nothing
+                else f"{lead} the regimes below; they may be nothing but its pieces."
             )
         elif rival is not None:
-            relation = bare(self.rival).removesuffix(".")
-            said.append(f"{relation}: it is {number(rival.lead)} nats likelier.")
+            said.append(bare(self.rival_ahead))
         if mixture.stopped in EARLY:
             said.append(
                 f"The search ended early: {EARLY[mixture.stopped]}. There may be more to find; "
@@ -441,7 +493,8 @@ class Answer:
             instead = found_instead(mixture.n_components, mixture.stopped)
             said.append(f"{asked} regimes were asked for; {instead}.")
         said += filter(None, [self.coarse])
-        if mixture.mass != mixture.n_rows:
+        # Weights that are not whole numbers add up to the number of rows, but for rounding.
+        if round(mixture.mass) != mixture.n_rows:
             said.append(
                 f"Rows count by their weights: {fixed(mixture.mass, 0)} in all, from "
                 f"{count(mixture.n_rows, 'row')} of the table. Pictures and lists show each of "
@@ -541,12 +594,29 @@ def closest(mixture: Mixture) -> tuple[int, int, float] | None:
     return i, j, float(apart[i, j])
 
 
+def evidence_by_number(mixture: Mixture) -> dict[int, float]:
+    """Return the numbers of regimes of which the evidence is known, and that evidence."""
+    path = mixture.selection
+    if path is None:
+        return {}
+    pairs = zip(path.n_components.tolist(), path.evidence.tolist(), strict=True)
+    return {m: evidence for m, evidence in pairs if np.isfinite(evidence)}
+
+
 def likeliest(mixture: Mixture) -> int | None:
     """Return the number of regimes of the highest evidence, which need not be that shown."""
-    path = mixture.selection
-    if path is None or not path.evidence.size:
-        return None
-    return int(path.n_components[np.argmax(path.evidence)])
+    known = evidence_by_number(mixture)
+    return max(known, key=lambda m: known[m]) if known else None
+
+
+def lead_over_constants(mixture: Mixture) -> float:
+    """Return by how much the likeliest single relation is likelier than constants, in nats.
+
+    Its lead is over the lines that are shown. Where nothing was found, the evidence of the mixture
+    may be that of another number of lines.
+    """
+    known = evidence_by_number(mixture)
+    return mixture.rivals[0].lead + known.get(mixture.n_components, mixture.evidence)
 
 
 def found_instead(m: int, stopped: str) -> str:
@@ -633,7 +703,7 @@ def describe(mixture: Mixture, width: int) -> str:
     """Say what was found; see ``Mixture.describe``."""
     found = Answer(mixture)
     noisy = max(5, *(len(regime.noise) for regime in found.regimes))
-    rival = wrap(bare(found.rival), width)
+    rival = wrap(bare(found.rival_ahead), width)
     # What makes all regimes doubtful comes first.
     lines = [*rival, ""] if rival and mixture.n_components > 1 else []
     lines += [

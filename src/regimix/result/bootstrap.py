@@ -23,6 +23,7 @@ from regimix.search.finish import assign_and_trim
 from regimix.search.likelihood import assign_nearest
 from regimix.search.settings import Settings
 from regimix.trimmed.ilts import solved
+from regimix.words import count
 
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
@@ -113,8 +114,10 @@ class Bootstrap:
         return result
 
     def __repr__(self) -> str:
-        lost = f", {int(self.failures.sum())} component(s) lost" if self.failures.any() else ""
-        return f"Bootstrap of {self.n_resamples} resamples, {self.coef.shape[1]} component(s){lost}"
+        lost = int(self.failures.sum())
+        said = f"; {count(lost, 'time')} one was lost" if lost else ""
+        regimes = count(self.coef.shape[1], "regime")
+        return f"Bootstrap of {count(self.n_resamples, 'resample')}, {regimes}{said}"
 
 
 def bootstrap(

@@ -22,6 +22,7 @@ from regimix.model.blocks import Labelling, Law, MixtureSums, labelled_sums, mix
 from regimix.model.numbers import MODEL
 from regimix.result.rowlaw import MOST_COVARIANCE_FEATURES
 from regimix.trimmed.ilts import EPSILON, RANK_ROUNDINGS
+from regimix.words import count
 
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
@@ -277,10 +278,11 @@ def read_level(level: Any, name: str = "level") -> float:
 def recorded(mixture: Mixture) -> Inference:
     """Return what was recorded at the fit, or say that nothing was."""
     if mixture.inference is None:
+        m, d = mixture.coef.shape
         raise ParameterError(
-            f"no standard errors were recorded with this mixture of {mixture.n_components} "
-            f"component(s) and {mixture.coef.shape[1]} column(s): it was not made by a fit, or the "
-            "table is too wide. Use mixture.bootstrap(X, y)."
+            f"no standard errors were recorded with this mixture of {count(m, 'regime')} and "
+            f"{count(d, 'column')}: it was not made by a fit, or the table is too wide. Use "
+            "mixture.bootstrap(X, y)."
         )
     return mixture.inference
 

@@ -441,9 +441,11 @@ class Mixture(Regimes):
         None with a gate: the regimes were compared without it, and explain more with it.
         """
         best = self.rivals[0] if self.rivals and self.gate is None else None
+        if best is None or best.lead < 0:
+            return None
         # Where constants are better than lines, it must be better than constants.
-        ahead = max(-self.evidence, 0.0) if self.found_nothing else 0.0
-        return best if best is not None and best.lead >= ahead else None
+        beaten = self.found_nothing and answer.lead_over_constants(self) < 0
+        return None if beaten else best
 
     @property
     def n_searches(self) -> int:

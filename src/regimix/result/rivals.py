@@ -122,8 +122,10 @@ class Rival:
         by = f"both {by}" if len(features) == MOST_NAMED else by
         kind = "relation" if self.terms == "linear" else "curved relation"
         # A model file of a later version may hold what is not known here.
-        parts = [SPREADS.get(self.spread, "uneven spread"), NOISES.get(self.noise, "other noise")]
-        parts += ["skewed noise"] * self.skewed
+        noise = NOISES.get(self.noise, "other noise")
+        if self.skewed:
+            noise = f"{noise.removesuffix(' noise')}, skewed noise" if noise else "skewed noise"
+        parts = SPREADS.get(self.spread, "uneven spread"), noise
         more = listing([part for part in parts if part])
         return f"one {kind} between {response} and {by}" + (f", with {more}" if more else "")
 

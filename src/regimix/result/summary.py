@@ -69,7 +69,7 @@ class Summary:
         for regime, values in zip(found.regimes, table, strict=True):
             lines += _block(mixture, regime, values, self.level)
         lines.append("=" * WIDTH)
-        said = bare(found.rival), found.noise_law, granted(mixture), found.r_squared
+        said = bare(found.rival_ahead), found.noise_law, granted(mixture), found.r_squared
         for words in (*mixture.notes, *said):
             lines += wrap(words, WIDTH)
         return "\n".join(lines)
@@ -127,12 +127,13 @@ def _header(mixture: Mixture) -> list[str]:
     inference, rows, m = mixture.inference, mixture.rows, mixture.n_components
     overall = np.nan if inference is None else inference.r_squared_overall
     evidence = UNKNOWN if mixture.settings.search == "net" else number(mixture.evidence)
+    name = Answer(mixture).evidence_name.capitalize()
     left = {
         "Response": short(mixture.target_name, LONGEST_TARGET),
         "Features": str(len(mixture.feature_names)),
         "Rows": fixed(mixture.mass, 0),
         "Rows in doubt": _part(mixture, mixture.doubtful_rows),
-        "Evidence, nats": evidence,
+        f"{name}, nats": evidence,
         "Seed": short(str(mixture.seed), LONGEST_TARGET),
     }
     right = {
@@ -171,7 +172,8 @@ def _block(mixture: Mixture, regime: RegimeLine, values: Floats, level: float) -
         lines.append(f"... {len(left)} more terms, |t| up to {most}; summary_frame() has all")
     notes = mixture.inference.notes if mixture.inference else ()
     note = notes[regime.index] if notes else ""
-    return [*lines, f"Note: {note}."] if note else lines
+    lines += [f"Note: {note}."] if note else []
+    return [*lines, regime.doubt] if regime.doubt else lines
 
 
 def _title(mixture: Mixture, regime: RegimeLine) -> str:

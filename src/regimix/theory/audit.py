@@ -33,7 +33,7 @@ from regimix.theory.detectable import Detectable, mixture_of, spread_of
 from regimix.theory.detectable import detectable as simulate
 from regimix.theory.directions import MOST_MOMENT_FEATURES, FourthMoments
 from regimix.theory.regularity import Regularity
-from regimix.words import UNKNOWN, count, fixed, number, percent
+from regimix.words import UNKNOWN, count, fixed, number, percent, spelled
 
 Floats = NDArray[np.float64]
 Verdict = Literal["holds", "unclear", "not proven"]
@@ -374,10 +374,12 @@ def _supported(mixture: Mixture) -> Finding:
     value, counted = float(mixture.evidence), mixture.settings.search == "net"
     limit = REGIME_GAIN if mixture.settings.n_components is None else 0.0
     words = f"The regimes score {number(value, 3)} nats more than constants do."
+    m = mixture.n_components
+    shown = "one robust fit to all of them" if m == 1 else f"the best {spelled(m)} lines"
     if mixture.found_nothing:
         words = (
-            "The rows support no linear regime; the model is one robust fit to all of them, and "
-            "the rest of this table says little."
+            f"The rows support no linear regime; the model is {shown}, and the rest of this table "
+            "says little."
         )
     elif counted:
         words = "Algorithm 2 accepted its regimes by counting rows; it has no score."
@@ -392,8 +394,8 @@ def _separated(fit: _WhitenedFit) -> Finding:
     name = "separation"
     if len(fit.coef) == 1:
         words = (
-            "One regime was found, so that there is no distance to judge. There may be others that "
-            "these rows do not show: theory.detectable simulates which would have been found."
+            "Of one regime alone there is no distance to judge. There may be others that these "
+            "rows do not show: theory.detectable simulates which would have been found."
         )
         return Finding(name, "unclear", np.nan, SEPARATED, words, at_least=True)
     distance = fit.distance
@@ -613,6 +615,11 @@ def _guaranteed(fit: _WhitenedFit, foreign: int) -> Finding:
         found = (
             f"Theorem 4 gives no factor for regime {j}: as few rows as a round keeps may leave "
             "coefficients open."
+        )
+    elif bound and not wrong:
+        found = (
+            f"At such a start a round takes in rows of regime {j} alone: the factor of Theorem 4 "
+            "is 0."
         )
     if not fit.noiseless:
         found += " The theorem is about rows without noise, and these have some."
