@@ -13,7 +13,7 @@ import multiprocessing
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
 from functools import reduce
 from operator import attrgetter
@@ -79,32 +79,17 @@ WORKER_FAILURES: dict[type[Exception], str] = {
 
 
 class DaskParts:
-    """Parts of a table that workers hold or read when they are asked.
-
-    Parameters
-    ----------
-    client : Client
-    parts : sequence of Delayed
-        Each makes a ``RawRows``.
-    part_names : sequence of str, optional
-        Their names in messages.
-    lasting : bool
-        Whether the cluster outlives the fit: results for each row then stay on it.
-    patience : float
-        Seconds to wait for a worker when none is left and none is known to be starting.
-    sources : sequence of (str, dict)
-        Where the workers read Parquet files, with fsspec's options: changes of them are noticed.
-    """
+    """Parts of a table that workers hold or read when they are asked."""
 
     def __init__(
         self,
         client: Client,
-        parts: Sequence[Delayed],
-        part_names: Sequence[str] | None = None,
+        parts: Sequence[Delayed],  # each makes a ``RawRows``
+        part_names: Sequence[str] | None = None,  # in messages
         *,
-        lasting: bool = True,
-        patience: float = PATIENCE,
-        sources: Sequence[tuple[str, dict[str, Any]]] = (),
+        lasting: bool = True,  # whether the cluster outlives the fit: results then stay on it
+        patience: float = PATIENCE,  # seconds without a worker, if none is known to be starting
+        sources: Sequence[tuple[str, dict[str, Any]]] = (),  # files that are not to change
     ) -> None:
         self.client = client
         self.lasting = lasting
@@ -344,8 +329,8 @@ class DaskParts:
         ) from error
 
 
-def _run(task: Task, rows: RawRows, own: Any) -> Any:
-    return task(rows, own)
+def _run(function: Callable[[Any, Any], T], rows: Any, own: Any) -> T:
+    return function(rows, own)
 
 
 def _add(results: list[T]) -> T:
@@ -427,12 +412,10 @@ def dask_rows(X: Any, y: Any, sample_weight: Any = None) -> Iterator[tuple[Names
     else:
         names, parts = _dask_parts(X, y, sample_weight)
         sources = _sources(X)
-    client = current_client()
-    if client is not None:
-        yield names, DaskParts(client, parts, part_names, sources=sources)
-        return
-    with connected() as client:
-        yield names, DaskParts(client, parts, part_names, lasting=False, sources=sources)
+    own = current_client()
+    with connected() if own is None else nullcontext(own) as client:
+        how: dict[str, Any] = {"lasting": own is not None, "sources": sources}
+        yield names, DaskParts(client, parts, part_names, **how)
 
 
 def _sources(frame: Any) -> list[tuple[str, dict[str, Any]]]:
@@ -452,24 +435,18 @@ def dask_map(
     function: Callable[[Any, Any], T], items: Sequence[Any], rows: Any, names: Names, watch: Any
 ) -> list[T]:
     """Apply a function to items and, if there are any, to the blocks of rows that go with them."""
-    client = current_client()
-    if client is None:
-        with connected():
-            return dask_map(function, items, rows, names, watch)
+    own = current_client()
     blocks = [None] * len(items) if rows is None else _cut_up(rows, "rows")
     # As a node of the graph the function travels once, however many items there are.
-    run, node = delayed(_apply, pure=False), delayed(function, pure=False)
+    run, node = delayed(_run, pure=False), delayed(function, pure=False)
     jobs = [run(node, item, block) for item, block in zip(items, blocks, strict=True)]
-    work = DaskParts(client, jobs, names)
-    work.watch = watch
-    return work.gather()
+    with connected() if own is None else nullcontext(own) as client:
+        work = DaskParts(client, jobs, names)
+        work.watch = watch
+        return work.gather()
 
 
-def _apply(function: Callable[[Any, Any], T], item: Any, block: Any) -> T:
-    return function(item, block)
-
-
-def _dask_parts(X: Any, y: Any, sample_weight: Any = None) -> tuple[Names, list[Delayed]]:
+def _dask_parts(X: Any, y: Any, sample_weight: Any) -> tuple[Names, list[Delayed]]:
     """Return the names of the columns, and what makes the numbers of each part."""
     if y is None:
         raise DataError("requires y to be passed, but the target y is None: pass one number a row.")

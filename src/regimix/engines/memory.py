@@ -175,11 +175,8 @@ class MemoryEngine(Engine):
         Z, y = self.standardised(slice(None)) @ basis, self.target(slice(None))
         known = Problem.from_standardised(Z, y, problem.weights, counts=problem.counts)
         turned, numbers = MemoryEngine(known), drawn.numbers
-        turned._last_draw = (
-            seed,
-            max(whole, problem.n_rows),
-            replace(drawn, X=Z[numbers], y=y[numbers]),
-        )
+        again = replace(drawn, X=Z[numbers], y=y[numbers])
+        turned._last_draw = seed, max(whole, problem.n_rows), again
         return turned, basis
 
     def once(self, function: Callable[..., T], *args: Any) -> T:
