@@ -477,6 +477,8 @@ def _frame_parts(X: Any, names: Names, vectors: dict[str, Any]) -> list[Delayed]
 
     (Cut apart, Dask may merge partitions of the one and not of the other.)
     """
+    mark = max(map(len, names), default=0) * "_"  # longer than any name: it is no name
+    columns = {}
     for what, vector in vectors.items():
         if vector.npartitions != X.npartitions:
             raise _unmatched(X.npartitions, what, vector.npartitions)
@@ -485,14 +487,9 @@ def _frame_parts(X: Any, names: Names, vectors: dict[str, Any]) -> list[Delayed]
                 f"{what} must be one number a row; got a data frame of {len(vector.columns)} "
                 "columns. Pass one of them."
             )
-    vectors = {
-        what: vector[vector.columns[0]] if vector.ndim == 2 else vector
-        for what, vector in vectors.items()
-    }
-    mark = max(map(len, names), default=0) * "_"  # longer than any name: it is no name
-    together = X.assign(**{mark + what: vector for what, vector in vectors.items()})
+        columns[mark + what] = vector[vector.columns[0]] if vector.ndim == 2 else vector
     read = delayed(_load_frame, pure=True)
-    return [read(part, [mark + what for what in vectors]) for part in together.to_delayed()]
+    return [read(part, list(columns)) for part in X.assign(**columns).to_delayed()]
 
 
 def _unmatched(n_parts: int, what: str, n_others: int) -> DataError:
