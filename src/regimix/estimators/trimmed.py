@@ -128,17 +128,9 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         fixed point.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the subsets.
-    time_limit : float, optional
-        Most seconds to search; the best so far is returned, with a warning.
-    callback : callable, optional
-        Called with the progress (``regimix.search.settings.Progress``) between rounds; a true
-        answer stops the search, likewise. While rows that are not in memory are still being read,
-        there is nothing to return, and the fit ends with a ``StoppedError``, or an
-        ``OutOfTimeError`` at the time limit.
-    checkpoint : path, optional
-        A file that long fits write down their progress in, as in :class:`MixedLinearRegression`.
-    encode : {"auto", None}, default="auto"
-        As in :class:`MixedLinearRegression`.
+    time_limit, callback, checkpoint, encode
+        As in :class:`MixedLinearRegression`. The callback is called between rounds; a time limit
+        that comes while rows are still being read ends the fit with an ``OutOfTimeError``.
 
     Attributes
     ----------
@@ -225,13 +217,8 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array or data frame of shape (n, d)
-            In memory or memory-mapped; or a dask array or data frame; or a table that is read in
-            parts (``regimix.scan_parquet``), which brings its own response and weights.
-        y : array of shape (n,)
-        sample_weight : array of shape (n,), optional
-            Whole numbers count repetitions of a row, other numbers are relative importances; a row
-            of weight zero is absent.
+        X, y, sample_weight
+            As in :meth:`MixedLinearRegression.fit`.
 
         Returns
         -------

@@ -159,40 +159,28 @@ def concentrate(
     solver = solver or ExactSolver(engine.problem, len(thetas), mass)
     follower = engine.follow(len(thetas), mass, narrow=solver.narrow)
     runs = [Run(theta) for theta in thetas]
+    active = list(range(len(runs)))
     with fitting_threads(engine.problem.n_columns):
-        _make_rounds(runs, follower, solver, max_iter, tol, watch)
+        for iteration in range(max_iter + 1):
+            selections = follower.select(np.stack([runs[i].theta for i in active]), active)
+            enough = False
+            for i, selected in zip(active, selections, strict=True):
+                _note(runs[i], *solver.take(i, runs[i].theta, selected, follower), tol)
+                if watch is not None and watch(i, runs[i], selected):
+                    runs[i].stopped, enough = StopReason.CALLBACK, True
+            active = [i for i in active if runs[i].stopped is None]
+            if enough or not active or iteration == max_iter:
+                break
+            for i in active:
+                run = runs[i]
+                run.theta, run.rank, steps = solver.refit(i, run.theta, follower)
+                run.n_iter += 1
+                run.n_steps.append(steps)
+        for run in runs:
+            run.stopped = run.stopped or (StopReason.CALLBACK if enough else StopReason.MAX_ITER)
         if polish:
             solver.polish(runs, follower)
     return runs, follower
-
-
-def _make_rounds(
-    runs: list[Run],
-    follower: Follower,
-    solver: Solver,
-    max_iter: int,
-    tol: float,
-    watch: Watcher | None,
-) -> None:
-    """Select and refit, all starts that have not stopped together."""
-    active = list(range(len(runs)))
-    for iteration in range(max_iter + 1):
-        selections = follower.select(np.stack([runs[i].theta for i in active]), active)
-        enough = False
-        for i, selected in zip(active, selections, strict=True):
-            _note(runs[i], *solver.take(i, runs[i].theta, selected, follower), tol)
-            if watch is not None and watch(i, runs[i], selected):
-                runs[i].stopped, enough = StopReason.CALLBACK, True
-        active = [i for i in active if runs[i].stopped is None]
-        if enough or not active or iteration == max_iter:
-            break
-        for i in active:
-            run = runs[i]
-            run.theta, run.rank, steps = solver.refit(i, run.theta, follower)
-            run.n_iter += 1
-            run.n_steps.append(steps)
-    for run in runs:
-        run.stopped = run.stopped or (StopReason.CALLBACK if enough else StopReason.MAX_ITER)
 
 
 def _note(run: Run, objective: float, settled: bool, tol: float) -> None:
