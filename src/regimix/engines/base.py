@@ -57,12 +57,10 @@ class RowSums:
 
 @dataclass(frozen=True)
 class Selected:
-    """The result of one start's new selection of rows.
+    """The result of one start's new selection of rows."""
 
-    ``objective``, the sum of squared residuals over the kept rows, is None where only the rows that
-    may have changed sides were looked at (the caller's running sums still give it).
-    """
-
+    # Sum of squared residuals over the kept rows; None where only the rows that may have changed
+    # sides were looked at (the caller's running sums still give it).
     objective: float | None
     n_moved: int  # rows that entered or left since the selection before
     square_moved: float  # squared residuals of the rows that entered, minus those that left
@@ -98,10 +96,7 @@ class Follower(ABC):
         """Return a rule that says which rows of any block are kept."""
 
     def moved_sums(self, start: int) -> RowSums | None:  # noqa: ARG002 - of use in memory only
-        """Sum over the rows that entered, minus those that left, in the last selection.
-
-        None when ``kept_sums`` is cheaper.
-        """
+        """Sum over the rows that entered last, minus those that left; None: not worth it."""
         return None
 
     def kept_sums(self, start: int, theta: Floats) -> RowSums:

@@ -241,12 +241,9 @@ class DaskParts:
         self,
         wanted: Sequence[Future[Any]],
         leaves: Sequence[Future[Any]],
-        parts: Sequence[int] | None = None,
+        parts: Sequence[int] | None = None,  # those of the leaves, if not all
     ) -> None:
-        """Wait for futures; whatever ends the wait early ends the work too.
-
-        Leaves are those of all parts, or of those given.
-        """
+        """Wait for futures; whatever ends the wait early ends the work too."""
         try:
             self._look_on(wanted, leaves)
         except BaseException:

@@ -353,11 +353,9 @@ class _Start:
         self.boundary, self.threshold = choice.part, choice.threshold
 
     def hashed(self) -> int:
-        """Hash the kept set, with the row that is kept in part.
-
-        The part counts to a few digits: a sum of weights in another order is the same part.
-        """
+        """Hash the kept set, with the row that is kept in part."""
         row, weight = self.boundary
+        # The part counts to a few digits: a sum of weights in another order is the same part.
         return self.signature ^ (hash((row, f"{weight:.9e}")) if row >= 0 else 0)
 
 

@@ -286,10 +286,7 @@ class _Piece:
         return len(self.X) - self._filled
 
     def add(self, batch: Any, span: Span, begun: int) -> Bools:
-        """Add the rows that can be used; return which of the batch those are.
-
-        ``begun`` is how many rows of the span come before the batch.
-        """
+        """Add usable rows of a batch, ``begun`` rows into its span; return which those are."""
         reader = self._reader
         kept = np.ones(batch.num_rows, dtype=np.bool_)
         columns = {name: _numbers(batch.column(name)) for name in self._places}

@@ -213,10 +213,7 @@ def find_cuts(
     floors: Sequence[float],
     windows: Sequence[Window] | None = None,
 ) -> list[Cut]:
-    """Find for each of several selections the rows of smallest ``values(block, *args)``.
-
-    One pass serves all of them. Values closer to a threshold than its floor count as tied.
-    """
+    """Find the rows of smallest ``values(block, *args)`` for several args, in the same passes."""
     if windows is None:
         (drawn, weights), share = engine.predicting(), mass / engine.problem.mass
         windows = [_predict_window(weights, values(drawn, *arg), share) for arg in args]
@@ -236,10 +233,7 @@ def find_cuts(
 def _predict_window(
     weights: Floats, values: Floats, share: float, margin: float | None = None
 ) -> Window:
-    """Guess between which values of the drawn rows the threshold lies.
-
-    ``share`` is that of the rows below it, by weight, give or take ``margin``.
-    """
+    """Guess from drawn rows where a threshold lies: above their ``share``, up to a ``margin``."""
     order = np.argsort(values, kind="stable")
     filled = np.cumsum(weights[order])
     filled /= filled[-1]
@@ -397,16 +391,12 @@ def _weights(block: MemoryEngine) -> Floats:
 
 @dataclass
 class _Start:
-    """What the driver remembers of one start.
-
-    ``share`` is that of the drawn rows below the last threshold, ``error`` by how much that share
-    was predicted wrongly.
-    """
+    """What the driver remembers of one start."""
 
     cut: Cut | None = None
     sums: RowSums | None = None
-    share: float | None = None
-    error: float | None = None
+    share: float | None = None  # of the drawn rows, below the last threshold
+    error: float | None = None  # by how much that share was predicted wrongly
 
 
 class PartitionFollower(Follower):
