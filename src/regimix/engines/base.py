@@ -206,9 +206,7 @@ class Engine(ABC):
         """Concatenate ``function(block, *args)``, one value for each row, where the rows are."""
 
     @abstractmethod
-    def choose(
-        self, values: BlockValues, args: tuple[Any, ...], mass: float, floor: float = 0.0
-    ) -> Keeper:
+    def choose(self, values: BlockValues, args: tuple[Any, ...], mass: float) -> Keeper:
         """Keep the rows of smallest ``values(block, *args)`` up to a total weight."""
 
     @abstractmethod

@@ -88,12 +88,10 @@ class DaskParts:
         part_names: Sequence[str] | None = None,  # in messages
         *,
         lasting: bool = True,  # whether the cluster outlives the fit: results then stay on it
-        patience: float = PATIENCE,  # seconds without a worker, if none is known to be starting
         sources: Sequence[tuple[str, dict[str, Any]]] = (),  # files that are not to change
     ) -> None:
         self.client = client
         self.lasting = lasting
-        self.patience = patience
         self.n_passes = 0
         self.part_names = None if part_names is None else tuple(part_names)
         self.watch: Watch | None = None
@@ -287,7 +285,7 @@ class DaskParts:
                 asked, looked = self._ask(self._who_is_there()), now
             # Whoever started the cluster from here knows which workers it is to have.
             expected = getattr(getattr(self.client, "cluster", None), "plan", ())
-            patience = STARTING if expected else self.patience
+            patience = STARTING if expected else PATIENCE
             if alone_since is not None and now - alone_since > patience:
                 raise ClusterError(
                     Message(

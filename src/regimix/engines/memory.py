@@ -112,11 +112,9 @@ class MemoryEngine(Engine):
             out[i * BLOCK_ROWS : i * BLOCK_ROWS + part.size] = part
         return out
 
-    def choose(
-        self, values: BlockValues, args: tuple[Any, ...], mass: float, floor: float = 0.0
-    ) -> Choice:
+    def choose(self, values: BlockValues, args: tuple[Any, ...], mass: float) -> Choice:
         """Keep the rows of smallest ``values(block, *args)`` up to a total weight."""
-        return smallest(self.map_rows(values, *args), mass, self.problem.weights, floor)
+        return smallest(self.map_rows(values, *args), mass, self.problem.weights)
 
     def without(self, rows: Mask) -> MemoryEngine:
         """Leave rows out, by a weight of zero; the table and its units stay where they are."""

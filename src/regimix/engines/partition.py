@@ -101,11 +101,9 @@ class PartitionEngine(Engine):
         task = partial(_on_block, self._units, "map_rows", function, args)
         return self.parts.map_rows(task, lengths, kind, self._firsts)
 
-    def choose(
-        self, values: BlockValues, args: tuple[Any, ...], mass: float, floor: float = 0.0
-    ) -> Cut:
+    def choose(self, values: BlockValues, args: tuple[Any, ...], mass: float) -> Cut:
         """Keep the rows of smallest ``values(block, *args)`` up to a total weight."""
-        return find_cuts(self, values, [args], mass, [floor])[0]
+        return find_cuts(self, values, [args], mass, [0.0])[0]
 
     def follow(self, n_starts: int, mass: float, *, narrow: bool = False) -> Follower:
         """Begin to follow starts that keep rows of total weight ``mass`` each."""
