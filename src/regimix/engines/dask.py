@@ -129,21 +129,21 @@ class DaskParts:
         self, task: Task, lengths: Sequence[int], dtype: Any, own: Sequence[Any] | None = None
     ) -> Any:
         """Concatenate what a task returns for each row, on the workers."""
-        tasks = self._tasks(task, self._parts, own)
-        blocks = [
-            da.from_delayed(values, shape=(length,), dtype=dtype)
-            for values, length in zip(tasks, lengths, strict=True)
-        ]
-        lazy = da.concatenate(blocks)
+
+        def lazy() -> Any:
+            each = zip(self._tasks(task, self._parts, own), lengths, strict=True)
+            return da.concatenate([da.from_delayed(a, (size,), dtype) for a, size in each])
+
         if not self.lasting:
-            return lazy
+            return lazy()
         with self._cluster():
-            rows = self.client.persist(lazy, optimize_graph=False)
+            rows = self.client.persist(lazy(), optimize_graph=False)
             futures = futures_of(rows)
             try:
                 self._wait(futures, futures)
             except PassStopped:
-                return lazy  # computed when somebody needs them
+                # Computed when somebody needs them: new tasks, for these are still being cancelled.
+                return lazy()
             self._check_files()
             self.n_passes += 1
             return rows
