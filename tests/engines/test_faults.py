@@ -18,7 +18,6 @@ import pytest
 from regimix import MixedLinearRegression
 from regimix.engines import dask as dask_engine
 from regimix.engines import partition
-from regimix.engines.dask import DaskParts
 from regimix.engines.parts import PartTable
 from regimix.errors import (
     ClusterError,
@@ -67,7 +66,7 @@ def not_held(monkeypatch):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setitem(DaskParts.__init__.__kwdefaults__, "patience", 1.0)
+    monkeypatch.setattr(dask_engine, "PATIENCE", 1.0)
 
 
 def table_of(before=None, *, part=1, on_cluster=True):

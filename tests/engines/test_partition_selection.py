@@ -123,7 +123,7 @@ def test_values_closer_than_the_floor_tie_in_row_order(seed, n, n_parts, weighti
     exact = chosen_values(case.rng, n, "grid")
     blurred = exact + 1e-12 * case.rng.uniform(-0.4, 0.4, n)
     mass = case.mass(share)
-    cut = case.engine.choose(told, (blurred,), mass, 1e-12)
+    (cut,) = find_cuts(case.engine, told, [(blurred,)], mass, [1e-12])
     case.agrees(cut, blurred, mass, 1e-12)
     case.agrees(cut, exact, mass)
 
@@ -188,14 +188,14 @@ def test_what_is_handed_over_is_bounded(monkeypatch):
     X, y = noisy_table(rng, 20_000, 2)
     engine = table_in_parts(cut_anywhere(rng, 20_000, 9), X, y)
     values = np.abs(y)
-    handed, count_one = [], cuts._count_one
+    handed, count_one = [], cuts._count
 
     def counted(*args):
         found = count_one(*args)
         handed.append(0 if found.candidates is None else len(found.candidates[0][0]))
         return found
 
-    monkeypatch.setattr(cuts, "_count_one", counted)
+    monkeypatch.setattr(cuts, "_count", counted)
     for window in (Window(0.0, 9.0), Window(0.5, 0.5)):
         handed.clear()
         before = engine.parts.n_passes

@@ -13,7 +13,7 @@ import multiprocessing
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
 from functools import reduce
 from operator import attrgetter
@@ -79,36 +79,19 @@ WORKER_FAILURES: dict[type[Exception], str] = {
 
 
 class DaskParts:
-    """Parts of a table that workers hold or read when they are asked.
-
-    Parameters
-    ----------
-    client : Client
-    parts : sequence of Delayed
-        Each makes a ``RawRows``.
-    part_names : sequence of str, optional
-        Their names in messages.
-    lasting : bool
-        Whether the cluster outlives the fit: results for each row then stay on it.
-    patience : float
-        Seconds to wait for a worker when none is left and none is known to be starting.
-    sources : sequence of (str, dict)
-        Where the workers read Parquet files, with fsspec's options: changes of them are noticed.
-    """
+    """Parts of a table that workers hold or read when they are asked."""
 
     def __init__(
         self,
         client: Client,
-        parts: Sequence[Delayed],
-        part_names: Sequence[str] | None = None,
+        parts: Sequence[Delayed],  # each makes a ``RawRows``
+        part_names: Sequence[str] | None = None,  # in messages
         *,
-        lasting: bool = True,
-        patience: float = PATIENCE,
-        sources: Sequence[tuple[str, dict[str, Any]]] = (),
+        lasting: bool = True,  # whether the cluster outlives the fit: results then stay on it
+        sources: Sequence[tuple[str, dict[str, Any]]] = (),  # files that are not to change
     ) -> None:
         self.client = client
         self.lasting = lasting
-        self.patience = patience
         self.n_passes = 0
         self.part_names = None if part_names is None else tuple(part_names)
         self.watch: Watch | None = None
@@ -146,21 +129,21 @@ class DaskParts:
         self, task: Task, lengths: Sequence[int], dtype: Any, own: Sequence[Any] | None = None
     ) -> Any:
         """Concatenate what a task returns for each row, on the workers."""
-        tasks = self._tasks(task, self._parts, own)
-        blocks = [
-            da.from_delayed(values, shape=(length,), dtype=dtype)
-            for values, length in zip(tasks, lengths, strict=True)
-        ]
-        lazy = da.concatenate(blocks)
+
+        def lazy() -> Any:
+            each = zip(self._tasks(task, self._parts, own), lengths, strict=True)
+            return da.concatenate([da.from_delayed(a, (size,), dtype) for a, size in each])
+
         if not self.lasting:
-            return lazy
+            return lazy()
         with self._cluster():
-            rows = self.client.persist(lazy, optimize_graph=False)
+            rows = self.client.persist(lazy(), optimize_graph=False)
             futures = futures_of(rows)
             try:
                 self._wait(futures, futures)
             except PassStopped:
-                return lazy  # computed when somebody needs them
+                # Computed when somebody needs them: new tasks, for these are still being cancelled.
+                return lazy()
             self._check_files()
             self.n_passes += 1
             return rows
@@ -256,12 +239,9 @@ class DaskParts:
         self,
         wanted: Sequence[Future[Any]],
         leaves: Sequence[Future[Any]],
-        parts: Sequence[int] | None = None,
+        parts: Sequence[int] | None = None,  # those of the leaves, if not all
     ) -> None:
-        """Wait for futures; whatever ends the wait early ends the work too.
-
-        Leaves are those of all parts, or of those given.
-        """
+        """Wait for futures; whatever ends the wait early ends the work too."""
         try:
             self._look_on(wanted, leaves)
         except BaseException:
@@ -305,7 +285,7 @@ class DaskParts:
                 asked, looked = self._ask(self._who_is_there()), now
             # Whoever started the cluster from here knows which workers it is to have.
             expected = getattr(getattr(self.client, "cluster", None), "plan", ())
-            patience = STARTING if expected else self.patience
+            patience = STARTING if expected else PATIENCE
             if alone_since is not None and now - alone_since > patience:
                 raise ClusterError(
                     Message(
@@ -344,8 +324,8 @@ class DaskParts:
         ) from error
 
 
-def _run(task: Task, rows: RawRows, own: Any) -> Any:
-    return task(rows, own)
+def _run(function: Callable[[Any, Any], T], rows: Any, own: Any) -> T:
+    return function(rows, own)
 
 
 def _add(results: list[T]) -> T:
@@ -427,12 +407,10 @@ def dask_rows(X: Any, y: Any, sample_weight: Any = None) -> Iterator[tuple[Names
     else:
         names, parts = _dask_parts(X, y, sample_weight)
         sources = _sources(X)
-    client = current_client()
-    if client is not None:
-        yield names, DaskParts(client, parts, part_names, sources=sources)
-        return
-    with connected() as client:
-        yield names, DaskParts(client, parts, part_names, lasting=False, sources=sources)
+    own = current_client()
+    with connected() if own is None else nullcontext(own) as client:
+        how: dict[str, Any] = {"lasting": own is not None, "sources": sources}
+        yield names, DaskParts(client, parts, part_names, **how)
 
 
 def _sources(frame: Any) -> list[tuple[str, dict[str, Any]]]:
@@ -452,24 +430,18 @@ def dask_map(
     function: Callable[[Any, Any], T], items: Sequence[Any], rows: Any, names: Names, watch: Any
 ) -> list[T]:
     """Apply a function to items and, if there are any, to the blocks of rows that go with them."""
-    client = current_client()
-    if client is None:
-        with connected():
-            return dask_map(function, items, rows, names, watch)
+    own = current_client()
     blocks = [None] * len(items) if rows is None else _cut_up(rows, "rows")
     # As a node of the graph the function travels once, however many items there are.
-    run, node = delayed(_apply, pure=False), delayed(function, pure=False)
+    run, node = delayed(_run, pure=False), delayed(function, pure=False)
     jobs = [run(node, item, block) for item, block in zip(items, blocks, strict=True)]
-    work = DaskParts(client, jobs, names)
-    work.watch = watch
-    return work.gather()
+    with connected() if own is None else nullcontext(own) as client:
+        work = DaskParts(client, jobs, names)
+        work.watch = watch
+        return work.gather()
 
 
-def _apply(function: Callable[[Any, Any], T], item: Any, block: Any) -> T:
-    return function(item, block)
-
-
-def _dask_parts(X: Any, y: Any, sample_weight: Any = None) -> tuple[Names, list[Delayed]]:
+def _dask_parts(X: Any, y: Any, sample_weight: Any) -> tuple[Names, list[Delayed]]:
     """Return the names of the columns, and what makes the numbers of each part."""
     if y is None:
         raise DataError("requires y to be passed, but the target y is None: pass one number a row.")
@@ -500,6 +472,8 @@ def _frame_parts(X: Any, names: Names, vectors: dict[str, Any]) -> list[Delayed]
 
     (Cut apart, Dask may merge partitions of the one and not of the other.)
     """
+    mark = max(map(len, names), default=0) * "_"  # longer than any name: it is no name
+    columns = {}
     for what, vector in vectors.items():
         if vector.npartitions != X.npartitions:
             raise _unmatched(X.npartitions, what, vector.npartitions)
@@ -508,14 +482,9 @@ def _frame_parts(X: Any, names: Names, vectors: dict[str, Any]) -> list[Delayed]
                 f"{what} must be one number a row; got a data frame of {len(vector.columns)} "
                 "columns. Pass one of them."
             )
-    vectors = {
-        what: vector[vector.columns[0]] if vector.ndim == 2 else vector
-        for what, vector in vectors.items()
-    }
-    mark = max(map(len, names), default=0) * "_"  # longer than any name: it is no name
-    together = X.assign(**{mark + what: vector for what, vector in vectors.items()})
+        columns[mark + what] = vector[vector.columns[0]] if vector.ndim == 2 else vector
     read = delayed(_load_frame, pure=True)
-    return [read(part, [mark + what for what in vectors]) for part in together.to_delayed()]
+    return [read(part, list(columns)) for part in X.assign(**columns).to_delayed()]
 
 
 def _unmatched(n_parts: int, what: str, n_others: int) -> DataError:

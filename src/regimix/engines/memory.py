@@ -47,9 +47,6 @@ BLOCK_ROWS = 1 << 16
 # Centers of up to so many scales may be subtracted from sums of squares afterwards: no digits are
 # lost, and a column that is constant (its center is its value) gets no variance by rounding.
 NEAR_ZERO = 0.1
-# With fewer kept rows than this share of a chunk, skipping the others pays for gathering, at least
-# in wide tables; measured with 20 and 200 columns, half of the rows kept, it did not.
-GATHER_SHARE = 0.4
 
 # Residuals of a batch of starts, and two scratch blocks of the same size, stay below this.
 BLOCK_BYTES = 64 << 20
@@ -79,7 +76,7 @@ class MemoryEngine(Engine):
     ) -> None:
         self.problem = problem
         self.chunk_rows = chunk_rows
-        self._inverse_scale = 1.0 / problem.scale
+        self.inverse_scale = 1.0 / problem.scale
         self._numbers = range(problem.n_rows) if numbers is None else numbers
         self._asked: tuple[tuple[Any, ...], Any] = ((), None)
 
@@ -115,11 +112,9 @@ class MemoryEngine(Engine):
             out[i * BLOCK_ROWS : i * BLOCK_ROWS + part.size] = part
         return out
 
-    def choose(
-        self, values: BlockValues, args: tuple[Any, ...], mass: float, floor: float = 0.0
-    ) -> Choice:
+    def choose(self, values: BlockValues, args: tuple[Any, ...], mass: float) -> Choice:
         """Keep the rows of smallest ``values(block, *args)`` up to a total weight."""
-        return smallest(self.map_rows(values, *args), mass, self.problem.weights, floor)
+        return smallest(self.map_rows(values, *args), mass, self.problem.weights)
 
     def without(self, rows: Mask) -> MemoryEngine:
         """Leave rows out, by a weight of zero; the table and its units stay where they are."""
@@ -175,11 +170,8 @@ class MemoryEngine(Engine):
         Z, y = self.standardised(slice(None)) @ basis, self.target(slice(None))
         known = Problem.from_standardised(Z, y, problem.weights, counts=problem.counts)
         turned, numbers = MemoryEngine(known), drawn.numbers
-        turned._last_draw = (
-            seed,
-            max(whole, problem.n_rows),
-            replace(drawn, X=Z[numbers], y=y[numbers]),
-        )
+        again = replace(drawn, X=Z[numbers], y=y[numbers])
+        turned._last_draw = seed, max(whole, problem.n_rows), again
         return turned, basis
 
     def once(self, function: Callable[..., T], *args: Any) -> T:
@@ -229,7 +221,7 @@ class MemoryEngine(Engine):
 
     def standardised(self, rows: Indices | slice) -> Floats:
         """Copy some rows in standardised units, with the constant column first if there is one."""
-        values = self.read(rows) * self._inverse_scale
+        values = self.read(rows) * self.inverse_scale
         if not self.problem.fit_intercept:
             return np.asarray(values)
         return np.column_stack([np.ones(len(values)), values])
@@ -286,9 +278,9 @@ class MemoryEngine(Engine):
         shares = self._shares(chunks(rows.size, p, at_once)) or [[]]
         gram, moment = reduce(combine, in_threads(add_up, shares))
         gram[1:, 0] = gram[0, 1:]
-        gram[1:] *= self._inverse_scale[:, None]
-        gram[:, 1:] *= self._inverse_scale
-        moment[1:] *= self._inverse_scale
+        gram[1:] *= self.inverse_scale[:, None]
+        gram[:, 1:] *= self.inverse_scale
+        moment[1:] *= self.inverse_scale
         if not self.problem.fit_intercept:
             gram, moment = gram[1:, 1:], moment[1:]
         return RowSums(gram, moment)
@@ -326,7 +318,7 @@ class MemoryEngine(Engine):
         """Slopes and constants that predict from rows as ``read`` gives them."""
         first = int(self.problem.fit_intercept)
         constants = thetas[..., 0] if first else np.zeros(thetas.shape[:-1])
-        return thetas[..., first:] * self._inverse_scale, constants
+        return thetas[..., first:] * self.inverse_scale, constants
 
     def residuals_of(self, rows: Indices, theta: Floats, read: Floats | None = None) -> Floats:
         """Residuals of some rows, which may have been read already."""
@@ -336,53 +328,6 @@ class MemoryEngine(Engine):
             values = self.read(rows[part]) if read is None else read[part]
             residuals[part] -= values @ slopes + constant
         return residuals
-
-    # --- sums over the kept rows, given a factor for each row: kept or not, or its weight ---------
-
-    def gradients(self, thetas: Floats, factors: Sequence[NDArray[Any]]) -> Floats:
-        """Sum ``f z r``, residuals at ``thetas``, each with its own factors; no p x p matrix."""
-        slopes, constants = self.slopes(thetas)
-        total = np.zeros((len(thetas), self.problem.n_features + 1))
-        for rows in self.chunks():
-            values = self.read(rows)
-            residuals = self.target(rows) - slopes @ values.T - constants[:, None]
-            for i, factor in enumerate(factors):
-                residuals[i] *= factor[rows]
-            total[:, 1:] += residuals @ values
-            total[:, 0] += residuals.sum(axis=1)
-        total[:, 1:] *= self._inverse_scale
-        return total if self.problem.fit_intercept else total[:, 1:]
-
-    def diagonal(self, factor: NDArray[Any]) -> Floats:
-        """Sum ``f z^2``, column by column."""
-        total = np.zeros(self.problem.n_features)
-        for rows in self.chunks():
-            total += factor[rows].astype(np.float64) @ np.square(self.read(rows))
-        total *= self._inverse_scale**2
-        return np.append(float(factor.sum()), total) if self.problem.fit_intercept else total
-
-    def product(self, direction: Floats, factor: NDArray[Any]) -> Floats:
-        """Multiply the Gram matrix, the sum of ``f z z'``, with a vector; no p x p matrix.
-
-        Reads raw rows and standardises the vectors instead: no copy of what is read.
-        """
-        problem = self.problem
-        slopes, constant = problem.raw(direction)
-        sums, mass = np.zeros(problem.n_features), 0.0
-        for rows in self.chunks():
-            values, own = problem.X[rows], factor[rows]
-            if np.count_nonzero(own) < GATHER_SHARE * own.size:
-                kept = own != 0
-                values, own = values[kept], own[kept]
-            values = np.asarray(values, dtype=np.float64)
-            image = values @ slopes
-            image += constant
-            image *= own
-            sums += image @ values
-            mass += float(image.sum())
-        if not problem.fit_intercept:
-            return sums * self._inverse_scale
-        return np.concatenate([[mass], (sums - problem.center * mass) * self._inverse_scale])
 
 
 # --- which rows each of a batch of starts keeps ---------------------------------------------------
@@ -406,11 +351,9 @@ class _Start:
         self.boundary, self.threshold = choice.part, choice.threshold
 
     def hashed(self) -> int:
-        """Hash the kept set, with the row that is kept in part.
-
-        The part counts to a few digits: a sum of weights in another order is the same part.
-        """
+        """Hash the kept set, with the row that is kept in part."""
         row, weight = self.boundary
+        # The part counts to a few digits: a sum of weights in another order is the same part.
         return self.signature ^ (hash((row, f"{weight:.9e}")) if row >= 0 else 0)
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from regimix.data.power import no_power, raised
 from regimix.engines.parts import RawRows
-from regimix.errors import DataError, MissingExtraError
+from regimix.errors import DataError, MissingExtraError, reason_of
 from regimix.paths import as_os_errors
 
 Bools = NDArray[np.bool_]
@@ -44,10 +44,8 @@ def need_pyarrow() -> None:
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
-        raise MissingExtraError(
-            "Parquet files that are read in parts need pyarrow, which is not installed: pip "
-            "install 'regimix[dask]'"
-        ) from error
+        who = "Parquet files that are read in parts need"
+        raise MissingExtraError.of("pyarrow", "dask", who) from error
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,7 @@ def what_failed(error: BaseException) -> str:
     """Say in a few words why a file cannot be read."""
     if isinstance(error, FileNotFoundError):
         return "there is no such file"
-    return (str(error).strip().partition("\n")[0] or type(error).__name__).rstrip(".")
+    return reason_of(error)
 
 
 @dataclass(frozen=True)
@@ -288,10 +286,7 @@ class _Piece:
         return len(self.X) - self._filled
 
     def add(self, batch: Any, span: Span, begun: int) -> Bools:
-        """Add the rows that can be used; return which of the batch those are.
-
-        ``begun`` is how many rows of the span come before the batch.
-        """
+        """Add usable rows of a batch, ``begun`` rows into its span; return which those are."""
         reader = self._reader
         kept = np.ones(batch.num_rows, dtype=np.bool_)
         columns = {name: _numbers(batch.column(name)) for name in self._places}
@@ -323,10 +318,9 @@ class _Piece:
 
     def rows(self) -> RawRows:
         """Return what was added."""
-        columns = (self.X, self.y, self.weights)
-        X, y, weights = (None if one is None else one[: self._filled] for one in columns)
-        assert X is not None
-        return RawRows(X, y, weights)
+        end = self._filled
+        y, weights = (None if one is None else one[:end] for one in (self.y, self.weights))
+        return RawRows(self.X[:end], y, weights)
 
 
 def _numbers(column: Any) -> NDArray[Any]:

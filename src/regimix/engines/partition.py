@@ -61,33 +61,8 @@ CERTAIN = 4.0
 EITHER_SIDE = 4
 
 
-@dataclass(frozen=True, eq=False)
-class _BlockMaker:
-    """Makes a block of rows of the numbers of a part."""
-
-    units: PartUnits
-    gone: tuple[Mask, ...] = ()  # rows that were left out, in turn
-
-    def __call__(self, rows: RawRows, first: int) -> MemoryEngine:
-        """Make the block; ``first`` is the place of its first row in the whole table."""
-        assert rows.y is not None
-        weights, units = None, self.units
-        if units.frame.weighted:
-            weights = np.ones(rows.n_rows)
-            if rows.weights is not None:
-                weights = np.asarray(rows.weights, dtype=np.float64) / units.weight_most
-                weights = weights * units.weight_unit
-        numbers = range(first, first + rows.n_rows)
-        y = np.asarray(rows.y, dtype=np.float64)
-        block = MemoryEngine(Problem.framed(units.frame, rows.X, y, weights), numbers=numbers)
-        for mask in self.gone:
-            assert weights is not None
-            weights[mask.mask(block)] = 0.0
-        return block
-
-
 def _on_block(
-    make: _BlockMaker,
+    units: PartUnits,
     method: str,
     function: Callable[..., Any],
     args: tuple[Any, ...],
@@ -97,23 +72,23 @@ def _on_block(
     """Make the block of a part, and let it "fold" or "map_rows" a function."""
     if not rows.n_rows and method == "fold":
         return Nothing()
-    with fitting_threads(make.units.frame.n_columns):
-        return getattr(make(rows, first), method)(function, *args)
+    with fitting_threads(units.frame.n_columns):
+        return getattr(units.block(rows, first), method)(function, *args)
 
 
 class PartitionEngine(Engine):
     """Answer the questions of ``engines.base`` from parts of a table."""
 
-    def __init__(self, parts: Parts, maker: _BlockMaker, firsts: Sequence[int]) -> None:
+    def __init__(self, parts: Parts, units: PartUnits, firsts: Sequence[int]) -> None:
         self.parts = parts
         self.here = isinstance(parts, LocalParts)
-        self.problem: Frame = maker.units.frame
-        self._maker = maker
+        self.problem: Frame = units.frame
+        self._units = units
         self._firsts = firsts  # places of the parts' first rows in the whole table
 
     def fold(self, function: Callable[..., T], *args: Any) -> T:
         """Add up ``function(block, *args)`` over blocks of rows."""
-        task = partial(_on_block, self._maker, "fold", function, args)
+        task = partial(_on_block, self._units, "fold", function, args)
         result: T = self.parts.fold(task, self._firsts)
         return result
 
@@ -123,14 +98,12 @@ class PartitionEngine(Engine):
         frame = self.problem
         empty = Problem.framed(frame, np.empty((0, frame.n_features)), np.empty(0))
         kind = function(MemoryEngine(empty), *args).dtype
-        task = partial(_on_block, self._maker, "map_rows", function, args)
+        task = partial(_on_block, self._units, "map_rows", function, args)
         return self.parts.map_rows(task, lengths, kind, self._firsts)
 
-    def choose(
-        self, values: BlockValues, args: tuple[Any, ...], mass: float, floor: float = 0.0
-    ) -> Cut:
+    def choose(self, values: BlockValues, args: tuple[Any, ...], mass: float) -> Cut:
         """Keep the rows of smallest ``values(block, *args)`` up to a total weight."""
-        return find_cuts(self, values, [args], mass, [floor])[0]
+        return find_cuts(self, values, [args], mass, [0.0])[0]
 
     def follow(self, n_starts: int, mass: float, *, narrow: bool = False) -> Follower:
         """Begin to follow starts that keep rows of total weight ``mass`` each."""
@@ -146,9 +119,8 @@ class PartitionEngine(Engine):
             mass=self.problem.mass - mass,
             n_present=self.problem.n_present - count,
         )
-        units = replace(self._maker.units, frame=frame)
-        maker = _BlockMaker(units, (*self._maker.gone, rows))
-        return PartitionEngine(self.parts, maker, self._firsts)
+        units = replace(self._units, frame=frame, gone=(*self._units.gone, rows))
+        return PartitionEngine(self.parts, units, self._firsts)
 
     def hurry(self) -> None:
         """Let the last passes finish, within a minute if there was a limit, and if they can."""
@@ -172,8 +144,7 @@ def open_parts(
     parts: Parts, names: tuple[str, ...], *, fit_intercept: bool = True
 ) -> PartitionEngine:
     """Check the rows of all parts, find their units, and make an engine of them."""
-    units, firsts = PartUnits.find(parts, names, fit_intercept=fit_intercept)
-    return PartitionEngine(parts, _BlockMaker(units), firsts)
+    return PartitionEngine(parts, *PartUnits.find(parts, names, fit_intercept=fit_intercept))
 
 
 # --- thresholds over all parts --------------------------------------------------------------------
@@ -240,10 +211,7 @@ def find_cuts(
     floors: Sequence[float],
     windows: Sequence[Window] | None = None,
 ) -> list[Cut]:
-    """Find for each of several selections the rows of smallest ``values(block, *args)``.
-
-    One pass serves all of them. Values closer to a threshold than its floor count as tied.
-    """
+    """Find the rows of smallest ``values(block, *args)`` for several args, in the same passes."""
     if windows is None:
         (drawn, weights), share = engine.predicting(), mass / engine.problem.mass
         windows = [_predict_window(weights, values(drawn, *arg), share) for arg in args]
@@ -252,8 +220,9 @@ def find_cuts(
         for arg, floor, window in zip(args, floors, windows, strict=True)
     ]
     while waiting := [search for search in searches if not search.done]:
-        asked = [(search.cut.args, search.window) for search in waiting]
-        counts = engine.fold(_count, values, asked, engine.problem.n_rows)
+        n_rows = engine.problem.n_rows
+        asked = [(values, search.cut.args, search.window, n_rows) for search in waiting]
+        counts = engine.fold(_each, _count, asked)
         for search, found in zip(waiting, counts, strict=True):
             search.judge(found)
     return [s.cut if s.cut.last >= 0 else _count_ties(engine, s.cut, mass) for s in searches]
@@ -262,10 +231,7 @@ def find_cuts(
 def _predict_window(
     weights: Floats, values: Floats, share: float, margin: float | None = None
 ) -> Window:
-    """Guess between which values of the drawn rows the threshold lies.
-
-    ``share`` is that of the rows below it, by weight, give or take ``margin``.
-    """
+    """Guess from drawn rows where a threshold lies: above their ``share``, up to a ``margin``."""
     order = np.argsort(values, kind="stable")
     filled = np.cumsum(weights[order])
     filled /= filled[-1]
@@ -343,19 +309,19 @@ def _ending_at(cut: Cut, row: int, part: float | None, threshold: float) -> Cut:
     return cut if part is None else replace(cut, boundary=row, boundary_weight=part)
 
 
+def _each(
+    block: MemoryEngine, function: Callable[..., T], asked: Sequence[tuple[Any, ...]]
+) -> tuple[T, ...]:
+    """Answer several questions of a block in one pass."""
+    return tuple(function(block, *args) for args in asked)
+
+
 def _count(
-    block: MemoryEngine,
-    values: BlockValues,
-    asked: Sequence[tuple[tuple[Any, ...], Window]],
-    n_rows: int,
-) -> tuple[_Counts, ...]:
-    """Count the rows of a block below and inside of windows."""
+    block: MemoryEngine, of: BlockValues, args: tuple[Any, ...], window: Window, n_rows: int
+) -> _Counts:
+    """Count the rows of a block below and inside of a window; all blocks have ``n_rows``."""
+    values, weights, numbers = of(block, *args), _weights(block), block.numbers
     few = max(FEWEST_CANDIDATES, UNEVEN * MOST_CANDIDATES * block.problem.n_rows / n_rows)
-    return tuple(_count_one(block, values(block, *args), window, few) for args, window in asked)
-
-
-def _count_one(block: MemoryEngine, values: Floats, window: Window, few: float) -> _Counts:
-    weights, numbers = _weights(block), block.numbers
     if block.problem.weights is not None:
         present = weights > 0
         values, weights, numbers = values[present], weights[present], numbers[present]
@@ -423,16 +389,12 @@ def _weights(block: MemoryEngine) -> Floats:
 
 @dataclass
 class _Start:
-    """What the driver remembers of one start.
-
-    ``share`` is that of the drawn rows below the last threshold, ``error`` by how much that share
-    was predicted wrongly.
-    """
+    """What the driver remembers of one start."""
 
     cut: Cut | None = None
     sums: RowSums | None = None
-    share: float | None = None
-    error: float | None = None
+    share: float | None = None  # of the drawn rows, below the last threshold
+    error: float | None = None  # by how much that share was predicted wrongly
 
 
 class PartitionFollower(Follower):
@@ -456,7 +418,8 @@ class PartitionFollower(Follower):
         args = [(theta,) for theta in thetas]
         cuts = find_cuts(self.engine, residual_sizes, args, self.mass, floors, windows)
         known = [self._starts[start] for start in starts]
-        found = self.engine.fold(_kept_sums, cuts, [start.cut for start in known])
+        before = [start.cut for start in known]
+        found = self.engine.fold(_each, _kept_sums, list(zip(cuts, before, strict=True)))
         selected = []
         for start, cut, values, sums in zip(known, cuts, sizes, found, strict=True):
             row_sums, square, moved, name = sums
@@ -489,15 +452,9 @@ class PartitionFollower(Follower):
 
 
 def _kept_sums(
-    block: MemoryEngine, cuts: Sequence[Cut], before: Sequence[Cut | None]
-) -> tuple[tuple[RowSums, float, int, NDArray[np.uint64]], ...]:
-    """Sum over the kept rows of several cuts; count those that moved, and hash the set."""
-    return tuple(_one_kept(block, cut, last) for cut, last in zip(cuts, before, strict=True))
-
-
-def _one_kept(
     block: MemoryEngine, cut: Cut, before: Cut | None
 ) -> tuple[RowSums, float, int, NDArray[np.uint64]]:
+    """Sum over the kept rows of a cut; count those that moved, and hash the set."""
     residuals = block.residuals(cut.args[0])
     mask = cut.among(np.abs(residuals), block)
     rows = np.flatnonzero(mask)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from regimix.data.problem import Frame, largest_sizes, standard_places
+from regimix.data.problem import Frame, Problem, largest_sizes, standard_places
 from regimix.data.validation import (
     LARGEST_COUNT,
     Table,
@@ -26,6 +26,8 @@ from regimix.data.validation import (
     read_target,
 )
 from regimix.engines.base import combine
+from regimix.engines.memory import MemoryEngine
+from regimix.engines.selection import Mask
 from regimix.errors import DataError, RegimixError, StopReason
 
 if TYPE_CHECKING:
@@ -176,7 +178,7 @@ def _ahead(parts: Iterable[RawRows]) -> Iterator[RawRows]:
 # --- checks and units -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PartUnits:
     """Size and units of a table in parts, found in two passes that check its rows.
 
@@ -189,6 +191,24 @@ class PartUnits:
     frame: Frame
     weight_most: float
     weight_unit: float
+    gone: tuple[Mask, ...] = ()  # rows that were left out since, in turn
+
+    def block(self, rows: RawRows, first: int) -> MemoryEngine:
+        """Make a block of a part; ``first`` is the place of its first row in the whole table."""
+        assert rows.y is not None
+        weights = None
+        if self.frame.weighted:
+            weights = np.ones(rows.n_rows)
+            if rows.weights is not None:
+                weights = np.asarray(rows.weights, dtype=np.float64) / self.weight_most
+                weights = weights * self.weight_unit
+        numbers = range(first, first + rows.n_rows)
+        y = np.asarray(rows.y, dtype=np.float64)
+        block = MemoryEngine(Problem.framed(self.frame, rows.X, y, weights), numbers=numbers)
+        for mask in self.gone:
+            assert weights is not None
+            weights[mask.mask(block)] = 0.0
+        return block
 
     @classmethod
     def find(

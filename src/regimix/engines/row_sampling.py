@@ -128,17 +128,10 @@ def _draw_block(block: MemoryEngine, seed: int, bound: int, count: int) -> _Draw
     picked = np.flatnonzero(small)
     X, y = np.asarray(problem.X[picked], dtype=np.float64), problem.y[picked]
     weights = np.ones(picked.size) if problem.weights is None else problem.weights[picked]
-    drawn = Drawn(
-        keys[picked],
-        _keys(X, y, problem.key_units, seed)
-        if problem.distinct_response
-        else np.zeros(picked.size, np.uint64),
-        block.numbers[picked],
-        X,
-        y,
-        weights,
-        weights,
-    )
+    marks = np.zeros(picked.size, np.uint64)
+    if problem.distinct_response:
+        marks = _keys(X, y, problem.key_units, seed)
+    drawn = Drawn(keys[picked], marks, block.numbers[picked], X, y, weights, weights)
     if picked.size > count:
         drawn = Drawn.joined([drawn]).without_surplus(count)
     return _Drawing((drawn,), count)

@@ -87,12 +87,9 @@ class Choice(Keeper):
 
 @dataclass(frozen=True, eq=False)
 class Cut(Keeper):
-    """The rows of smallest value, defined by a threshold and a row number.
+    """The rows of smallest value, defined by a threshold and a row number."""
 
-    ``values(block, *args)`` are the values of the rows of a block.
-    """
-
-    values: BlockValues
+    values: BlockValues  # of the rows of a block: ``values(block, *args)``
     args: tuple[Any, ...]
     threshold: float
     floor: float  # values within ``floor`` of the threshold count as tied
@@ -161,10 +158,7 @@ def same_part(now: tuple[int, float], before: tuple[int, float]) -> bool:
 def smallest_of_each(
     values: Floats, count: int, floors: Floats, scratch: Floats | None = None
 ) -> tuple[Bools, Floats]:
-    """Keep the ``count`` smallest of each row of a matrix; ties go by column order.
-
-    ``scratch`` is memory of the same shape to partition in, made anew if not given.
-    """
+    """Keep the smallest of each row, ties by column order; ``scratch`` is memory of that shape."""
     if count >= values.shape[1]:
         return np.ones(values.shape, dtype=np.bool_), values.max(axis=1)
     scratch = np.empty_like(values) if scratch is None else scratch
@@ -240,10 +234,7 @@ def present(block: MemoryEngine) -> Bools:
 
 
 def within_sums(block: MemoryEngine, theta: Floats, bound: float) -> tuple[float, float, RowSums]:
-    """Sum over the rows whose absolute residual is at most ``bound``.
-
-    Returns their weight, their weighted sum of squared residuals, and their other sums.
-    """
+    """Return weight, squared residuals and sums of rows whose absolute residual is in bounds."""
     residuals = block.residuals(theta)
     rows = np.flatnonzero((np.abs(residuals) <= bound) & present(block))
     near, weights = residuals[rows], block.problem.weights

@@ -73,10 +73,7 @@ LearnedGate = ColumnGate | ClassifierGate
 
 
 def check_gating(gating: Any, gating_features: Any, X: Any) -> None:
-    """Refuse what is neither None, "logistic", "trees" nor a classifier with probabilities.
-
-    ``gating_features`` need a gating, and one row for each row of X.
-    """
+    """Refuse what is no gating, and ``gating_features`` that do not go with it, or with X."""
     classifies = isinstance(gating, BaseEstimator) and is_classifier(gating)
     named = isinstance(gating, str) and gating in ("logistic", "trees")
     if not (gating is None or named or (classifies and hasattr(gating, "predict_proba"))):

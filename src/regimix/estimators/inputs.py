@@ -86,11 +86,9 @@ class Kept:
         if library == "polars":
             return make.Series(names, answers) if one else make.DataFrame(answers, schema=names)
         index = self.frame.index
-        return (
-            make.Series(answers, index, name=names)
-            if one
-            else make.DataFrame(answers, index, names)
-        )
+        if one:
+            return make.Series(answers, index, name=names)
+        return make.DataFrame(answers, index, names)
 
 
 @dataclass(frozen=True, eq=False)

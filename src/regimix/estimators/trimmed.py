@@ -76,8 +76,7 @@ class TrimmedSummary:
 
     def frame(self) -> Any:
         """Return the records as a pandas data frame (polars if pandas is missing)."""
-        records = self.records()
-        return as_frame(records)
+        return as_frame(self.records())
 
     def __repr__(self) -> str:
         model = self.model

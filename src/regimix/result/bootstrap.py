@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
-from regimix.errors import ParameterError
+from regimix.errors import read_choice
 from regimix.model.blocks import Law, mixture_sums
 from regimix.model.numbers import MODEL
 from regimix.model.polish import maximised
@@ -91,8 +91,7 @@ class Bootstrap:
         ``"percentile"``: from quantile to quantile of the refits. ``"basic"``: the same, mirrored
         at the estimate.
         """
-        if kind not in ("percentile", "basic"):
-            raise ParameterError(f'kind must be "percentile" or "basic"; got {kind!r}.')
+        read_choice("kind", kind, ("percentile", "basic"))
         level = read_level(self.level if level is None else level)
         low, high = (
             self._over_resamples(lambda kept, tail=tail: np.quantile(kept, tail, axis=0))

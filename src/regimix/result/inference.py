@@ -21,7 +21,7 @@ from regimix.errors import ParameterError, read_number
 from regimix.model.blocks import Labelling, Law, MixtureSums, labelled_sums, mixture_sums
 from regimix.model.numbers import MODEL
 from regimix.result.rowlaw import MOST_COVARIANCE_FEATURES
-from regimix.trimmed.ilts import EPSILON, RANK_ROUNDINGS
+from regimix.trimmed.ilts import EPSILON, RANK_ROUNDINGS, factored
 from regimix.words import count
 
 if TYPE_CHECKING:
@@ -177,18 +177,14 @@ class _Roots:
     def of(cls, gram: Floats) -> _Roots:
         """Invert a Gram matrix; columns are brought to equal length first."""
         p = len(gram)
+        if (found := factored(gram)) is not None:
+            factor, length = found
+            inverse, _ = lapack.dtrtri(factor, lower=1)
+            return cls(inverse.T / length[:, None], length, np.empty((p, 0)))
         diagonal = np.diag(gram)
         length = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-        scaled = gram / length / length[:, None]
-        tolerance = RANK_ROUNDINGS * p * EPSILON
-        factor, info = lapack.dpotrf(scaled, lower=1, clean=1)
-        if info == 0:
-            norm = float(np.abs(scaled).sum(axis=0).max())
-            if lapack.dpocon(factor, norm, uplo="L")[0] > tolerance:
-                inverse, _ = lapack.dtrtri(factor, lower=1)
-                return cls(inverse.T / length[:, None], length, np.empty((p, 0)))
-        values, vectors = np.linalg.eigh(scaled)
-        usable = values > tolerance * max(float(values[-1]), 1.0)
+        values, vectors = np.linalg.eigh(gram / length / length[:, None])
+        usable = values > RANK_ROUNDINGS * p * EPSILON * max(float(values[-1]), 1.0)
         root = vectors[:, usable] / np.sqrt(values[usable])
         return cls(root / length[:, None], length, vectors[:, ~usable] / length[:, None])
 

@@ -17,15 +17,14 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regimix.data.problem import Frame
-from regimix.engines.base import Engine, Follower, Selected
-from regimix.errors import ParameterError
+from regimix.engines.base import Follower, Selected
+from regimix.errors import read_choice, read_count, read_number
 from regimix.trimmed.ilts import (
     EPSILON,
     MAX_ITER,
@@ -35,6 +34,9 @@ from regimix.trimmed.ilts import (
     SolverMaker,
     TrimmedFit,
     fit_starts,
+    kept_mass,
+    open_table,
+    read_starts,
 )
 
 Floats = NDArray[np.float64]
@@ -290,46 +292,25 @@ chunk_rows
     TrimmedFit, or tuple of TrimmedFit if ``start`` is a matrix
         ``n_steps`` has the inner steps of each round.
     """
-    _check(inner, steps, step_size, selection_cost)
-
-    make_solver = partial(
-        GradientSolver,
-        inner=inner,
-        steps=steps,
-        step_size=step_size,
-        selection_cost=selection_cost,
-    )
-    return fit_starts(
-        make_solver,
-        X,
-        y,
-        _zero if start is None else start,
-        keep=keep,
-        start_intercept=start_intercept,
-        fit_intercept=fit_intercept,
-        sample_weight=sample_weight,
-        max_iter=max_iter,
-        tol=tol,
-        callback=callback,
-        chunk_rows=chunk_rows,
-    )
+    read_choice("inner", inner, get_args(Inner))
+    if steps != "ideal":
+        read_count("steps", steps, otherwise='"ideal" or ')
+    if step_size != "auto":
+        read_number("step_size", step_size, _is_positive, '"auto" or a positive number')
+    if selection_cost is not None:
+        read_number("selection_cost", selection_cost, _is_positive, "a positive number")
+    engine = open_table(X, y, sample_weight, fit_intercept, max_iter, tol, chunk_rows)
+    problem = engine.problem
+    if start is None:
+        thetas = np.zeros((1, problem.n_columns))
+    else:
+        thetas = read_starts(problem, start, start_intercept)
+    mass, n_starts = kept_mass(keep, problem), len(thetas)
+    how: dict[str, Any] = {"inner": inner, "steps": steps, "step_size": step_size}
+    solver = GradientSolver(problem, n_starts, mass, selection_cost=selection_cost, **how)
+    fits = fit_starts(engine, thetas, mass, solver, max_iter, tol, callback)
+    return fits if np.ndim(start) == 2 else fits[0]
 
 
-def _zero(engine: Engine) -> Floats:
-    return np.zeros(engine.problem.n_columns)
-
-
-def _check(inner: Any, steps: Any, step_size: Any, selection_cost: Any) -> None:
-    if inner not in ("gradient", "cg"):
-        raise ParameterError(f'inner must be "gradient" or "cg"; got {inner!r}.')
-    if steps != "ideal" and not (_is_positive(steps) and isinstance(steps, Integral)):
-        raise ParameterError(f'steps must be "ideal" or a whole number from 1; got {steps!r}.')
-    if step_size != "auto" and not _is_positive(step_size):
-        raise ParameterError(f'step_size must be "auto" or a positive number; got {step_size!r}.')
-    if selection_cost is not None and not _is_positive(selection_cost):
-        raise ParameterError(f"selection_cost must be a positive number; got {selection_cost!r}.")
-
-
-def _is_positive(value: Any) -> bool:
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    return number and 0 < float(value) < math.inf
+def _is_positive(value: float) -> bool:
+    return 0 < value < math.inf

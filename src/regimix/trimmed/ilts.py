@@ -15,7 +15,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +24,8 @@ from scipy.linalg import lapack
 from regimix.data.problem import Frame, Problem
 from regimix.engines.base import Engine, Follower, RowSums, Selected
 from regimix.engines.memory import MemoryEngine
-from regimix.errors import ParameterError, StopReason
+from regimix.engines.selection import ROUNDING
+from regimix.errors import ParameterError, StopReason, read_count, read_number
 from regimix.threads import fitting_threads
 
 Floats = NDArray[np.float64]
@@ -34,8 +34,6 @@ Bools = NDArray[np.bool_]
 # ILTS settles in tens of rounds; hundreds mean that something is unusual about the data.
 MAX_ITER = 300
 EPSILON = float(np.finfo(np.float64).eps)
-# 0.29 * 100 is 28.999999999999996 in floating point, and means 29.
-ROUNDING = 1e-12
 # A row of high leverage that enters and leaves again leaves its rounding behind. When the Gram
 # matrix has shrunk by this factor since it was summed afresh, it is summed afresh again.
 SHRINK_LIMIT = 1e4
@@ -161,40 +159,28 @@ def concentrate(
     solver = solver or ExactSolver(engine.problem, len(thetas), mass)
     follower = engine.follow(len(thetas), mass, narrow=solver.narrow)
     runs = [Run(theta) for theta in thetas]
+    active = list(range(len(runs)))
     with fitting_threads(engine.problem.n_columns):
-        _make_rounds(runs, follower, solver, max_iter, tol, watch)
+        for iteration in range(max_iter + 1):
+            selections = follower.select(np.stack([runs[i].theta for i in active]), active)
+            enough = False
+            for i, selected in zip(active, selections, strict=True):
+                _note(runs[i], *solver.take(i, runs[i].theta, selected, follower), tol)
+                if watch is not None and watch(i, runs[i], selected):
+                    runs[i].stopped, enough = StopReason.CALLBACK, True
+            active = [i for i in active if runs[i].stopped is None]
+            if enough or not active or iteration == max_iter:
+                break
+            for i in active:
+                run = runs[i]
+                run.theta, run.rank, steps = solver.refit(i, run.theta, follower)
+                run.n_iter += 1
+                run.n_steps.append(steps)
+        for run in runs:
+            run.stopped = run.stopped or (StopReason.CALLBACK if enough else StopReason.MAX_ITER)
         if polish:
             solver.polish(runs, follower)
     return runs, follower
-
-
-def _make_rounds(
-    runs: list[Run],
-    follower: Follower,
-    solver: Solver,
-    max_iter: int,
-    tol: float,
-    watch: Watcher | None,
-) -> None:
-    """Select and refit, all starts that have not stopped together."""
-    active = list(range(len(runs)))
-    for iteration in range(max_iter + 1):
-        selections = follower.select(np.stack([runs[i].theta for i in active]), active)
-        enough = False
-        for i, selected in zip(active, selections, strict=True):
-            _note(runs[i], *solver.take(i, runs[i].theta, selected, follower), tol)
-            if watch is not None and watch(i, runs[i], selected):
-                runs[i].stopped, enough = StopReason.CALLBACK, True
-        active = [i for i in active if runs[i].stopped is None]
-        if enough or not active or iteration == max_iter:
-            break
-        for i in active:
-            run = runs[i]
-            run.theta, run.rank, steps = solver.refit(i, run.theta, follower)
-            run.n_iter += 1
-            run.n_steps.append(steps)
-    for run in runs:
-        run.stopped = run.stopped or (StopReason.CALLBACK if enough else StopReason.MAX_ITER)
 
 
 def _note(run: Run, objective: float, settled: bool, tol: float) -> None:
@@ -331,11 +317,11 @@ def solved(sums: RowSums, theta: Floats) -> tuple[Floats, int]:
     return normal.solve(theta)
 
 
-def _solve_symmetric(gram: Floats, moment: Floats, noise: float = 1.0) -> Floats | None:
-    """Solve ``gram @ x = moment`` by Cholesky factors; None if the matrix is not of full rank.
+def factored(gram: Floats, noise: float = 1.0) -> tuple[Floats, Floats] | None:
+    """Return Cholesky factors of a Gram matrix, and the lengths of its columns.
 
-    Columns are brought to equal length first, so that units do not count as dependence. ``noise``
-    says how many times the usual rounding the matrix carries.
+    Columns are brought to equal length first, so that units do not count as dependence. None if the
+    matrix is not of full rank; it carries ``noise`` times the usual rounding.
     """
     diagonal = gram.diagonal()
     if not diagonal.min() > 0:
@@ -346,8 +332,14 @@ def _solve_symmetric(gram: Floats, moment: Floats, noise: float = 1.0) -> Floats
     if info != 0:
         return None
     condition, _ = lapack.dpocon(factor, float(np.abs(scaled).sum(axis=0).max()), uplo="L")
-    if condition <= RANK_ROUNDINGS * moment.size * EPSILON * noise:
+    return None if condition <= RANK_ROUNDINGS * len(gram) * EPSILON * noise else (factor, length)
+
+
+def _solve_symmetric(gram: Floats, moment: Floats, noise: float = 1.0) -> Floats | None:
+    """Solve ``gram @ x = moment``; None if the matrix is not of full rank."""
+    if (found := factored(gram, noise)) is None:
         return None
+    factor, length = found
     solution, _ = lapack.dpotrs(factor, moment / length, lower=1)
     return np.asarray(solution / length)
 
@@ -416,52 +408,39 @@ def ilts(
     -------
     TrimmedFit, or tuple of TrimmedFit if ``start`` is a matrix
     """
-    return fit_starts(
-        ExactSolver,
-        X,
-        y,
-        least_squares if start is None else start,
-        keep=keep,
-        start_intercept=start_intercept,
-        fit_intercept=fit_intercept,
-        sample_weight=sample_weight,
-        max_iter=max_iter,
-        tol=tol,
-        callback=callback,
-        chunk_rows=chunk_rows,
-        polish=True,
-    )
+    engine = open_table(X, y, sample_weight, fit_intercept, max_iter, tol, chunk_rows)
+    if start is None:
+        thetas = least_squares(engine)[None, :]
+    else:
+        thetas = read_starts(engine.problem, start, start_intercept)
+    mass = kept_mass(keep, engine.problem)
+    solver = ExactSolver(engine.problem, len(thetas), mass)
+    fits = fit_starts(engine, thetas, mass, solver, max_iter, tol, callback, polish=True)
+    return fits if np.ndim(start) == 2 else fits[0]
+
+
+def open_table(
+    X: Any, y: Any, weights: Any, fit_intercept: bool, max_iter: Any, tol: Any, chunk_rows: Any
+) -> MemoryEngine:
+    """Check the limits and the rows of a fit, and make an engine of them."""
+    check_limits(max_iter, tol, chunk_rows)
+    problem = Problem.from_arrays(X, y, weights, fit_intercept=fit_intercept)
+    return MemoryEngine(problem, chunk_rows)
 
 
 def fit_starts(
-    make_solver: SolverMaker,
-    X: Any,
-    y: Any,
-    start: Any,
-    *,
-    keep: float,
-    start_intercept: Any,
-    fit_intercept: bool,
-    sample_weight: Any,
+    engine: MemoryEngine,
+    thetas: Floats,
+    mass: float,
+    solver: Solver,
     max_iter: int,
     tol: float,
     callback: Callback | None,
-    chunk_rows: int | None,
+    *,
     polish: bool = False,
-) -> TrimmedFit | tuple[TrimmedFit, ...]:
-    """Run a solver, made for (problem, starts, mass), from starts in user units.
-
-    ``start`` may also be a function of the engine that returns one start in standardised units.
-    """
-    check_limits(max_iter, tol, chunk_rows)
-    problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=fit_intercept)
-    mass = kept_mass(keep, problem)
-    engine = MemoryEngine(problem, chunk_rows)
-    if callable(start):
-        thetas = start(engine)[None, :]
-    else:
-        thetas = _read_starts(problem, start, start_intercept)
-
+) -> tuple[TrimmedFit, ...]:
+    """Run a solver from standardised starts; fits and callbacks are in user units."""
+    problem = engine.problem
     unit = problem.target_scale**2
 
     def watch(i: int, run: Run, selected: Selected) -> Any:
@@ -470,16 +449,9 @@ def fit_starts(
         state = RoundState(i, run.n_iter, coef, float(intercept), square, mass, selected.n_moved)
         return None if callback is None else callback(state)
 
-    runs, follower = concentrate(
-        engine,
-        thetas,
-        mass,
-        solver=make_solver(problem, len(thetas), mass),
-        max_iter=max_iter,
-        tol=tol,
-        watch=None if callback is None else watch,
-        polish=polish,
-    )
+    limits: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "polish": polish}
+    seen = None if callback is None else watch
+    runs, follower = concentrate(engine, thetas, mass, solver=solver, watch=seen, **limits)
     fits = []
     for i, run in enumerate(runs):
         coef, intercept = problem.to_user(run.theta)
@@ -487,17 +459,15 @@ def fit_starts(
         assert run.stopped is not None
         known = (coef, float(intercept), *follower.kept(i), path)
         fits.append(TrimmedFit(*known, run.stopped, run.n_iter, run.rank, steps))
-    return tuple(fits) if np.ndim(start) == 2 else fits[0]
+    return tuple(fits)
 
 
 def check_limits(max_iter: Any, tol: Any, chunk_rows: Any = None) -> None:
     """Refuse limits that make no sense."""
-    limits = [("max_iter", max_iter, 0), ("chunk_rows", 1 if chunk_rows is None else chunk_rows, 1)]
-    for name, value, lowest in limits:
-        if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < lowest:
-            raise ParameterError(f"{name} must be a whole number from {lowest}; got {value!r}.")
-    if isinstance(tol, bool) or not isinstance(tol, Real) or not 0 <= float(tol) < 1:
-        raise ParameterError(f"tol must be a number from 0 to below 1; got {tol!r}.")
+    read_count("max_iter", max_iter, 0)
+    if chunk_rows is not None:
+        read_count("chunk_rows", chunk_rows)
+    read_number("tol", tol, lambda share: 0 <= share < 1, "a number from 0 to below 1")
 
 
 def kept_mass(keep: Any, problem: Frame) -> float:
@@ -517,6 +487,7 @@ def kept_mass(keep: Any, problem: Frame) -> float:
         )
     mass = share * problem.mass
     if problem.counts:
+        # 0.29 * 100 is 28.999999999999996 in floating point, and means 29.
         mass = float(math.floor(mass * (1 + ROUNDING)))
         if mass < 1:
             raise ParameterError(
@@ -526,7 +497,7 @@ def kept_mass(keep: Any, problem: Frame) -> float:
     return mass
 
 
-def _read_starts(problem: Frame, start: Any, start_intercept: Any) -> Floats:
+def read_starts(problem: Frame, start: Any, start_intercept: Any) -> Floats:
     """Check user starts and translate them into standardised coefficients, (starts, p)."""
     coef = np.atleast_2d(np.asarray(start, dtype=np.float64))
     if coef.ndim != 2 or coef.shape[1] != problem.n_features or not coef.shape[0]:
