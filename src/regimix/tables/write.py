@@ -393,7 +393,8 @@ def write_label_parts(
         ) from None
     if not is_address(place):
         # Temporary files of writers that were killed, now or before.
-        remove_leftovers(outputs)
+        for output in outputs:
+            remove_leftovers(output, at_once=True)
     return written
 
 
