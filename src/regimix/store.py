@@ -239,7 +239,8 @@ def _plain(value: Any, place: _Place) -> Any:
     if isinstance(value, tuple | list):
         return [_plain(item, place.at(str(i))) for i, item in enumerate(value)]
     if dataclasses.is_dataclass(value):
-        value = {name: getattr(value, name) for name in _hints(type(value))}
+        kind: Any = type(value)
+        value = {name: getattr(value, name) for name in _hints(kind)}
     place.expect(isinstance(value, Mapping), "made of numbers, texts and arrays")
     place.expect(all(isinstance(name, str) for name in value), "a dictionary of texts")
     return {name: _plain(item, place.at(name)) for name, item in value.items()}

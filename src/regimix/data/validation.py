@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import reprlib
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -17,6 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.recipe import check_unique
 from regimix.errors import DataError, DataKindError, Message, Setting
 from regimix.threads import fitting_threads, in_threads
 
@@ -286,11 +286,7 @@ def read_names(frame: Any) -> tuple[str, ...]:
             "make all of them text: X.columns = X.columns.astype(str)."
         )
     names = tuple(map(str, frame.columns))
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise DataError(
-            f"X has more than one column named {twice[0]!r}; rename or drop all but one of them."
-        )
+    check_unique(names, "X has")
     return names
 
 
@@ -452,9 +448,7 @@ def _check_cell(cell: Any, place: tuple[int, ...], what: str) -> None:
     try:
         if isinstance(cell, NOT_NUMBERS):
             raise TypeError(f"it is a {type(cell).__name__}")
-        alone = np.empty(1, dtype=object)
-        alone[0] = cell
-        alone.astype(np.float64)
+        float(cell)
     except (TypeError, ValueError, OverflowError) as error:
         raise DataKindError(
             f"{what} holds {reprlib.repr(cell)} {where}, which is not a number ({error}). "

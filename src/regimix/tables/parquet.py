@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -22,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 
 from regimix.data.power import raised
-from regimix.data.recipe import Column, Recipe, check_column
+from regimix.data.recipe import Column, Recipe, check_column, check_unique
 from regimix.engines.parquet import (
     FileMark,
     ParquetReader,
@@ -424,11 +423,7 @@ def _read_footer(path: str, name: str, relative: str) -> Footer:
             f"{name!r} cannot be read as Parquet: {what_failed(error)}. Check that the file is "
             "whole and what its name says."
         ) from error
-    twice = [column for column, count in Counter(schema.names).items() if count > 1]
-    if twice:
-        raise DataError(
-            f"{name!r} has more than one column named {twice[0]!r}; rename or drop all but one."
-        )
+    check_unique(schema.names, f"{name!r} has")
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     kinds = dict(zip(schema.names, schema.types, strict=True))
     rows = tuple(group.num_rows for group in groups)
