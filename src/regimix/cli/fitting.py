@@ -22,7 +22,7 @@ from regimix.cli.console import READING, Aborted, Bar, Code, CommandError, Voice
 from regimix.cli.options import in_options
 from regimix.cli.place import Place
 from regimix.cli.show import Outcome, print_mixture, print_profile, refit, summary
-from regimix.data.recipe import check_column
+from regimix.data.recipe import check_columns
 from regimix.errors import (
     ConvergenceWarning,
     RankWarning,
@@ -99,8 +99,7 @@ class Job:
             if self.labels is not None:
                 check_destination(self.labels, table)
         elif not isinstance(self.columns, str):
-            for name in self.columns:
-                check_column(table.columns, name, table.source, "to be written")
+            check_columns(table.columns, self.columns, table.source, "to be written")
 
     def _fit(self, table: DataSet | ParquetTable, interrupts: Interrupts, bar: Bar) -> Outcome:
         def callback(step: Any) -> bool:
@@ -213,8 +212,8 @@ def read_table(
         raise CommandError(f"{in_options(error)} {advice}") from error
     if isinstance(data, DataSet):
         _check_weights(data)
-    for name in profiled or () if profiled != ALL else ():
-        check_column(data.columns, name, data.source, "--profile")
+    if profiled != ALL:
+        check_columns(data.columns, profiled or (), data.source, "--profile")
     return data
 
 

@@ -65,7 +65,7 @@ def predict(
     else:
         parts, files = _predict_parts(read, mixture, out, place, voice)
         notes = parts.notes_and_dropped(sum(file.n_dropped for file in files))
-        has_target = any(reader.target is not None for reader in parts.part_readers)
+        has_target = any(reader.target is not None for reader in parts.readers)
         where = f" in {count(len(files), 'file')}"
     for note in filter(None, (*notes, recipe.note)):
         voice.note(note)

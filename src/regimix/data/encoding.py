@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.data.cells import Cells, FrameCells, is_float, spelled
-from regimix.data.recipe import Column, Recipe, check_column
+from regimix.data.recipe import Column, Recipe, check_columns
 from regimix.data.validation import (
     Table,
     chunks,
@@ -375,8 +375,8 @@ def encode_rows(
     ``notes`` and ``warnings`` are those of the choice of columns.
     """
     cells = FrameCells(X)
-    for column in recipe.columns:
-        check_column(cells.labels, column.name, "X", "a feature of the fit")
+    wanted = (column.name for column in recipe.columns)
+    check_columns(cells.labels, wanted, "X", "a feature of the fit")
     encoder = Encoder(cells, len(X), "X", [*warnings])
     values = encoder.features(recipe.columns)
     target, said = (None, "") if y is None else _read_response(encoder, y)

@@ -171,6 +171,12 @@ def check_column(names: Collection[str], wanted: str, source: str, role: str) ->
     raise UnknownColumnError(f"{source} has no column {wanted!r} ({role}). {advice}", role, close)
 
 
+def check_columns(names: Collection[str], wanted: Iterable[str], source: str, role: str) -> None:
+    """Refuse names of columns of which one is not there."""
+    for name in wanted:
+        check_column(names, name, source, role)
+
+
 def check_unique(
     names: Iterable[str], who: str, advice: str = "rename or drop all but one"
 ) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 
 from regimix.atomic import open_atomically, remove_leftovers, write_bytes
 from regimix.data.power import raised, returned
-from regimix.data.recipe import Recipe, check_column
+from regimix.data.recipe import Recipe, check_columns
 from regimix.engines.parquet import ParquetReader, Span, columns_of, open_parquet
 from regimix.engines.parts import PassStopped
 from regimix.errors import DataError, ParameterError, StoppedError, StopReason, need, reason_of
@@ -193,8 +193,7 @@ def _carried(original: Any, columns: Sequence[str] | str, data: DataSet) -> dict
     if original is None:
         raise ParameterError("columns are those of a table that was read, and this one was not.")
     wanted = original.columns if isinstance(columns, str) else columns
-    for name in wanted:
-        check_column(original.columns, name, data.source, "to be written")
+    check_columns(original.columns, wanted, data.source, "to be written")
     twice = (data.recipe.key, None if data.y is None else data.recipe.target)
     return {name: original[name] for name in wanted if name not in twice}
 
@@ -404,7 +403,7 @@ def _here(
     """Write all parts one after the other."""
     written: list[WrittenFile] = []
     first = 0
-    for done, reader in enumerate(table.part_readers):
+    for done, reader in enumerate(table.readers):
         files = write(reader, None if labels is None else labels[first:], more=True)
         first += sum(file.n_rows - file.n_dropped for file in files)
         written += files
@@ -421,7 +420,7 @@ def _on_workers(
     if getattr(labels, "npartitions", len(table.readers)) != len(table.readers):
         raise _other_table()
     engine = import_module("regimix.engines.dask")
-    parts = engine.dask_map(write, table.part_readers, labels, table.part_names, watch)
+    parts = engine.dask_map(write, table.readers, labels, table.part_names, watch)
     return [file for files in parts for file in files]
 
 
