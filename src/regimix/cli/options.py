@@ -210,7 +210,6 @@ Engine = Annotated[
         ("auto", "memory", "parts", "dask"),
         "Read the table into memory; read it part by part (Parquet); or let the workers of a "
         "cluster read it. auto: part by part if it is too large for memory.",
-        "--engine",
     ),
 ]
 Scheduler = Annotated[
@@ -251,7 +250,6 @@ WithColumns = Annotated[
     of_output(
         "A,B,...|all",
         "Columns of the table to write beside the labels; all: every one of them.",
-        "--with-columns",
     ),
 ]
 Quiet = Annotated[bool, of_output("", "Print warnings and errors only.", "--quiet", "-q")]

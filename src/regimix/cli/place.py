@@ -35,8 +35,6 @@ UNLIMITED = 2**63
 MODEL = (".regimix",)
 TABLE = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".jsonl", ".jsonl.gz", ".parquet", ".arrow")
 REPORT = (".htm", ".html")
-TRUTH = (".json",)
-CHECKPOINT = ("",)
 # A folder of Parquet files.
 FOLDER = ("/",)
 

@@ -404,15 +404,8 @@ def _scattered(
 
 def _quartiles(sample: Floats, weights: Floats | None) -> Floats:
     """Quartiles of each column, each one of its values: a whole weight equals as many copies."""
-    levels = np.array([0.25, 0.5, 0.75])
-    if weights is None:
-        places = np.ceil(levels * len(sample)).astype(np.intp) - 1
-        return np.asarray(np.sort(sample, axis=0)[places])
-    order = np.argsort(sample, axis=0)
-    filled = np.cumsum(weights[order], axis=0)
-    wanted = levels * (1 - SAME_SUM)
-    below = np.array([np.count_nonzero(filled < level * filled[-1], axis=0) for level in wanted])
-    return np.take_along_axis(sample, np.take_along_axis(order, below, axis=0), axis=0)
+    levels = np.array([0.25, 0.5, 0.75]) * (1 - SAME_SUM)
+    return np.quantile(sample, levels, axis=0, method="inverted_cdf", weights=weights)
 
 
 def _power_of_two(values: Floats) -> Floats:
