@@ -88,10 +88,7 @@ def _unread() -> int:
 
 
 def _never_fail_to_print() -> None:
-    """Replace characters that the terminal's encoding lacks by question marks.
-
-    What is written to a closed stream is discarded.
-    """
+    """Print characters that a terminal lacks as question marks, and to a closed stream nothing."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             # Stays open until the process ends, in place of the stream.

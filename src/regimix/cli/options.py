@@ -248,8 +248,7 @@ Seed = Annotated[int, of_command("N", "The same seed gives the same answer.", pa
 WithColumns = Annotated[
     str | None,
     of_output(
-        "A,B,...|all",
-        "Columns of the table to write beside the labels; all: every one of them.",
+        "A,B,...|all", "Columns of the table to write beside the labels; all: every one of them."
     ),
 ]
 Quiet = Annotated[bool, of_output("", "Print warnings and errors only.", "--quiet", "-q")]

@@ -130,12 +130,16 @@ class Place:
 
         with ExitStack() as stack:
             try:
-                client = stack.enter_context(connected(self.scheduler, self.workers))
+                client: Any = stack.enter_context(connected(self.scheduler, self.workers))
             except (OSError, ValueError, TypeError, RuntimeError) as error:
                 raise self._no_cluster(error) from error
             voice.note(f"Dashboard of the cluster: {client.dashboard_link}", whole=True)
             if self.scheduler is None:
-                _quieten(client)
+                # Workers of our own ignore Ctrl-C, which this process answers, and log nothing.
+                ignore = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
+                client.register_worker_callbacks(ignore)
+                client.register_worker_callbacks(partial(logging.disable, logging.CRITICAL))
+                logging.getLogger("distributed").setLevel(logging.CRITICAL)
             yield
 
     def _no_cluster(self, error: Exception) -> ClusterError:
@@ -150,13 +154,6 @@ class Place:
             f"no scheduler answers at {self.scheduler}: {reason_of(error)}. Check the address, and "
             "that the cluster is up."
         )
-
-
-def _quieten(client: Any) -> None:
-    """Let workers that we started ignore Ctrl-C, which this process answers, and log nothing."""
-    client.register_worker_callbacks(partial(signal.signal, signal.SIGINT, signal.SIG_IGN))
-    client.register_worker_callbacks(partial(logging.disable, logging.CRITICAL))
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
 
 
 def _check_parts(

@@ -155,10 +155,7 @@ class Frame:
         return slopes, theta[..., 0] - slopes @ self.center
 
     def to_user(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Translate standardised coefficients (..., n_columns) into the user's units.
-
-        Returns coefficients (..., d) and intercepts (...), zero if there is none.
-        """
+        """Turn standardised coefficients into the user's, (..., d), and intercepts or zeros."""
         with np.errstate(over="ignore", invalid="ignore"):
             slopes, constant = self.raw(theta)
             coef = slopes * self.target_scale
@@ -208,11 +205,7 @@ class Frame:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem(Frame):
-    """A checked regression table in memory, with its units.
-
-    Weights that are whole numbers count repetitions; any others are relative importances and were
-    scaled to a mean of one over the rows present.
-    """
+    """A checked regression table in memory, with its units; weights are those of `read_weights`."""
 
     X: NDArray[Any]  # (n, d), the user's numbers, in the user's memory; never modified
     y: Floats  # (n,), in user units

@@ -205,14 +205,14 @@ def check_weights(weights: NDArray[Any], n_rows: int) -> Floats:
         _refuse_value(weights, 0, "sample_weight", np.inf)
     if (weights < 0).any():
         row = int(np.flatnonzero(weights < 0)[0])
-        raise DataError(
-            Message(
-                Setting("sample_weight"),
-                f" is negative in row {row} ({weights[row]}); weights are zero (row absent) or "
-                "positive.",
-            )
+        raise _bad_weights(
+            f"is negative in row {row} ({weights[row]}); weights are zero (row absent) or positive."
         )
     return weights
+
+
+def _bad_weights(words: str) -> DataError:
+    return DataError(Message(Setting("sample_weight"), f" {words}"))
 
 
 def check_span(least: float, most: float) -> None:
@@ -221,26 +221,19 @@ def check_span(least: float, most: float) -> None:
     In memory they are taken to be zero; in parts, rows present are counted before it is known.
     """
     if least < most / WIDEST_WEIGHTS:
-        raise DataError(
-            Message(
-                Setting("sample_weight"),
-                f" goes from {least:.3g} to {most:.3g}: what is {WIDEST_WEIGHTS:g} times smaller "
-                "counts for nothing beside the largest. Set such weights to zero, which leaves "
-                "their rows out.",
-            )
+        raise _bad_weights(
+            f"goes from {least:.3g} to {most:.3g}: what is {WIDEST_WEIGHTS:g} times smaller counts "
+            "for nothing beside the largest. Set such weights to zero, which leaves their rows out."
         )
 
 
 def check_present(n_present: int) -> None:
     """Refuse a table with fewer than two rows of positive weight."""
     if n_present < 2:
-        raise DataError(
-            Message(
-                Setting("sample_weight"),
-                f" is zero, or nothing beside the largest, in all rows but {n_present}: a row of "
-                f"weight zero is absent, and a minimum of 2 rows is required (n_samples="
-                f"{n_present}). Pass positive weights.",
-            )
+        raise _bad_weights(
+            f"is zero, or nothing beside the largest, in all rows but {n_present}: a row of weight "
+            f"zero is absent, and a minimum of 2 rows is required (n_samples={n_present}). Pass "
+            "positive weights."
         )
 
 

@@ -31,14 +31,7 @@ from regimix.engines.parquet import (
     what_failed,
 )
 from regimix.engines.parts import PartTable, RawRows
-from regimix.errors import (
-    DataError,
-    DataKindError,
-    Message,
-    ParameterError,
-    Setting,
-    read_choice,
-)
+from regimix.errors import DataError, DataKindError, Message, ParameterError, Setting, read_choice
 from regimix.paths import (
     as_os_errors,
     cannot_reach,
