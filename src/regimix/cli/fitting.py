@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from regimix import tables
 from regimix.cli.console import READING, Aborted, Bar, Code, CommandError, Voice, progress_bar
@@ -34,13 +34,11 @@ from regimix.errors import (
 )
 from regimix.estimators.mixture import MixedLinearRegression
 from regimix.paths import is_address
+from regimix.result.profile import Profile
 from regimix.search.settings import answers_interrupts
 from regimix.store import save
 from regimix.tables import DataSet, ParquetTable
 from regimix.tables.write import check_destination, gate_shares
-
-if TYPE_CHECKING:
-    from regimix.result.profile import Profile
 
 # Reasons to stop that leave the search unfinished.
 LIMITS = (StopReason.MAX_STARTS, StopReason.TIME_LIMIT)

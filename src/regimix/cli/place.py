@@ -14,15 +14,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from regimix.cli.console import CommandError
+from regimix.cli.console import CommandError, Voice
 from regimix.errors import ClusterError, DataError, ParameterError, need, reason_of
 from regimix.paths import canonical, find_paths, is_address, is_remote, is_within
 from regimix.words import choice
-
-if TYPE_CHECKING:
-    from regimix.cli.console import Voice
 
 # A Parquet file needs up to this many times its size in memory: it is compressed, columns and rows
 # are both in memory for a while, and the fit needs memory too.

@@ -103,10 +103,9 @@ def _read(name: str, body: bytes | Path, file_format: str | None, encoding: str)
 
 
 def _read_parquet(body: bytes | Path) -> pl.DataFrame:
-    if isinstance(body, bytes):
-        return pl.read_parquet(io.BytesIO(body))
     # Folders called "year=2024" hold a column.
-    return pl.read_parquet(body, glob=False, hive_partitioning="=" in str(body.parent))
+    hive = isinstance(body, Path) and "=" in str(body.parent)
+    return pl.read_parquet(body, glob=False, hive_partitioning=hive)
 
 
 def _read_arrow(body: bytes | Path) -> pl.DataFrame:

@@ -20,12 +20,13 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from regimix.atomic import open_atomically, remove_leftovers, write_bytes
 from regimix.data.power import raised, returned
 from regimix.data.recipe import Recipe, check_columns
 from regimix.engines.parquet import ParquetReader, Span, columns_of, open_parquet
-from regimix.engines.parts import PassStopped
+from regimix.engines.parts import PassStopped, Watch
 from regimix.errors import DataError, ParameterError, StoppedError, StopReason, need, reason_of
 from regimix.paths import (
     as_os_errors,
@@ -42,9 +43,7 @@ from regimix.tables.read import DataSet
 
 if TYPE_CHECKING:
     import polars as pl
-    from numpy.typing import NDArray
 
-    from regimix.engines.parts import Watch
     from regimix.result.mixture import Mixture
 
 # A spreadsheet runs a cell that begins with one of these as a formula.
@@ -562,7 +561,9 @@ def check_destination(folder: str | Path, table: ParquetTable) -> str:
 
     Return where the folder is: a path without links, or the address as it was given.
     """
-    place = canonical(str(folder))
+    where = place = canonical(str(folder))
+    if is_address(place):
+        where = str(folder) if str(folder).endswith("://") else str(folder).rstrip("/")
     outputs = {span.output for span in table.spans}
     sources = {canonical(path) for path in {span.path for span in table.spans}}
     harmed = any(canonical(f"{place}/{output}") in sources for output in outputs)
@@ -570,15 +571,13 @@ def check_destination(folder: str | Path, table: ParquetTable) -> str:
         raise DataError(
             f"the folder {str(folder)!r} is where the table itself is; choose another one."
         )
-    there = _names_in(str(folder) if is_address(place) else place)
+    there = _names_in(where)
     for name in there:
         if name not in outputs and is_table_file(PurePosixPath(name)):
             raise DataError(
                 f"the folder {str(folder)!r} holds {name!r}, which is none of the files to be "
                 "written, and would be read as one of them; choose an empty folder."
             )
-    address = str(folder) if str(folder).endswith("://") else str(folder).rstrip("/")
-    where = address if is_address(place) else place
     replaced = [name for name in there if name in outputs]
     with ThreadPoolExecutor(READERS) as readers:
         ours = list(readers.map(_holds_labels, [f"{where}/{name}" for name in replaced]))
