@@ -18,7 +18,7 @@ import typer
 from regimix.atomic import write_bytes
 from regimix.cli import options
 from regimix.cli.console import Aborted, CommandError, Voice, progress_bar
-from regimix.cli.options import names, of_command, of_output, of_search, of_table, real, whole
+from regimix.cli.options import numbers, of_command, of_output, of_search, of_table, real, whole
 from regimix.cli.place import FOLDER, MODEL, REPORT, TABLE, Place, check_outputs, tidied
 from regimix.errors import ModelFileError
 from regimix.words import count, fixed
@@ -168,8 +168,6 @@ def fit(
     """Find the regimes of a table: how many, the equation of each, and the outliers."""
     if jobs == 0:
         raise CommandError("--jobs must be a whole number from 1, or -1 for all; got 0.")
-    if time_limit is not None and not time_limit > 0:
-        raise CommandError(f"--time-limit must be above 0 seconds; got {time_limit:g}.")
     if log and power is not None:
         raise CommandError("--log is --power 0; leave one of --log and --power out.")
     if gating_columns is not None and gating is None:
@@ -186,7 +184,7 @@ def fit(
             f"(--engine {place.engine}); leave it out, or use --engine memory, with --rows N for a "
             "sample."
         )
-    profiled = names(profile)
+    profiled = options.names(profile)
     labels = None if labels is None else tidied(labels)
     settings = {
         "n_components": components,
@@ -220,12 +218,12 @@ def fit(
         profiled,
         seed,
         target=target,
-        features=names(features),
-        drop=names(drop) or (),
+        features=options.names(features),
+        drop=options.names(drop) or (),
         weights=weights,
         key=key,
         power=0.0 if log else 1.0 if power is None else power,
-        gating=names(gating_columns) or (),
+        gating=options.names(gating_columns) or (),
         missing=missing,
     )
     job = Job(
@@ -430,7 +428,8 @@ def synth(
         int, of_command("M", "Regimes.", "--components", "-m", parser=whole(1))
     ] = 2,
     shares: Annotated[
-        str | None, of_command("A,B,...", "Their relative sizes.", show_default="equal")
+        str | None,
+        of_command("A,B,...", "Their relative sizes.", parser=numbers, show_default="equal"),
     ] = None,
     corruption: Annotated[
         float, of_command("SHARE", "Share of the rows that are outliers.", parser=real)
@@ -443,7 +442,8 @@ def synth(
         ),
     ] = "gross",
     noise: Annotated[
-        str, of_command("SD", "Standard deviation of the noise, for all or each: A,B.")
+        str,
+        of_command("SD", "Standard deviation of the noise, for all or each: A,B.", parser=numbers),
     ] = "0.1",
     separation: Annotated[
         float | None,
@@ -455,7 +455,8 @@ def synth(
         ),
     ] = None,
     intercepts: Annotated[
-        str | None, of_command("A,B,...", "Intercepts of the regimes.", show_default="none")
+        str | None,
+        of_command("A,B,...", "Intercepts of the regimes.", parser=numbers, show_default="none"),
     ] = None,
     seed: options.Seed = 0,
     truth: Annotated[
@@ -470,12 +471,12 @@ def synth(
     from regimix.tables import write_table
 
     how: dict[str, Any] = {
-        "weights": options.each("--shares", shares, components),
+        "weights": shares,
         "corruption": corruption,
         "corruption_kind": corruption_kind,
-        "noise": options.each("--noise", noise, components) or 0.0,
+        "noise": noise,
         "separation": separation,
-        "intercepts": options.each("--intercepts", intercepts, components),
+        "intercepts": intercepts,
         "random_state": seed,
     }
     data = make_mlrc(rows, features, components, **how)

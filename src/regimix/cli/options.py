@@ -140,24 +140,15 @@ def carried(text: str | None, place: Any) -> list[str] | str:
     return "all" if text == "all" else names(text) or []
 
 
-def each(option: str, text: str | None, components: int) -> list[float] | None:
-    """Read numbers that are separated by commas: one for each component, or one for all."""
-    if text is None:
-        return None
+def numbers(text: str) -> float | list[float]:
+    """Read numbers that are separated by commas, one for each component, or one for all."""
     try:
-        values = [float(part) for part in text.split(",")]
+        first, *others = map(float, text.split(","))
     except ValueError:
-        raise CommandError(
-            f"{option} must be numbers separated by commas, such as 0.5,0.3,0.2; got {text!r}."
+        raise typer.BadParameter(
+            f"it must be numbers separated by commas, such as 0.5,0.3,0.2; got {text!r}."
         ) from None
-    if len(values) == 1:
-        return values * components
-    if len(values) != components:
-        raise CommandError(
-            f"{option} must be one number for each of the {components} components, or one for all; "
-            f"got {len(values)}."
-        )
-    return values
+    return [first, *others] if others else first
 
 
 # --- options --------------------------------------------------------------------------------------
