@@ -178,6 +178,13 @@ class Encoder:
             )
         return features
 
+    def numbers(self, name: str, *, needed: bool = True) -> Floats:
+        """Read a column as numbers, without which a row cannot be used if they are needed."""
+        (values,) = self.read(Column(name))
+        if needed:
+            self.needed[name] = values
+        return values
+
     def _check_levels(self, cells: Cells, column: Column, features: list[Floats]) -> None:
         new = np.array([text not in column.levels for text in (*cells.texts, *column.levels[:1])])
         unknown = new[cells.values]  # a missing cell has the last place: not new

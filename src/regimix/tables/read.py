@@ -430,9 +430,14 @@ def to_dataset(
     names = dict.fromkeys(frame.columns)
     check_columns(names, (column.name for column in recipe.columns), source, "a feature")
     encoder = Encoder(cells, frame.height, source, notes, unknown)
-    X = encoder.features(recipe.columns)
-    y = _target(encoder, recipe.target, names, optional=target == "optional")
-    weights = _weights(encoder, recipe.weights, names)
+    X, y, weights = encoder.features(recipe.columns), None, None
+    if target == "required" or recipe.target in names:
+        check_column(names, recipe.target, source, "the target")
+        y = encoder.numbers(recipe.target, needed=target == "required")
+    if recipe.weights in names:
+        weights = encoder.numbers(recipe.weights)
+    elif recipe.weights is not None:
+        notes.append(f"There is no column {recipe.weights!r} of weights: all rows count the same.")
     there = encoder.usable(missing)
     usable = np.flatnonzero(there)
     absent = 0 if y is None else int(np.count_nonzero(~np.isfinite(y[usable])))
@@ -467,28 +472,6 @@ def to_dataset(
         original=frame[some],
         left_out=left_out,
     )
-
-
-def _target(
-    encoder: Encoder, name: str, names: Collection[str], *, optional: bool
-) -> Floats | None:
-    if name not in names and optional:
-        return None
-    check_column(names, name, encoder.source, "the target")
-    (y,) = encoder.read(Column(name))
-    if not optional:
-        encoder.needed[name] = y
-    return y
-
-
-def _weights(encoder: Encoder, name: str | None, names: Collection[str]) -> Floats | None:
-    if name is None:
-        return None
-    if name not in names:
-        encoder.notes.append(f"There is no column {name!r} of weights: all rows count the same.")
-        return None
-    (encoder.needed[name],) = encoder.read(Column(name))
-    return encoder.needed[name]
 
 
 def _response(y: Floats, recipe: Recipe, keys: NDArray[Any]) -> Floats:
