@@ -178,12 +178,9 @@ def fit(
     place = Place(engine, scheduler, workers, memory).settled(
         data, ("--labels", labels), rows=rows, query=query, encoding=encoding
     )
-    if stability is not None and not place.in_memory:
-        raise CommandError(
-            "--stability searches resamples of rows in memory, and this table is read part by part "
-            f"(--engine {place.engine}); leave it out, or use --engine memory, with --rows N for a "
-            "sample."
-        )
+    if stability is not None:
+        advice = "leave it out, or use --engine memory, with --rows N for a sample"
+        place.need_memory("--stability searches resamples of", advice)
     profiled = options.names(profile)
     labels = None if labels is None else tidied(labels)
     settings = {

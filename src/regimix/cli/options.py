@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from regimix.cli.console import CommandError
 from regimix.errors import Message, Setting
 
 # Parameters of the library that have an option of the same name, and those of another name; the
@@ -132,11 +131,7 @@ def carried(text: str | None, place: Any) -> list[str] | str:
     """Read the columns that are to be written beside the labels."""
     if text is None:
         return []
-    if not place.in_memory:
-        raise CommandError(
-            "--with-columns writes columns of rows in memory, and this table is read part by part "
-            f"(--engine {place.engine}); use --key to find the rows again."
-        )
+    place.need_memory("--with-columns writes columns of", "use --key to find the rows again")
     return "all" if text == "all" else names(text) or []
 
 

@@ -86,6 +86,14 @@ class Place:
             )
         return place
 
+    def need_memory(self, what: str, advice: str) -> None:
+        """Refuse an option for rows in memory where there are none."""
+        if not self.in_memory:
+            raise CommandError(
+                f"{what} rows in memory, and this table is read part by part (--engine "
+                f"{self.engine}); {advice}."
+            )
+
     def _check(self) -> None:
         if self.memory is not None:
             _read_size(self.memory)

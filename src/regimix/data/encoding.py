@@ -152,15 +152,10 @@ class Encoder:
 
     def features(self, columns: Sequence[Column]) -> Floats:
         """Return what the columns become, (n, d); what cannot be read is NaN."""
-        X = np.empty((self.n_rows, sum(len(column.feature_names) for column in columns)))
-        place = 0
-        for column in columns:
-            # A cell of text that is missing is missing in all the features that the column becomes.
-            self.needed[column.name] = X[:, place]
-            for values in self.read(column):
-                X[:, place] = values
-                place += 1
-        return X
+        made = {column.name: self.read(column) for column in columns}
+        # A cell of text that is missing is missing in all the features that the column becomes.
+        self.needed |= {name: features[0] for name, features in made.items()}
+        return np.stack([values for features in made.values() for values in features], axis=1)
 
     def read(self, column: Column) -> list[Floats]:
         """Turn a column into the features it stands for; note cells that cannot be read."""
