@@ -441,7 +441,9 @@ def _check_cell(cell: Any, place: tuple[int, ...], what: str) -> None:
     try:
         if isinstance(cell, NOT_NUMBERS):
             raise TypeError(f"it is a {type(cell).__name__}")
-        float(cell)
+        alone = np.empty(1, dtype=object)
+        alone[0] = cell
+        alone.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise DataKindError(
             f"{what} holds {reprlib.repr(cell)} {where}, which is not a number ({error}). "
