@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
@@ -15,7 +14,6 @@ from typing import IO, Any
 # Characters of the target's name in that of its temporary file: names have a largest length.
 NAMED = 100
 FRESH = 60  # seconds
-LEFTOVER = re.compile(r"\.(.*)\.[0-9a-f]{12}\.part", re.DOTALL)
 
 
 @contextmanager
@@ -34,7 +32,7 @@ def open_atomically(
         with target.open(mode, **options) as file:
             yield file
         return
-    _remove_orphans(target)
+    remove_leftovers(target)
     # Beside the target: a file can be replaced in one step only within its file system.
     temporary = target.with_name(f".{target.name[:NAMED]}.{secrets.token_hex(6)}.part")
     try:
@@ -67,29 +65,19 @@ def _lock(file: IO[Any]) -> bool:
     return True
 
 
-def _remove_orphans(target: Path) -> None:
-    """Remove what writers of this target left that were killed: nobody holds its lock any more."""
-    for entry in target.parent.glob(f".{escape(target.name[:NAMED])}.*.part"):
-        if LEFTOVER.fullmatch(entry.name):
-            with suppress(OSError), entry.open("rb") as file:
-                # A new file may not be locked yet.
-                if time.time() - entry.stat().st_mtime > FRESH and _lock(file):
-                    entry.unlink(missing_ok=True)
+def remove_leftovers(target: Path, *, at_once: bool = False) -> None:
+    """Remove temporary files of writers of this target that were killed.
+
+    Nobody holds their lock any more; ``at_once``: the caller knows that nobody is writing.
+    """
+    for entry in target.parent.glob(f".{escape(target.name[:NAMED])}.{'[0-9a-f]' * 12}.part"):
+        with suppress(OSError), entry.open("rb") as file:
+            # A new file may not be locked yet.
+            if at_once or (time.time() - entry.stat().st_mtime > FRESH and _lock(file)):
+                entry.unlink(missing_ok=True)
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file whole or not at all."""
     with open_atomically(path) as file:
         file.write(data)
-
-
-def remove_leftovers(targets: Iterable[Path]) -> None:
-    """Remove the temporary files of writers that were killed while they wrote these targets."""
-    folders: dict[Path, set[str]] = {}
-    for target in targets:
-        folders.setdefault(target.parent, set()).add(target.name[:NAMED])
-    for folder, names in folders.items():
-        for entry in folder.glob(".*.part"):
-            found = LEFTOVER.fullmatch(entry.name)
-            if found is not None and found[1] in names:
-                entry.unlink(missing_ok=True)

@@ -149,10 +149,7 @@ def cannot_reach(address: str, error: BaseException) -> DataError:
 
 
 def canonical(place: str) -> str:
-    """Return the one name of a file or folder, however it is written.
-
-    What is on this machine has a path without links; anything else an address.
-    """
+    """Return the one name of a place: on this machine a path without links, else an address."""
     if is_remote(place):
         system, inside = reach(place)
         scheme, _, inside = str(system.unstrip_protocol(inside)).partition("://")

@@ -124,7 +124,15 @@ def save(
     OSError
         The file cannot be written.
     """
-    mixture = _mixture_of(model)
+    mixture = getattr(model, "mixture_", model)
+    if not isinstance(mixture, Mixture):
+        name = type(model).__name__
+        if name == "MixedLinearRegression":
+            raise ModelFileError("this MixedLinearRegression is not fitted; call fit first.")
+        raise ModelFileError(
+            f"a {name} cannot be saved as a model file; pass a Mixture or a fitted "
+            "MixedLinearRegression."
+        )
     try:
         data = encode(mixture, labels=labels, recipe=recipe)
         # The reader holds the checks; a file that it would refuse must not be written.
@@ -155,30 +163,7 @@ def load(path: str | Path, *, max_bytes: int = MAX_BYTES) -> Mixture:
 def open_model(path: str | Path, *, max_bytes: int = MAX_BYTES) -> ModelFile:
     """Read everything a model file holds: the mixture, and how to read tables for it."""
     try:
-        with _opened(Path(path), max_bytes) as file:
-            return decode(file)
-    except ModelFileError as error:
-        raise ModelFileError(f"{str(path)!r} cannot be read as a model: {error}") from None
-
-
-def _mixture_of(model: Any) -> Mixture:
-    mixture = getattr(model, "mixture_", model)
-    if isinstance(mixture, Mixture):
-        return mixture
-    name = type(model).__name__
-    if name == "MixedLinearRegression":
-        raise ModelFileError("this MixedLinearRegression is not fitted; call fit first.")
-    raise ModelFileError(
-        f"a {name} cannot be saved as a model file; pass a Mixture or a fitted "
-        "MixedLinearRegression."
-    )
-
-
-@contextmanager
-def _opened(path: Path, max_bytes: int) -> Iterator[BinaryIO]:
-    """Open a regular file of bounded size."""
-    try:
-        state = path.stat()
+        state = Path(path).stat()
         # To open a pipe would be to wait for its other end.
         if not stat.S_ISREG(state.st_mode):
             raise ModelFileError("it is not a regular file, but a directory, a pipe or a device.")
@@ -187,10 +172,13 @@ def _opened(path: Path, max_bytes: int) -> Iterator[BinaryIO]:
                 f"it has {state.st_size} bytes, more than the {max_bytes} allowed; if you trust "
                 "it, pass a larger max_bytes."
             )
-        with path.open("rb") as file:
-            yield file
+        with Path(path).open("rb") as file:
+            return decode(file)
     except OSError as error:
-        raise ModelFileError(f"{error.strerror or error}.") from None
+        reason = f"{error.strerror or error}."
+    except ModelFileError as error:
+        reason = str(error)
+    raise ModelFileError(f"{str(path)!r} cannot be read as a model: {reason}")
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -251,9 +239,8 @@ def _plain(value: Any, place: _Place) -> Any:
     if isinstance(value, tuple | list):
         return [_plain(item, place.at(str(i))) for i, item in enumerate(value)]
     if dataclasses.is_dataclass(value):
-        left_out = LEFT_OUT.get(type(value), ())
-        names = [part.name for part in dataclasses.fields(value) if part.name not in left_out]
-        value = {name: getattr(value, name) for name in names}
+        kind: Any = type(value)
+        value = {name: getattr(value, name) for name in _hints(kind)}
     place.expect(isinstance(value, Mapping), "made of numbers, texts and arrays")
     place.expect(all(isinstance(name, str) for name in value), "a dictionary of texts")
     return {name: _plain(item, place.at(name)) for name, item in value.items()}
@@ -356,6 +343,15 @@ def _damaged(reason: str) -> ModelFileError:
     )
 
 
+@dataclass(frozen=True)
+class _Entry:
+    """What the manifest says of an array."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    sha256: str
+
+
 def _read_arrays(plain: Any, archive: zipfile.ZipFile) -> Arrays:
     """Read the arrays that the manifest lists: these and no others, in this order."""
     place = ROOT.at("arrays")
@@ -374,8 +370,7 @@ def _read_array(name: str, entry: _Entry, archive: zipfile.ZipFile) -> NDArray[A
     eight bytes each would take eight times the memory of the file.
     """
     dtype, shape = np.dtype(entry.dtype), entry.shape
-    right = len(shape) <= MOST_DIMENSIONS and math.prod(max(n, 1) for n in shape) <= MOST_NUMBERS
-    if not right:
+    if len(shape) > MOST_DIMENSIONS or math.prod(max(n, 1) for n in shape) > MOST_NUMBERS:
         raise ModelFileError(f"it holds an array of the shape {shape}, which is too large.")
     size = math.prod(shape) * dtype.itemsize
     member = archive.getinfo(_member(name))
@@ -549,15 +544,6 @@ MIGRATIONS: dict[int, Callable[[dict[str, Any], Arrays], tuple[dict[str, Any], A
 }
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """What the manifest says of an array."""
-
-    dtype: DType
-    shape: tuple[int, ...]
-    sha256: str
-
-
 # --- the schema -----------------------------------------------------------------------------------
 
 
@@ -676,8 +662,7 @@ def _read_record(make: Any, plain: Any, place: _Place) -> Any:
 @cache
 def _hints(make: Any) -> dict[str, Any]:
     """Return the annotations of the fields that belong into a file."""
-    kinds = (Attempt, Rival, Selection, Stability, Subspace)
-    local = {kind.__name__: kind for kind in kinds}
+    local = {kind.__name__: kind for kind in (Attempt, Rival, Selection, Stability, Subspace)}
     hints = get_type_hints(make, localns=local)
     if make is Mixture:
         hints["gate"] = Gate | TreeGate | None  # a gate of the user's own cannot be saved

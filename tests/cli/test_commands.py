@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from regimix import MixedLinearRegression, load, save
-from regimix.cli.predict import _assigned
+from regimix.cli.commands import _assigned
 from tests.patience import ENOUGH
 
 

@@ -61,7 +61,7 @@ def test_the_table_itself_is_never_written_over(
     if small:
         monkeypatch.setattr(parquet, "SMALLEST_PART", 10_000)
     table = scan_parquet(place(source), "y")
-    spans = [span for reader in table.part_readers for span in reader.spans]
+    spans = [span for reader in table.readers for span in reader.spans]
     assert (len(spans) > len({span.path for span in spans})) is small
     before = everything(rows, memory)
     with pytest.raises(DataError, match=r"where the table itself is|none of the files"):

@@ -323,7 +323,7 @@ def test_a_file_is_read_in_bounded_requests(tmp_path, monkeypatch, kind):
     table = scan_parquet(source, "y", memory="8MB")
     before = pa.total_allocated_bytes()
     most = 0
-    for batch in table.part_readers[0].spans[0].batches(list(columns), 10_000):
+    for batch in table.readers[0].spans[0].batches(list(columns), 10_000):
         most = max(most, pa.total_allocated_bytes() - before)
         del batch
     # The file has 32 MB, a column of it 8 MB: neither is ever there as it is in the file.
@@ -410,7 +410,7 @@ def test_files_of_the_same_name_in_several_folders(tmp_path):
     for year in ("2023", "2024"):
         write_files(tmp_path / "rows" / year, FRAME[:200], n_files=1)
     table = scan_parquet(tmp_path / "rows", "y")
-    outputs = [span.output for reader in table.part_readers for span in reader.spans]
+    outputs = [span.output for reader in table.readers for span in reader.spans]
     assert outputs == ["2023/part.0.parquet", "2024/part.0.parquet"]
 
 

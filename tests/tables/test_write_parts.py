@@ -73,7 +73,7 @@ def test_there_is_a_row_for_each_and_it_says_what_it_says_in_memory(rows, table,
 
 def test_files_are_called_as_those_that_were_read(rows, table, fitted, tmp_path):
     tables.write_label_parts(tmp_path / "out", table, fitted[1].mixture_)
-    groups = {span.output: span.n_rows for reader in table.part_readers for span in reader.spans}
+    groups = {span.output: span.n_rows for reader in table.readers for span in reader.spans}
     assert {"part.0.0.parquet", "part.2.2.parquet"} < set(groups)  # larger than a part: cut
     assert set(contents(tmp_path / "out")) == set(groups)
     for name, count in groups.items():

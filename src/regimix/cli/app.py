@@ -10,11 +10,9 @@ from typing import Annotated
 
 import typer
 
+from regimix.cli.commands import demo, fit, predict, report, synth
 from regimix.cli.console import Aborted, Code, Voice
-from regimix.cli.fit import demo, fit
 from regimix.cli.options import PlainCommand, PlainGroup, in_options
-from regimix.cli.predict import predict, report
-from regimix.cli.synth import synth
 from regimix.errors import MissingExtraError, OutOfTimeError, RegimixError
 
 # The optional dependencies by extra: packages that may not be installed.
@@ -52,17 +50,12 @@ def regimix(
     version: Annotated[
         bool,
         typer.Option(
-            "--version",
-            metavar="",
-            callback=_print_version,
-            is_eager=True,
-            help="Show the version and exit.",
+            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
     # ``run`` looks for it, also where parsing itself fails.
     debug: Annotated[
-        bool,
-        typer.Option("--debug", metavar="", help="Show where in the code an error comes from."),
+        bool, typer.Option("--debug", help="Show where in the code an error comes from.")
     ] = False,
 ) -> None:
     """Find several linear regimes in one table, label every row, and flag the outliers."""
@@ -95,10 +88,7 @@ def _unread() -> int:
 
 
 def _never_fail_to_print() -> None:
-    """Replace characters that the terminal's encoding lacks by question marks.
-
-    What is written to a closed stream is discarded.
-    """
+    """Print characters that a terminal lacks as question marks, and to a closed stream nothing."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             # Stays open until the process ends, in place of the stream.

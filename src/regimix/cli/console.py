@@ -84,11 +84,7 @@ class Voice:
         self.out = self.err if machine else _console(sys.stdout)
 
     def clean(self, text: Any) -> str:
-        """Make text safe to print, since names of columns may hold anything.
-
-        Control characters, which the terminal would obey, are escaped; characters that its
-        encoding lacks are replaced.
-        """
+        """Escape control characters, which a terminal would obey, and replace those it lacks."""
         shown = "".join(
             one if one.isprintable() else one.encode("unicode_escape").decode("ascii")
             for one in str(text)
@@ -99,10 +95,7 @@ class Voice:
         return shown.translate(PLAIN).encode(encoding, "replace").decode(encoding)
 
     def answer(self, what: Any = "", style: str = "", *, whole: bool = False) -> None:
-        """Print part of the answer: text, or something that rich can draw.
-
-        ``whole`` lines are not broken, so that a path in them can be copied.
-        """
+        """Print part of the answer; ``whole`` lines are not broken, so that paths can be copied."""
         if self.quiet:
             return
         if self.out.is_terminal:
@@ -147,10 +140,7 @@ def _console(file: IO[str]) -> Console:
 
 
 class Bar:
-    """Progress of a fit, on a terminal.
-
-    Where there is no terminal, ``say`` gets the same as a line from time to time.
-    """
+    """Progress of a fit on a terminal; elsewhere ``say`` gets a line from time to time."""
 
     def __init__(
         self, progress: Progress, task: TaskID, say: Callable[[str], None] | None = None
@@ -192,10 +182,7 @@ class Bar:
 
 @contextmanager
 def progress_bar(voice: Voice, time_limit: float | None, *, lines: bool = False) -> Iterator[Bar]:
-    """Show a bar on a terminal: what is done, what is found so far, and for how long.
-
-    With ``lines``, a line now and then says so where there is no terminal.
-    """
+    """Show progress as a bar on a terminal, elsewhere, with ``lines``, in a line now and then."""
     columns = (
         SpinnerColumn(style="cyan"),
         TextColumn("{task.description}"),
@@ -218,10 +205,7 @@ def progress_bar(voice: Voice, time_limit: float | None, *, lines: bool = False)
 
 
 class _TimeColumn(BarColumn):
-    """A bar that fills with the parts of a pass, or else with time up to a limit.
-
-    Without either it pulses.
-    """
+    """A bar that fills with the parts of a pass, or with time up to a limit; else it pulses."""
 
     def render(self, task: Task) -> ProgressBar:
         """Draw it."""

@@ -15,14 +15,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from regimix import tables
 from regimix.cli.console import READING, Aborted, Bar, Code, CommandError, Voice, progress_bar
 from regimix.cli.options import in_options
 from regimix.cli.place import Place
 from regimix.cli.show import Outcome, print_mixture, print_profile, refit, summary
-from regimix.data.recipe import check_column
+from regimix.data.recipe import check_columns
 from regimix.errors import (
     ConvergenceWarning,
     RankWarning,
@@ -34,13 +34,11 @@ from regimix.errors import (
 )
 from regimix.estimators.mixture import MixedLinearRegression
 from regimix.paths import is_address
+from regimix.result.profile import Profile
 from regimix.search.settings import answers_interrupts
 from regimix.store import save
 from regimix.tables import DataSet, ParquetTable
 from regimix.tables.write import check_destination, gate_shares
-
-if TYPE_CHECKING:
-    from regimix.result.profile import Profile
 
 # Reasons to stop that leave the search unfinished.
 LIMITS = (StopReason.MAX_STARTS, StopReason.TIME_LIMIT)
@@ -99,8 +97,7 @@ class Job:
             if self.labels is not None:
                 check_destination(self.labels, table)
         elif not isinstance(self.columns, str):
-            for name in self.columns:
-                check_column(table.columns, name, table.source, "to be written")
+            check_columns(table.columns, self.columns, table.source, "to be written")
 
     def _fit(self, table: DataSet | ParquetTable, interrupts: Interrupts, bar: Bar) -> Outcome:
         def callback(step: Any) -> bool:
@@ -213,8 +210,8 @@ def read_table(
         raise CommandError(f"{in_options(error)} {advice}") from error
     if isinstance(data, DataSet):
         _check_weights(data)
-    for name in profiled or () if profiled != ALL else ():
-        check_column(data.columns, name, data.source, "--profile")
+    if profiled != ALL:
+        check_columns(data.columns, profiled or (), data.source, "--profile")
     return data
 
 

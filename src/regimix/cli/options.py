@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from regimix.cli.console import CommandError
 from regimix.errors import Message, Setting
 
 # Parameters of the library that have an option of the same name, and those of another name; the
@@ -132,32 +131,19 @@ def carried(text: str | None, place: Any) -> list[str] | str:
     """Read the columns that are to be written beside the labels."""
     if text is None:
         return []
-    if not place.in_memory:
-        raise CommandError(
-            "--with-columns writes columns of rows in memory, and this table is read part by part "
-            f"(--engine {place.engine}); use --key to find the rows again."
-        )
+    place.need_memory("--with-columns writes columns of", "use --key to find the rows again")
     return "all" if text == "all" else names(text) or []
 
 
-def each(option: str, text: str | None, components: int) -> list[float] | None:
-    """Read numbers that are separated by commas: one for each component, or one for all."""
-    if text is None:
-        return None
+def numbers(text: str) -> float | list[float]:
+    """Read numbers that are separated by commas, one for each component, or one for all."""
     try:
-        values = [float(part) for part in text.split(",")]
+        first, *others = map(float, text.split(","))
     except ValueError:
-        raise CommandError(
-            f"{option} must be numbers separated by commas, such as 0.5,0.3,0.2; got {text!r}."
+        raise typer.BadParameter(
+            f"it must be numbers separated by commas, such as 0.5,0.3,0.2; got {text!r}."
         ) from None
-    if len(values) == 1:
-        return values * components
-    if len(values) != components:
-        raise CommandError(
-            f"{option} must be one number for each of the {components} components, or one for all; "
-            f"got {len(values)}."
-        )
-    return values
+    return [first, *others] if others else first
 
 
 # --- options --------------------------------------------------------------------------------------
@@ -210,7 +196,6 @@ Engine = Annotated[
         ("auto", "memory", "parts", "dask"),
         "Read the table into memory; read it part by part (Parquet); or let the workers of a "
         "cluster read it. auto: part by part if it is too large for memory.",
-        "--engine",
     ),
 ]
 Scheduler = Annotated[
@@ -249,9 +234,7 @@ Seed = Annotated[int, of_command("N", "The same seed gives the same answer.", pa
 WithColumns = Annotated[
     str | None,
     of_output(
-        "A,B,...|all",
-        "Columns of the table to write beside the labels; all: every one of them.",
-        "--with-columns",
+        "A,B,...|all", "Columns of the table to write beside the labels; all: every one of them."
     ),
 ]
 Quiet = Annotated[bool, of_output("", "Print warnings and errors only.", "--quiet", "-q")]

@@ -14,15 +14,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from regimix.cli.console import CommandError
+from regimix.cli.console import CommandError, Voice
 from regimix.errors import ClusterError, DataError, ParameterError, need, reason_of
 from regimix.paths import canonical, find_paths, is_address, is_remote, is_within
 from regimix.words import choice
-
-if TYPE_CHECKING:
-    from regimix.cli.console import Voice
 
 # A Parquet file needs up to this many times its size in memory: it is compressed, columns and rows
 # are both in memory for a while, and the fit needs memory too.
@@ -35,8 +32,6 @@ UNLIMITED = 2**63
 MODEL = (".regimix",)
 TABLE = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".jsonl", ".jsonl.gz", ".parquet", ".arrow")
 REPORT = (".htm", ".html")
-TRUTH = (".json",)
-CHECKPOINT = ("",)
 # A folder of Parquet files.
 FOLDER = ("/",)
 
@@ -91,6 +86,14 @@ class Place:
             )
         return place
 
+    def need_memory(self, what: str, advice: str) -> None:
+        """Refuse an option for rows in memory where there are none."""
+        if not self.in_memory:
+            raise CommandError(
+                f"{what} rows in memory, and this table is read part by part (--engine "
+                f"{self.engine}); {advice}."
+            )
+
     def _check(self) -> None:
         if self.memory is not None:
             _read_size(self.memory)
@@ -132,12 +135,16 @@ class Place:
 
         with ExitStack() as stack:
             try:
-                client = stack.enter_context(connected(self.scheduler, self.workers))
+                client: Any = stack.enter_context(connected(self.scheduler, self.workers))
             except (OSError, ValueError, TypeError, RuntimeError) as error:
                 raise self._no_cluster(error) from error
             voice.note(f"Dashboard of the cluster: {client.dashboard_link}", whole=True)
             if self.scheduler is None:
-                _quieten(client)
+                # Workers of our own ignore Ctrl-C, which this process answers, and log nothing.
+                ignore = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
+                client.register_worker_callbacks(ignore)
+                client.register_worker_callbacks(partial(logging.disable, logging.CRITICAL))
+                logging.getLogger("distributed").setLevel(logging.CRITICAL)
             yield
 
     def _no_cluster(self, error: Exception) -> ClusterError:
@@ -152,13 +159,6 @@ class Place:
             f"no scheduler answers at {self.scheduler}: {reason_of(error)}. Check the address, and "
             "that the cluster is up."
         )
-
-
-def _quieten(client: Any) -> None:
-    """Let workers that we started ignore Ctrl-C, which this process answers, and log nothing."""
-    client.register_worker_callbacks(partial(signal.signal, signal.SIGINT, signal.SIG_IGN))
-    client.register_worker_callbacks(partial(logging.disable, logging.CRITICAL))
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
 
 
 def _check_parts(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.table import Table
 from rich.text import Text
 
@@ -14,18 +15,14 @@ from regimix.cli.console import Code, Voice
 from regimix.model.relation import COUNTS
 from regimix.result.answer import Answer, distances, rows_labelled
 from regimix.result.inference import errors, estimates
+from regimix.result.mixture import Mixture
+from regimix.result.profile import Profile
 from regimix.result.rivals import advice, advised
+from regimix.result.stability import Stability
 from regimix.tables import DataSet, ParquetTable
 from regimix.words import UNKNOWN, aligned, bare, count, fixed, measured, number, percent
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from regimix.result.mixture import Mixture
-    from regimix.result.profile import Profile
-    from regimix.result.stability import Stability
-
-    Floats = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 # The colours of the plots and the report, as the user's terminal has them; one for outliers.
 COLOURS = ("bright_blue", "red", "green", "magenta", "yellow", "cyan")

@@ -27,7 +27,6 @@ CellKind = Literal["number", "flag", "date", "text", "category", "other"]
 
 # How polars counts: days, microseconds, nanoseconds.
 UNITS_A_DAY = {"Date": 1.0, "Datetime": 86_400e6, "Duration": 86_400e6, "Time": 86_400e9}
-MICROSECONDS_A_DAY = 86_400e6
 # Cells that show whether a column of text may hold numbers.
 LOOKED_AT = 1000
 SIGNS = "$€£¥₹"
@@ -80,10 +79,8 @@ class Cells:
     @cached_property
     def spelled(self) -> tuple[Mark, Floats]:
         """The decimal mark that reads most cells as numbers, and the number of each text."""
-        read: dict[Mark, Floats] = {mark: spelled(self.texts, mark) for mark in (".", ",")}
-        cells = {mark: self.counts[~np.isnan(read[mark])].sum() for mark in read}
-        mark: Mark = "," if cells[","] > cells["."] else "."
-        return mark, read[mark]
+        both = [(mark, spelled(self.texts, mark)) for mark in MARKS]
+        return max(both, key=lambda one: self.counts[~np.isnan(one[1])].sum())
 
     def may_be_numbers(self) -> bool:
         """Look at a few cells: where less than half are numbers, nine in ten of all are not."""
@@ -157,12 +154,9 @@ def _object_cells(name: str, series: Any, present: Bools) -> Cells:
 
     if all_are(bool, np.bool_):
         return Cells(name, "flag" if kinds else "number", held, spread(objects), series)
-    if all_are(dt.date):
-        days = spread(_as_days(objects, "datetime64[us]"))
-        return Cells(name, "date", held, days, series)
-    if all_are(dt.timedelta):
-        days = spread(_as_days(objects, "timedelta64[us]"))
-        return Cells(name, "date", held, days, series)
+    for kind, dtype in ((dt.date, "datetime64[us]"), (dt.timedelta, "timedelta64[us]")):
+        if all_are(kind):
+            return Cells(name, "date", held, spread(_as_days(objects, dtype)), series)
     # Decimal numbers are no Real to Python.
     numbers = (Real, np.number, *(kind for kind in kinds if kind.__name__ == "Decimal"))
     if all_are(*numbers) and not all_are(np.complexfloating):
@@ -192,7 +186,7 @@ def _text_cells(name: str, kind: CellKind, places: Any, found: list[str], series
 def _as_days(values: Any, dtype: str) -> Floats:
     """Days since 1970-01-01 of dates, and days of durations; NaN where they are missing."""
     moments = np.asarray(values, dtype=dtype)
-    days = moments.astype(np.int64) / MICROSECONDS_A_DAY
+    days = moments.astype(np.int64) / UNITS_A_DAY["Datetime"]
     return np.where(np.isnat(moments), np.nan, days)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.data.cells import Cells, FrameCells, is_float, spelled
-from regimix.data.recipe import Column, Recipe, check_column
+from regimix.data.recipe import Column, Recipe, check_columns
 from regimix.data.validation import (
     Table,
     chunks,
@@ -152,15 +152,10 @@ class Encoder:
 
     def features(self, columns: Sequence[Column]) -> Floats:
         """Return what the columns become, (n, d); what cannot be read is NaN."""
-        X = np.empty((self.n_rows, sum(len(column.feature_names) for column in columns)))
-        place = 0
-        for column in columns:
-            # A cell of text that is missing is missing in all the features that the column becomes.
-            self.needed[column.name] = X[:, place]
-            for values in self.read(column):
-                X[:, place] = values
-                place += 1
-        return X
+        made = {column.name: self.read(column) for column in columns}
+        # A cell of text that is missing is missing in all the features that the column becomes.
+        self.needed |= {name: features[0] for name, features in made.items()}
+        return np.stack([values for features in made.values() for values in features], axis=1)
 
     def read(self, column: Column) -> list[Floats]:
         """Turn a column into the features it stands for; note cells that cannot be read."""
@@ -177,6 +172,13 @@ class Encoder:
                 "such cells count as missing."
             )
         return features
+
+    def numbers(self, name: str, *, needed: bool = True) -> Floats:
+        """Read a column as numbers, without which a row cannot be used if they are needed."""
+        (values,) = self.read(Column(name))
+        if needed:
+            self.needed[name] = values
+        return values
 
     def _check_levels(self, cells: Cells, column: Column, features: list[Floats]) -> None:
         new = np.array([text not in column.levels for text in (*cells.texts, *column.levels[:1])])
@@ -375,8 +377,8 @@ def encode_rows(
     ``notes`` and ``warnings`` are those of the choice of columns.
     """
     cells = FrameCells(X)
-    for column in recipe.columns:
-        check_column(cells.labels, column.name, "X", "a feature of the fit")
+    wanted = (column.name for column in recipe.columns)
+    check_columns(cells.labels, wanted, "X", "a feature of the fit")
     encoder = Encoder(cells, len(X), "X", [*warnings])
     values = encoder.features(recipe.columns)
     target, said = (None, "") if y is None else _read_response(encoder, y)

@@ -155,10 +155,7 @@ class Frame:
         return slopes, theta[..., 0] - slopes @ self.center
 
     def to_user(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Translate standardised coefficients (..., n_columns) into the user's units.
-
-        Returns coefficients (..., d) and intercepts (...), zero if there is none.
-        """
+        """Turn standardised coefficients into the user's, (..., d), and intercepts or zeros."""
         with np.errstate(over="ignore", invalid="ignore"):
             slopes, constant = self.raw(theta)
             coef = slopes * self.target_scale
@@ -208,11 +205,7 @@ class Frame:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem(Frame):
-    """A checked regression table in memory, with its units.
-
-    Weights that are whole numbers count repetitions; any others are relative importances and were
-    scaled to a mean of one over the rows present.
-    """
+    """A checked regression table in memory, with its units; weights are those of `read_weights`."""
 
     X: NDArray[Any]  # (n, d), the user's numbers, in the user's memory; never modified
     y: Floats  # (n,), in user units
@@ -404,15 +397,8 @@ def _scattered(
 
 def _quartiles(sample: Floats, weights: Floats | None) -> Floats:
     """Quartiles of each column, each one of its values: a whole weight equals as many copies."""
-    levels = np.array([0.25, 0.5, 0.75])
-    if weights is None:
-        places = np.ceil(levels * len(sample)).astype(np.intp) - 1
-        return np.asarray(np.sort(sample, axis=0)[places])
-    order = np.argsort(sample, axis=0)
-    filled = np.cumsum(weights[order], axis=0)
-    wanted = levels * (1 - SAME_SUM)
-    below = np.array([np.count_nonzero(filled < level * filled[-1], axis=0) for level in wanted])
-    return np.take_along_axis(sample, np.take_along_axis(order, below, axis=0), axis=0)
+    levels = np.array([0.25, 0.5, 0.75]) * (1 - SAME_SUM)
+    return np.quantile(sample, levels, axis=0, method="inverted_cdf", weights=weights)
 
 
 def _power_of_two(values: Floats) -> Floats:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -168,6 +169,21 @@ def check_column(names: Collection[str], wanted: str, source: str, role: str) ->
     if close:
         advice = f"Did you mean {choice([*map(repr, close)])}?"
     raise UnknownColumnError(f"{source} has no column {wanted!r} ({role}). {advice}", role, close)
+
+
+def check_columns(names: Collection[str], wanted: Iterable[str], source: str, role: str) -> None:
+    """Refuse names of columns of which one is not there."""
+    for name in wanted:
+        check_column(names, name, source, role)
+
+
+def check_unique(
+    names: Iterable[str], who: str, advice: str = "rename or drop all but one"
+) -> None:
+    """Refuse columns of which two have one name; ``who`` has them: "X has"."""
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise DataError(f"{who} more than one column named {twice[0]!r}; {advice}.")
 
 
 def read_power(power: Any) -> float:

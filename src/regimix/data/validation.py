@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import reprlib
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -17,6 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.data.recipe import check_unique
 from regimix.errors import DataError, DataKindError, Message, Setting
 from regimix.threads import fitting_threads, in_threads
 
@@ -205,14 +205,14 @@ def check_weights(weights: NDArray[Any], n_rows: int) -> Floats:
         _refuse_value(weights, 0, "sample_weight", np.inf)
     if (weights < 0).any():
         row = int(np.flatnonzero(weights < 0)[0])
-        raise DataError(
-            Message(
-                Setting("sample_weight"),
-                f" is negative in row {row} ({weights[row]}); weights are zero (row absent) or "
-                "positive.",
-            )
+        raise _bad_weights(
+            f"is negative in row {row} ({weights[row]}); weights are zero (row absent) or positive."
         )
     return weights
+
+
+def _bad_weights(words: str) -> DataError:
+    return DataError(Message(Setting("sample_weight"), f" {words}"))
 
 
 def check_span(least: float, most: float) -> None:
@@ -221,26 +221,19 @@ def check_span(least: float, most: float) -> None:
     In memory they are taken to be zero; in parts, rows present are counted before it is known.
     """
     if least < most / WIDEST_WEIGHTS:
-        raise DataError(
-            Message(
-                Setting("sample_weight"),
-                f" goes from {least:.3g} to {most:.3g}: what is {WIDEST_WEIGHTS:g} times smaller "
-                "counts for nothing beside the largest. Set such weights to zero, which leaves "
-                "their rows out.",
-            )
+        raise _bad_weights(
+            f"goes from {least:.3g} to {most:.3g}: what is {WIDEST_WEIGHTS:g} times smaller counts "
+            "for nothing beside the largest. Set such weights to zero, which leaves their rows out."
         )
 
 
 def check_present(n_present: int) -> None:
     """Refuse a table with fewer than two rows of positive weight."""
     if n_present < 2:
-        raise DataError(
-            Message(
-                Setting("sample_weight"),
-                f" is zero, or nothing beside the largest, in all rows but {n_present}: a row of "
-                f"weight zero is absent, and a minimum of 2 rows is required (n_samples="
-                f"{n_present}). Pass positive weights.",
-            )
+        raise _bad_weights(
+            f"is zero, or nothing beside the largest, in all rows but {n_present}: a row of weight "
+            f"zero is absent, and a minimum of 2 rows is required (n_samples={n_present}). Pass "
+            "positive weights."
         )
 
 
@@ -286,11 +279,7 @@ def read_names(frame: Any) -> tuple[str, ...]:
             "make all of them text: X.columns = X.columns.astype(str)."
         )
     names = tuple(map(str, frame.columns))
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise DataError(
-            f"X has more than one column named {twice[0]!r}; rename or drop all but one of them."
-        )
+    check_unique(names, "X has")
     return names
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections import Counter
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 import polars as pl
 
+from regimix.data.recipe import check_unique
 from regimix.errors import DataError, Message, Setting, need
 from regimix.paths import DATABASES
 from regimix.tables.files import Loaded
@@ -56,12 +56,7 @@ def _fetch(cursor: Any) -> pl.DataFrame | str:
     if cursor.description is None:
         return "the query returns no rows; it must be a select"
     names = [column[0] for column in cursor.description]
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise DataError(
-            f"the query returns more than one column named {twice[0]!r}; give each its own name "
-            "with 'as'."
-        )
+    check_unique(names, "the query returns", "give each its own name with 'as'")
     # Databases mix types within a column, SQLite at will: what disagrees becomes text.
     rows = cursor.fetchall()
     columns = zip(*rows, strict=True) if rows else [()] * len(names)

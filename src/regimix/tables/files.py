@@ -9,7 +9,6 @@ import io
 import re
 import sys
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pathlib import Path
 import polars as pl
 
 from regimix.data.cells import is_float
+from regimix.data.recipe import check_unique
 from regimix.errors import DataError, Message, ParameterError, Setting, reason_of
 from regimix.paths import FORMATS, find_paths, format_of_name
 
@@ -103,10 +103,9 @@ def _read(name: str, body: bytes | Path, file_format: str | None, encoding: str)
 
 
 def _read_parquet(body: bytes | Path) -> pl.DataFrame:
-    if isinstance(body, bytes):
-        return pl.read_parquet(io.BytesIO(body))
     # Folders called "year=2024" hold a column.
-    return pl.read_parquet(body, glob=False, hive_partitioning="=" in str(body.parent))
+    hive = isinstance(body, Path) and "=" in str(body.parent)
+    return pl.read_parquet(body, glob=False, hive_partitioning=hive)
 
 
 def _read_arrow(body: bytes | Path) -> pl.DataFrame:
@@ -137,12 +136,9 @@ def _read_csv(
     separator = separator or max(SEPARATORS, key=lambda mark: len(_first_row(head, mark)))
     names = [cell.strip() for cell in _first_row(head, separator)]
     header = not names or not all(map(is_float, names))
-    twice = [cell for cell, count in Counter(names).items() if cell and count > 1]
-    if header and twice:
-        raise DataError(
-            f"{name} has more than one column named {twice[0]!r}; rename or drop all but one."
-        )
-    if not header:
+    if header:
+        check_unique(filter(None, names), f"{name} has")
+    else:
         names = [f"column_{i + 1}" for i in range(len(names))]
         notes.append(
             f"The first line of {name} holds only numbers: it is read as a row, and the columns "

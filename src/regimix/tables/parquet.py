@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -22,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 
 from regimix.data.power import raised
-from regimix.data.recipe import Column, Recipe, check_column
+from regimix.data.recipe import Column, Recipe, check_column, check_columns, check_unique
 from regimix.engines.parquet import (
     FileMark,
     ParquetReader,
@@ -32,14 +31,7 @@ from regimix.engines.parquet import (
     what_failed,
 )
 from regimix.engines.parts import PartTable, RawRows
-from regimix.errors import (
-    DataError,
-    DataKindError,
-    Message,
-    ParameterError,
-    Setting,
-    read_choice,
-)
+from regimix.errors import DataError, DataKindError, Message, ParameterError, Setting, read_choice
 from regimix.paths import (
     as_os_errors,
     cannot_reach,
@@ -94,9 +86,11 @@ class ParquetTable(PartTable):
         Sentences worth reading: what was left out, and why.
     """
 
+    readers: tuple[ParquetReader, ...]
     source: str
     n_read: int
     recipe: Recipe
+    columns: tuple[str, ...]  # the names of all columns, used or not
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -115,12 +109,6 @@ class ParquetTable(PartTable):
         dropped = f"{n_dropped} of {self.n_read} rows"
         return (*self.notes, f"Rows with a missing or infinite value are dropped: {dropped}.")
 
-    @property
-    def columns(self) -> list[str]:
-        """The names of all columns, used or not."""
-        with open_parquet(self.spans[0].path) as (file, _):
-            return list(file.schema_arrow.names)
-
     def some_rows(self, rows: int, seed: int, columns: Sequence[str]) -> tuple[RawRows, Any]:
         """Draw about this many rows, with a polars frame of some of their columns, of any kind.
 
@@ -129,8 +117,8 @@ class ParquetTable(PartTable):
         """
         import polars as pl
 
-        draw = _Draw(min(1.0, rows / max(self.n_read, 1)), seed)
-        readers = [replace(reader, gating=tuple(columns)) for reader in self.part_readers]
+        draw = partial(_drawn, min(1.0, rows / max(self.n_read, 1)), seed)
+        readers = [replace(reader, gating=tuple(columns)) for reader in self.readers]
         if self.on_cluster:
             engine = import_module("regimix.engines.dask")
             parts = engine.dask_map(draw, readers, None, self.part_names, None)
@@ -142,39 +130,29 @@ class ParquetTable(PartTable):
         return RawRows(X, y, weights), pl.concat(frames, how="vertical_relaxed")
 
     @property
-    def part_readers(self) -> tuple[ParquetReader, ...]:
-        """The readers of the parts."""
-        return tuple(reader for reader in self.readers if isinstance(reader, ParquetReader))
-
-    @property
     def spans(self) -> list[Span]:
         """The row groups of all parts, in order."""
-        return [span for reader in self.part_readers for span in reader.spans]
+        return [span for reader in self.readers for span in reader.spans]
 
 
-@dataclass(frozen=True)
-class _Draw:
-    """Draws rows of a part with some of their columns; can be sent to a worker."""
+def _drawn(
+    share: float, seed: int, reader: ParquetReader, _labels: Any = None
+) -> list[tuple[Any, ...]]:
+    """Draw rows of a part: features, responses, weights and columns of any kind, in pieces."""
+    import pyarrow as pa
 
-    share: float
-    seed: int
-
-    def __call__(self, reader: ParquetReader, _labels: Any = None) -> list[tuple[Any, ...]]:
-        """Return features, responses, weights and the columns of rows, piece by piece."""
-        import pyarrow as pa
-
-        pieces = []
-        for span in reader.spans:
-            rng = np.random.default_rng((self.seed, span.first_row))
-            for rows, kept, batch in reader.labelled(span, DRAW_ROWS):
-                drawn = rng.random(kept.size) < self.share
-                some = drawn[kept]
-                y = None if rows.y is None else raised(rows.y[some], reader.power)
-                weights = np.ones(some.size) if rows.weights is None else rows.weights
-                columns = batch.select(list(reader.gating)).filter(pa.array(kept & drawn))
-                X = rows.X[some].astype(np.float64)
-                pieces.append((X, y, weights[some].astype(np.float64), columns))
-        return pieces
+    pieces = []
+    for span in reader.spans:
+        rng = np.random.default_rng((seed, span.first_row))
+        for rows, kept, batch in reader.labelled(span, DRAW_ROWS):
+            drawn = rng.random(kept.size) < share
+            some = drawn[kept]
+            y = None if rows.y is None else raised(rows.y[some], reader.power)
+            weights = np.ones(some.size) if rows.weights is None else rows.weights
+            columns = batch.select(list(reader.gating)).filter(pa.array(kept & drawn))
+            X = rows.X[some].astype(np.float64)
+            pieces.append((X, y, weights[some].astype(np.float64), columns))
+    return pieces
 
 
 def scan_parquet(
@@ -197,27 +175,15 @@ def scan_parquet(
     ``MixedLinearRegression().fit(scan_parquet("rows/*.parquet", "price"))``. Rows are used as
     ``tables.read`` uses them, so that the fit is the same; but text and dates are not.
 
+    Parameters that are not listed are those of ``tables.read``.
+
     Parameters
     ----------
     source : str or Path
         A file, a folder, a glob (``"rows/*.parquet"``), or an address that fsspec knows
         (``"s3://..."``). All files have the same columns.
-    target : str
-        The column to explain.
     features : sequence of str, optional
-        The columns that explain it; default: all others that hold numbers.
-    drop : sequence of str
-        Columns to leave out.
-    weights, key : str, optional
-        Columns of row weights, and of what identifies a row in what is written.
-    power : float
-        What is explained is this power of the target; 0 is the logarithm. A value that has no such
-        power is an error when it is read.
-    gating : sequence of str
-        Columns, also of text, from which a fit with ``gating`` learns the regime of a row. They are
-        features only if ``features`` names them too.
-    missing : {"drop", "error"}
-        Whether rows in which a needed value is missing or infinite are left out, or refused.
+        The columns that explain the target; default: all others that hold numbers.
     memory : number or str
         Bytes that reading and a pass over the rows may take on this machine, such as "2GB".
     on_cluster : bool
@@ -235,8 +201,8 @@ def scan_parquet(
     roles = Roles(target, features, drop, weights, key, power, gating)
     footers = read_footers(source)
     recipe, notes = _choose(footers, roles, str(source))
-    how: dict[str, Any] = {"on_cluster": on_cluster, "gating": tuple(gating)}
-    return _table(footers, recipe, str(source), missing, memory, notes=tuple(notes), **how)
+    how: dict[str, Any] = {"on_cluster": on_cluster, "gating": gating, "notes": notes}
+    return _table(footers, recipe, str(source), missing, memory, **how)
 
 
 def scan_like(
@@ -272,16 +238,15 @@ def scan_like(
                 "into memory."
             )
         check_number(column.name, "a feature", _what_is_wrong(footers, column.name))
-    for name in gating:
-        check_column(kinds, name, str(source), "a column for the gating")
+    check_columns(kinds, gating, str(source), "a column for the gating")
     recipe = replace(recipe.with_key(key, kinds, str(source)), weights=None)
     optional = target == "optional"
     if not optional:
         check_column(kinds, recipe.target, str(source), "the target")
     if recipe.target in kinds:
         check_number(recipe.target, "the target", _what_is_wrong(footers, recipe.target))
-    how: dict[str, Any] = {"on_cluster": on_cluster, "gating": tuple(gating)}
-    return _table(footers, recipe, str(source), missing, memory, optional=optional, **how)
+    how: dict[str, Any] = {"on_cluster": on_cluster, "gating": gating, "optional": optional}
+    return _table(footers, recipe, str(source), missing, memory, **how)
 
 
 def _table(
@@ -292,9 +257,9 @@ def _table(
     memory: float | str,
     *,
     on_cluster: bool,
+    gating: Sequence[str],
     optional: bool = False,
-    gating: tuple[str, ...] = (),
-    notes: tuple[str, ...] = (),
+    notes: Sequence[str] = (),
 ) -> ParquetTable:
     """Cut the row groups of a table into parts."""
     read_choice("missing", missing, ("drop", "error"))
@@ -306,6 +271,8 @@ def _table(
         # Workers may have their own copies of the files, with other times of change.
         footers = [replace(footer, mark=replace(footer.mark, time="")) for footer in footers]
     piece = min(PIECE_BYTES, read_size(memory) // PIECES_AT_A_TIME) // width
+    small = {"bool", "halffloat", "float", "int8", "int16", "uint8", "uint16"}
+    plain = all(str(footer.kinds[name]) in small for footer in footers for name in names)
     reader = ParquetReader(
         spans=(),
         features=names,
@@ -313,12 +280,12 @@ def _table(
         weights=recipe.weights,
         key=recipe.key,
         power=recipe.power,
-        number=_number_type(footers, names),
+        number="float32" if plain else "float64",  # the smallest that holds them as they are
         missing=missing,
         blank_target=optional,
         piece_rows=None if on_cluster else max(1, piece),
         use_threads=not on_cluster,
-        gating=gating,
+        gating=tuple(gating),
     )
     parts = cut_into_parts(footers, max(1, part_bytes(total * width) // width))
     return ParquetTable(
@@ -330,11 +297,12 @@ def _table(
             for spans in parts
         ),
         on_cluster=on_cluster,
-        gating=gating,
+        gating=tuple(gating),
         source=source,
         n_read=total,
         recipe=recipe,
-        notes=notes,
+        columns=tuple(footers[0].kinds),
+        notes=tuple(notes),
     )
 
 
@@ -424,11 +392,7 @@ def _read_footer(path: str, name: str, relative: str) -> Footer:
             f"{name!r} cannot be read as Parquet: {what_failed(error)}. Check that the file is "
             "whole and what its name says."
         ) from error
-    twice = [column for column, count in Counter(schema.names).items() if count > 1]
-    if twice:
-        raise DataError(
-            f"{name!r} has more than one column named {twice[0]!r}; rename or drop all but one."
-        )
+    check_unique(schema.names, f"{name!r} has")
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     kinds = dict(zip(schema.names, schema.types, strict=True))
     rows = tuple(group.num_rows for group in groups)
@@ -513,13 +477,6 @@ def _held(kind: Any) -> str:
     if types.is_dictionary(kind):
         return "categories"
     return f"{str(kind).partition('[')[0].partition('<')[0]} values"
-
-
-def _number_type(footers: list[Footer], names: Sequence[str]) -> str:
-    """Choose the smallest type that holds the features of all files as they are."""
-    small = {"bool", "halffloat", "float", "int8", "int16", "uint8", "uint16"}
-    plain = all(str(footer.kinds[name]) in small for footer in footers for name in names)
-    return "float32" if plain else "float64"
 
 
 # --- parts ----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from regimix.data.cells import FrameCells
 from regimix.data.encoding import Encoder, classify, remark
 from regimix.data.power import no_power, raised
-from regimix.data.recipe import Column, Recipe, check_column, read_power
+from regimix.data.recipe import Column, Recipe, check_column, check_columns, read_power
 from regimix.errors import (
     DataError,
     DataKindError,
@@ -234,8 +234,7 @@ def read_like(
     """
     loaded = _load(source, query, password_variable, file_format, encoding)
     recipe = recipe.with_key(key, loaded.frame.columns, loaded.source)
-    for name in gating:
-        check_column(loaded.frame.columns, name, loaded.source, "a column for the gating")
+    check_columns(loaded.frame.columns, gating, loaded.source, "a column for the gating")
     how: dict[str, Any] = {"target": target, "unknown": unknown, "missing": missing}
     how |= {"rows": rows, "seed": seed}
     return to_dataset(loaded, FrameCells(loaded.frame), recipe, [], gating, **how)
@@ -297,14 +296,12 @@ class Roles:
 
     def check(self, names: Collection[str], source: str) -> None:
         """Refuse names that are not there, and columns with two roles."""
-        named = [(self.target, "the target")]
-        named += [(name, "a feature") for name in self.features or ()]
-        named += [(name, "to drop") for name in self.drop]
-        named += [(name, "a column for the gating") for name in self.gating]
-        named += [(self.weights, "the weights")] if self.weights is not None else []
-        named += [(self.key, "the key")] if self.key is not None else []
-        for name, role in named:
-            check_column(names, name, source, role)
+        check_column(names, self.target, source, "the target")
+        check_columns(names, self.features or (), source, "a feature")
+        check_columns(names, self.drop, source, "to drop")
+        check_columns(names, self.gating, source, "a column for the gating")
+        for name, role in ((self.weights, "the weights"), (self.key, "the key")):
+            check_columns(names, () if name is None else (name,), source, role)
         features, drop = Setting("features"), Setting("drop")
         for name in self.features or ():
             if name in (self.target, self.weights):
@@ -431,12 +428,16 @@ def to_dataset(
     if frame.height == 0:
         raise DataError(f"{source} has no rows.")
     names = dict.fromkeys(frame.columns)
-    for column in recipe.columns:
-        check_column(names, column.name, source, "a feature")
+    check_columns(names, (column.name for column in recipe.columns), source, "a feature")
     encoder = Encoder(cells, frame.height, source, notes, unknown)
-    X = encoder.features(recipe.columns)
-    y = _target(encoder, recipe.target, names, optional=target == "optional")
-    weights = _weights(encoder, recipe.weights, names)
+    X, y, weights = encoder.features(recipe.columns), None, None
+    if target == "required" or recipe.target in names:
+        check_column(names, recipe.target, source, "the target")
+        y = encoder.numbers(recipe.target, needed=target == "required")
+    if recipe.weights in names:
+        weights = encoder.numbers(recipe.weights)
+    elif recipe.weights is not None:
+        notes.append(f"There is no column {recipe.weights!r} of weights: all rows count the same.")
     there = encoder.usable(missing)
     usable = np.flatnonzero(there)
     absent = 0 if y is None else int(np.count_nonzero(~np.isfinite(y[usable])))
@@ -471,28 +472,6 @@ def to_dataset(
         original=frame[some],
         left_out=left_out,
     )
-
-
-def _target(
-    encoder: Encoder, name: str, names: Collection[str], *, optional: bool
-) -> Floats | None:
-    if name not in names and optional:
-        return None
-    check_column(names, name, encoder.source, "the target")
-    (y,) = encoder.read(Column(name))
-    if not optional:
-        encoder.needed[name] = y
-    return y
-
-
-def _weights(encoder: Encoder, name: str | None, names: Collection[str]) -> Floats | None:
-    if name is None:
-        return None
-    if name not in names:
-        encoder.notes.append(f"There is no column {name!r} of weights: all rows count the same.")
-        return None
-    (encoder.needed[name],) = encoder.read(Column(name))
-    return encoder.needed[name]
 
 
 def _response(y: Floats, recipe: Recipe, keys: NDArray[Any]) -> Floats:

@@ -20,12 +20,13 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from regimix.atomic import open_atomically, remove_leftovers, write_bytes
 from regimix.data.power import raised, returned
-from regimix.data.recipe import Recipe, check_column
+from regimix.data.recipe import Recipe, check_columns
 from regimix.engines.parquet import ParquetReader, Span, columns_of, open_parquet
-from regimix.engines.parts import PassStopped
+from regimix.engines.parts import PassStopped, Watch
 from regimix.errors import DataError, ParameterError, StoppedError, StopReason, need, reason_of
 from regimix.paths import (
     as_os_errors,
@@ -42,9 +43,7 @@ from regimix.tables.read import DataSet
 
 if TYPE_CHECKING:
     import polars as pl
-    from numpy.typing import NDArray
 
-    from regimix.engines.parts import Watch
     from regimix.result.mixture import Mixture
 
 # A spreadsheet runs a cell that begins with one of these as a formula.
@@ -193,8 +192,7 @@ def _carried(original: Any, columns: Sequence[str] | str, data: DataSet) -> dict
     if original is None:
         raise ParameterError("columns are those of a table that was read, and this one was not.")
     wanted = original.columns if isinstance(columns, str) else columns
-    for name in wanted:
-        check_column(original.columns, name, data.source, "to be written")
+    check_columns(original.columns, wanted, data.source, "to be written")
     twice = (data.recipe.key, None if data.y is None else data.recipe.target)
     return {name: original[name] for name in wanted if name not in twice}
 
@@ -393,7 +391,8 @@ def write_label_parts(
         ) from None
     if not is_address(place):
         # Temporary files of writers that were killed, now or before.
-        remove_leftovers(outputs)
+        for output in outputs:
+            remove_leftovers(output, at_once=True)
     return written
 
 
@@ -403,7 +402,7 @@ def _here(
     """Write all parts one after the other."""
     written: list[WrittenFile] = []
     first = 0
-    for done, reader in enumerate(table.part_readers):
+    for done, reader in enumerate(table.readers):
         files = write(reader, None if labels is None else labels[first:], more=True)
         first += sum(file.n_rows - file.n_dropped for file in files)
         written += files
@@ -420,7 +419,7 @@ def _on_workers(
     if getattr(labels, "npartitions", len(table.readers)) != len(table.readers):
         raise _other_table()
     engine = import_module("regimix.engines.dask")
-    parts = engine.dask_map(write, table.part_readers, labels, table.part_names, watch)
+    parts = engine.dask_map(write, table.readers, labels, table.part_names, watch)
     return [file for files in parts for file in files]
 
 
@@ -562,7 +561,9 @@ def check_destination(folder: str | Path, table: ParquetTable) -> str:
 
     Return where the folder is: a path without links, or the address as it was given.
     """
-    place = canonical(str(folder))
+    where = place = canonical(str(folder))
+    if is_address(place):
+        where = str(folder) if str(folder).endswith("://") else str(folder).rstrip("/")
     outputs = {span.output for span in table.spans}
     sources = {canonical(path) for path in {span.path for span in table.spans}}
     harmed = any(canonical(f"{place}/{output}") in sources for output in outputs)
@@ -570,15 +571,13 @@ def check_destination(folder: str | Path, table: ParquetTable) -> str:
         raise DataError(
             f"the folder {str(folder)!r} is where the table itself is; choose another one."
         )
-    there = _names_in(str(folder) if is_address(place) else place)
+    there = _names_in(where)
     for name in there:
         if name not in outputs and is_table_file(PurePosixPath(name)):
             raise DataError(
                 f"the folder {str(folder)!r} holds {name!r}, which is none of the files to be "
                 "written, and would be read as one of them; choose an empty folder."
             )
-    address = str(folder) if str(folder).endswith("://") else str(folder).rstrip("/")
-    where = address if is_address(place) else place
     replaced = [name for name in there if name in outputs]
     with ThreadPoolExecutor(READERS) as readers:
         ours = list(readers.map(_holds_labels, [f"{where}/{name}" for name in replaced]))
