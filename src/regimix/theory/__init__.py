@@ -36,7 +36,7 @@ from regimix.theory.regularity import (
     exact_feature_regularity,
     feature_regularity,
 )
-from regimix.theory.state_evolution import passing_errors, passing_rows
+from regimix.theory.state_evolution import passing_rows
 
 __all__ = [
     "Audit",
@@ -58,7 +58,6 @@ __all__ = [
     "local_separation",
     "net_size_bound",
     "own_slack",
-    "passing_errors",
     "passing_rows",
     "regularity_limit",
     "regularity_rows",
