@@ -24,10 +24,7 @@ from regimix.trimmed.reweight import CUTOFF
 from regimix.words import fixed, percent
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.collections import PathCollection
-    from matplotlib.lines import Line2D
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -95,25 +92,17 @@ class Display:
         return display
 
     @classmethod
-    def from_mixture(
-        cls,
-        mixture: Mixture,
-        X: Any = None,
-        y: Any = None,
-        *,
-        ax: Axes | None = None,
-        **options: Any,
-    ) -> Self:
+    def from_mixture(cls, mixture: Mixture, X: Any = None, y: Any = None, **options: Any) -> Self:
         """Plot what a mixture is; parameters as in `from_estimator`."""
-        return cls.from_estimator(mixture, X, y, ax=ax, **options)
+        return cls.from_estimator(mixture, X, y, **options)
 
-    def _finish(self, ax: Axes, names: tuple[str, str], legend: bool, remark: str = "") -> Self:
+    def _finish(self, ax: Axes, names: tuple[str, str], legend: bool, said: str = "") -> Self:
         """Name the axes, add a legend and a remark, and keep what was drawn on."""
         # A name may hold a dollar sign, which is no formula.
         ax.set_xlabel(names[0], parse_math=False)
         ax.set_ylabel(names[1], parse_math=False)
-        if remark:
-            ax.set_title(remark, loc="right", fontsize="small", color=NEUTRAL)
+        if said:
+            remark(ax, said)
         if legend:
             _add_legend(ax)
         self.ax_, self.figure_ = ax, ax.figure
@@ -131,30 +120,31 @@ class RowDisplay(Display):
     shares: tuple[float, ...] | None = None  #: of the rows of each label; default: counted
 
     def _draw_rows(
-        self,
-        ax: Axes,
-        x: Floats,
-        y: Floats,
-        labels: Labels,
-        regimes: int,
-        beside: tuple[Floats, Floats],
-        stretch: Any,
-    ) -> None:
-        """Draw the rows of each regime, and the outliers, which may lie beyond the frame.
+        self, ax: Axes, x: Floats, y: Floats, labels: Labels, m: int, beside: Any, stretch: Any
+    ) -> str:
+        """Draw the rows of m regimes, and outliers, which may lie beyond the frame.
 
-        The frame holds the rows of the regimes, and the places ``beside`` them.
+        The frame holds the rows of the regimes, and the places ``beside`` them (x, y). Say so if
+        not every row is shown.
         """
         inside, out = labels >= 0, labels < 0
         kept = np.append(x[inside], beside[0]), np.append(y[inside], beside[1])
         frame = Frame(kept, (x[out], y[out]), stretch)
-        self.points_: list[Any] = [
-            _draw_points(ax, j, x[labels == j], y[labels == j], x.size, self._name(j))
-            for j in range(regimes)
-        ]
+        # Many points are small, and none hides another.
+        many = {"alpha": 0.55, "linewidths": 0.25} if x.size > 1000 else {}
+        self.points_: list[Any] = []
+        for j in range(m):
+            style = mark(j, _point_size(x.size)) | {"alpha": 0.8, "linewidths": 0.4, "zorder": 2}
+            if many and colour(j) not in PALE:
+                style["edgecolors"] = "none"
+            at, name = labels == j, self._name(j)
+            self.points_.append(ax.scatter(x[at], y[at], label=name, **style | many))
         self.outliers_: list[Any] = []
         if out.any():
             self.outliers_ = draw_outliers(ax, x[out], y[out], frame, x.size, self._name(-1))
         frame.apply(ax)
+        total = self.n_rows or self.labels.size
+        return f"{fixed(x.size, 0)} of {fixed(total, 0)} rows shown" if x.size < total else ""
 
     def _name(self, regime: int) -> str:
         """Name a regime, or the outliers, with the share of the rows that are labelled so."""
@@ -164,11 +154,6 @@ class RowDisplay(Display):
         share = float(np.mean(self.labels == regime)) if self.labels.size else 0.0
         share = share if self.shares is None else self.shares[regime]
         return f"{name} ({percent(share)} of rows)"
-
-    def _rows_shown(self, shown: int) -> str:
-        """Say so if not every row is shown."""
-        total = self.n_rows or self.labels.size
-        return f"{fixed(shown, 0)} of {fixed(total, 0)} rows shown" if shown < total else ""
 
 
 def begin(ax: Axes | None, figsize: Span = (7.0, 4.5)) -> Axes:
@@ -180,6 +165,11 @@ def begin(ax: Axes | None, figsize: Span = (7.0, 4.5)) -> Axes:
         _, ax = plt.subplots(figsize=figsize, layout="constrained")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
+
+
+def remark(ax: Axes, words: str) -> None:
+    """Say something above the axes, on the right."""
+    ax.set_title(words, loc="right", fontsize="small", color=NEUTRAL)
 
 
 def begin_panels(figsize: Span, shape: tuple[int, int], places: list[Any]) -> list[Axes]:
@@ -226,15 +216,6 @@ def _point_size(n_points: int) -> float:
     return float(np.clip(2500 / max(n_points, 1) ** 0.75, 7, 34))
 
 
-def _draw_points(ax: Axes, regime: int, x: Floats, y: Floats, n_points: int, label: str) -> Any:
-    """Draw the rows of a regime; size and opacity depend on how many points there are in all."""
-    style = mark(regime, _point_size(n_points)) | {"alpha": 0.8, "linewidths": 0.4, "zorder": 2}
-    if n_points > 1000:
-        style |= {"alpha": 0.55, "linewidths": 0.25}
-        style["edgecolors"] = EDGE if colour(regime) in PALE else "none"
-    return ax.scatter(x, y, label=label, **style)
-
-
 def mark(regime: int, size: float) -> dict[str, Any]:
     """Return how the mark of a regime, or of the outliers, looks."""
     style = {"color": colour(regime), "marker": marker(regime), "s": size, "zorder": 3}
@@ -245,7 +226,7 @@ def mark(regime: int, size: float) -> dict[str, Any]:
 
 def draw_outliers(
     ax: Axes, x: Floats, y: Floats, frame: Frame, n_points: int, label: str
-) -> list[PathCollection]:
+) -> list[Any]:
     """Draw outliers as grey crosses; those beyond the frame as arrows at its edge."""
     size = _point_size(n_points)
     side = np.where(x > frame.x[1], 1, np.where(x < frame.x[0], -1, 0))
@@ -263,7 +244,7 @@ def draw_outliers(
     return drawn
 
 
-def draw_line(ax: Axes, regime: int, x: Any, y: Any, **style: Any) -> Line2D:
+def draw_line(ax: Axes, regime: int, x: Any, y: Any, **style: Any) -> Any:
     """Draw the line of a regime."""
     given = {"linewidth": 1.8, "linestyle": dashes(regime), "zorder": 3, **style}
     (line,) = ax.plot(x, y, color=colour(regime), **given)
@@ -271,7 +252,7 @@ def draw_line(ax: Axes, regime: int, x: Any, y: Any, **style: Any) -> Line2D:
     return line
 
 
-def outline(artist: Artist, regime: int, width: float) -> None:
+def outline(artist: Any, regime: int, width: float) -> None:
     """Give lines of a pale colour a dark edge."""
     from matplotlib.patheffects import Normal, Stroke
 
@@ -329,10 +310,9 @@ class RowView:
     doubtful: tuple[int, ...] = ()  # regimes that do not come back from resampled rows
     shares: tuple[float, ...] | None = None  # of the rows of each label, if they are those of a fit
 
-    @property
-    def shared(self) -> dict[str, Any]:
-        """What every display of rows keeps."""
-        names = ("labels", "target_name", "n_rows", "doubtful", "shares")
+    def kept(self, *names: str) -> dict[str, Any]:
+        """Return what a display of rows keeps: what all of them do, and more by name."""
+        names += ("labels", "target_name", "n_rows", "doubtful", "shares")
         return {name: getattr(self, name) for name in names}
 
     @property

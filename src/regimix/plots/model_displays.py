@@ -76,8 +76,8 @@ class _IntervalDisplay(Display):
     ) -> Axes:
         """Draw middles and ends, three arrays of shape (series, terms), from above.
 
-        Looks are the regime of each series, for the colour, and the style of its marks; sizes are
-        the inches that a series takes in each line of a new figure, and the width of its intervals.
+        Looks are the regime of each series and the style of its marks; sizes the inches that it
+        takes in each line, and the width of its intervals.
         """
         middles, lows, highs = values
         height = max(TERM_HEIGHT, sizes[0] * len(middles))
@@ -133,16 +133,14 @@ class CoefficientsDisplay(_IntervalDisplay):
         if X is not None:
             deviation = Table.read(X).values.std(axis=0, dtype=np.float64)
         bounds, d = mixture.conf_int(level), mixture.coef.shape[1]
-        intercept = None
-        if mixture.fit_intercept:
-            intercept = np.column_stack([mixture.intercept, bounds[:, d]])
+        levels = np.column_stack([mixture.intercept, bounds[:, d:].reshape(len(bounds), -1)])
         return cls(
             coef=mixture.coef,
             lower=bounds[:, :d, 0],
             upper=bounds[:, :d, 1],
             feature_names=mixture.feature_names,
             deviation=deviation,
-            intercept=intercept,
+            intercept=levels if mixture.fit_intercept else None,
             level=level,
             target_name=mixture.target_name,
             doubtful=find_doubtful(mixture),
@@ -171,32 +169,31 @@ class CoefficientsDisplay(_IntervalDisplay):
             As in `from_estimator`.
         """
         m, d = self.coef.shape
-        apart = contrast(self.coef) * (1.0 if self.deviation is None else self.deviation)
+        unit = np.ones(d) if self.deviation is None else self.deviation
         most = read_count("max_features", max_features)
-        self.order_ = np.argsort(-apart, kind="stable")[:most]
+        self.order_ = np.argsort(-contrast(self.coef) * unit, kind="stable")[:most]
         if standardise and self.deviation is None:
             raise ParameterError(
                 "standardise=True needs the standard deviations of the features, which are not "
                 "known here; pass X, or standardise=False."
             )
-        if intercept and self.intercept is None:
-            raise ParameterError(
-                "intercept=True, but the regimes have no intercepts (fit_intercept=False); pass "
-                "intercept=False."
-            )
-        unit = np.ones(d) if self.deviation is None or not standardise else self.deviation
-        unit = unit[self.order_]
-        shown = [part[:, self.order_] * unit for part in (self.coef, self.lower, self.upper)]
-        names = [clean(str(self.feature_names[i])) for i in self.order_]
-        if intercept and self.intercept is not None:
-            levels = self.intercept.T
-            shown = [np.column_stack(pair) for pair in zip(shown, levels, strict=True)]
-            names.append(INTERCEPT)
+        unit = unit if standardise else np.ones(d)
+        parts = (self.coef, self.lower, self.upper)
+        shown = [(part * unit)[:, self.order_] for part in parts]
+        names = [clean(self.feature_names[i]) for i in self.order_]
+        if intercept:
+            if self.intercept is None:
+                raise ParameterError(
+                    "intercept=True, but the regimes have no intercepts (fit_intercept=False); "
+                    "pass intercept=False."
+                )
+            pairs = zip(shown, self.intercept.T, strict=True)
+            shown, names = [np.column_stack(pair) for pair in pairs], [*names, INTERCEPT]
         size = 30 if m <= 4 else 18
         styles = [mark(j, size) | {"label": regime_name(j, self.doubtful)} for j in range(m)]
         ax = self._draw(ax, names, shown, (range(m), styles), (0.12, 1.6))
-        target = clean(self.target_name)
-        what = f"change of {target} per standard deviation" if standardise else "coefficient"
+        change = f"change of {clean(self.target_name)} per standard deviation"
+        what = change if standardise else "coefficient"
         remark = f"{self.order_.size} of {d} features shown" if self.order_.size < d else ""
         return self._finish(ax, (f"{what}, {self.level:.0%} intervals", ""), legend, remark)
 
@@ -253,14 +250,14 @@ class ComparisonDisplay(_IntervalDisplay):
         """
         found = self.comparison
         terms = [k for k, name in enumerate(found.terms) if intercept or name != INTERCEPT]
-        known = found.deviation is not None
-        standardise = known and (len(found.terms) > 2 if standardise is None else standardise)
-        sizes = np.nan_to_num(np.abs(found.t), nan=-1.0).max(axis=0)
-        most = read_count("max_features", max_features)
-        self.order_ = sorted(terms, key=lambda k: -sizes[k])[:most]
+        if standardise is None:
+            standardise = len(found.terms) > 2
         unit = np.ones(len(found.terms))
         if standardise and found.deviation is not None:
             unit[: found.deviation.size] = found.deviation
+        sizes = np.nan_to_num(np.abs(found.t), nan=-1.0).max(axis=0)
+        most = read_count("max_features", max_features)
+        self.order_ = sorted(terms, key=lambda k: -sizes[k])[:most]
         names = [clean(found.terms[k]) for k in self.order_]
         parts = found.difference, found.lower, found.upper
         values = [(part * unit)[:, self.order_] for part in parts]
@@ -272,9 +269,9 @@ class ComparisonDisplay(_IntervalDisplay):
         ]
         regimes = [second for _, second in found.pairs]
         ax = self._draw(ax, names, values, (regimes, styles), (0.14, 1.8))
-        what = " per standard deviation" if standardise else ""
-        left = len(terms) - len(names)
-        remark = f"{len(names)} of {len(terms)} terms shown" if left else ""
+        known = standardise and found.deviation is not None
+        what = " per standard deviation" if known else ""
+        remark = f"{len(names)} of {len(terms)} terms shown" if len(names) < len(terms) else ""
         label = f"difference of coefficients{what}, {found.level:.0%} intervals, all together"
         return self._finish(ax, (label, ""), legend, remark)
 
@@ -329,75 +326,56 @@ class ProfileDisplay(Display):
             raise ParameterError(f"the profile has no column to draw. {why}".strip())
         if ax is not None or len(found) == 1:
             panels = [begin(ax, (6.4, 3.2))]
-        else:
-            panels = _side_by_side(min(read_count("max_columns", max_columns), len(found)))
+        else:  # side by side, in rows
+            shown = min(read_count("max_columns", max_columns), len(found))
+            across, rows = min(shown, ACROSS), -(-shown // ACROSS)
+            size, places = (3.6 * across + 0.6, 2.9 * rows + 0.4), np.ndindex(rows, across)
+            panels = begin_panels(size, (rows, across), [*places][:shown])
         self.axes_ = panels
         for panel, one in zip(panels, found, strict=False):
             self._draw(panel, one)
-        left = len(found) - len(panels)
-        remark = f"{left} less telling not shown" if left and ax is None else ""
-        if remark:
-            panels[-1].figure.supxlabel(remark, fontsize="small", color=NEUTRAL)
-        names = panels[0].get_xlabel(), panels[0].get_ylabel()
-        if len(panels) == 1:
-            return self._finish(panels[0], names, legend)
-        if legend:
+        left, figure = len(found) - len(panels), panels[0].figure
+        if left and ax is None:
+            figure.supxlabel(f"{left} less telling not shown", fontsize="small", color=NEUTRAL)
+        if legend and len(panels) > 1:
             style: dict[str, Any] = {"frameon": False, "loc": "outside upper center"}
             marks = panels[0].get_legend_handles_labels()
-            columns = min(len(marks[0]), 6)
-            panels[0].figure.legend(*marks, ncols=columns, fontsize="small", **style)
-        return self._finish(panels[0], names, legend=False)
+            figure.legend(*marks, ncols=min(len(marks[0]), 6), fontsize="small", **style)
+        names = panels[0].get_xlabel(), panels[0].get_ylabel()
+        return self._finish(panels[0], names, legend and len(panels) == 1)
 
     def _draw(self, ax: Axes, column: ProfileColumn) -> None:
         """Draw one column: levels from above, or one line a regime."""
         p = "" if np.isnan(column.p_holm) else f", {p_value(column.p_holm)}"
         title = f"{clean(column.name, 28)}: tells {fixed(column.effect, 2)}{p}"
         ax.set_title(title, fontsize="medium", parse_math=False)
+        groups = zip(self.profile.groups, self.profile.names, column.values.T, strict=True)
         if column.is_category:
-            self._draw_levels(ax, column)
+            names = [short(clean(level), LONGEST_LEVEL) for level in column.levels]
+            at = np.arange(len(names))
+            style: dict[str, Any] = {"color": NEUTRAL, "alpha": 0.25, "height": 0.6, "zorder": 1}
+            ax.barh(at, column.overall, label="all rows", **style)
+            for group, name, shares in groups:
+                ax.scatter(shares, at, label=name, **mark(group, 42))
+            ax.set_xlim(-0.02, 1.02)
+            ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+            ax.set_xlabel("share of the rows")
         else:
-            self._draw_quartiles(ax, column)
-        ax.tick_params(axis="y", length=0)
-
-    def _draw_levels(self, ax: Axes, column: ProfileColumn) -> None:
-        at = np.arange(len(column.levels))
-        style: dict[str, Any] = {"color": NEUTRAL, "alpha": 0.25, "height": 0.6, "zorder": 1}
-        ax.barh(at, column.overall, label="all rows", **style)
-        for g, (group, name) in enumerate(
-            zip(self.profile.groups, self.profile.names, strict=True)
-        ):
-            ax.scatter(column.values[:, g], at, label=name, **mark(group, 42))
-        names = [short(clean(level), LONGEST_LEVEL) for level in column.levels]
-        ax.set_yticks(at, names, parse_math=False)
+            names, (low, middle, high) = [*self.profile.names], column.overall
+            style = {"color": NEUTRAL, "alpha": 0.15, "linewidth": 0, "zorder": 0}
+            ax.axvspan(low, high, label="all rows", **style)
+            ax.axvline(middle, color=NEUTRAL, linewidth=1, zorder=1)
+            for g, (group, name, (low, middle, high)) in enumerate(groups):
+                line = ax.hlines(g, low, high, color=colour(group), linewidth=2.5, zorder=2)
+                outline(line, group, 2.5)
+                ax.scatter([middle], [g], label=name, **mark(group, 42))
+            if column.kind == "date":
+                ax.xaxis_date()
+                ax.tick_params(axis="x", rotation=30)
+            ax.set_xlabel("median and quartiles")
+        ax.set_yticks(np.arange(len(names)), names, parse_math=False)
         ax.set_ylim(len(names) - 0.4, -0.6)
-        ax.set_xlim(-0.02, 1.02)
-        ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-        ax.set_xlabel("share of the rows")
-
-    def _draw_quartiles(self, ax: Axes, column: ProfileColumn) -> None:
-        low, middle, high = column.overall
-        ax.axvspan(low, high, color=NEUTRAL, alpha=0.15, linewidth=0, zorder=0, label="all rows")
-        ax.axvline(middle, color=NEUTRAL, linewidth=1, zorder=1)
-        for g, (group, name) in enumerate(
-            zip(self.profile.groups, self.profile.names, strict=True)
-        ):
-            low, middle, high = column.values[:, g]
-            line = ax.hlines(g, low, high, color=colour(group), linewidth=2.5, zorder=2)
-            outline(line, group, 2.5)
-            ax.scatter([middle], [g], label=name, **mark(group, 42))
-        ax.set_yticks(np.arange(len(self.profile.groups)), self.profile.names)
-        ax.set_ylim(len(self.profile.groups) - 0.4, -0.6)
-        if column.kind == "date":
-            ax.xaxis_date()
-            ax.tick_params(axis="x", rotation=30)
-        ax.set_xlabel("median and quartiles")
-
-
-def _side_by_side(count: int) -> list[Axes]:
-    """Return so many axes of a new figure, side by side in rows."""
-    across, rows = min(count, ACROSS), -(-count // ACROSS)
-    places = [np.s_[i // across, i % across] for i in range(count)]
-    return begin_panels((3.6 * across + 0.6, 2.9 * rows + 0.4), (rows, across), places)
+        ax.tick_params(axis="y", length=0)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -436,11 +414,11 @@ class SelectionDisplay(Display):
                 'search="auto".'
             )
         return cls(
-            n_components=np.asarray(path.n_components),
-            evidence=np.asarray(path.evidence, dtype=np.float64),
-            bic=np.asarray(path.bic, dtype=np.float64),
-            icl=np.asarray(path.icl, dtype=np.float64),
-            chosen=int(path.chosen),
+            n_components=path.n_components,
+            evidence=path.evidence,
+            bic=path.bic,
+            icl=path.icl,
+            chosen=path.chosen,
             asked=mixture.settings.n_components,
             nothing=mixture.found_nothing,
         )
@@ -448,15 +426,13 @@ class SelectionDisplay(Display):
     def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Self:
         """Draw the three criteria; parameters as in `from_estimator`."""
         ax = begin(ax, (6.4, 4.0))
-        self.chosen_ = ax.axvline(
-            self.chosen, color=NEUTRAL, linewidth=9, alpha=0.2, label=self._origin()
-        )
+        style: dict[str, Any] = {"color": NEUTRAL, "linewidth": 9, "alpha": 0.2}
+        self.chosen_ = ax.axvline(self.chosen, label=self._origin(), **style)
         ax.axhline(0, color=NEUTRAL, linewidth=0.8, zorder=1)
         self.lines_ = {}
         for j, (name, gain) in enumerate(self._gains().items()):
-            style: dict[str, Any] = {"color": colour(j), "marker": marker(j), "markersize": 6 - j}
-            (line,) = ax.plot(self.n_components, gain, label=name, **style)
-            self.lines_[name] = line
+            style = {"color": colour(j), "marker": marker(j), "markersize": 6 - j}
+            (self.lines_[name],) = ax.plot(self.n_components, gain, label=name, **style)
         # On a logarithmic scale, what stays within the linear part would have no ticks but zero.
         if ax.get_ylim()[0] < -LINEAR:
             ax.set_yscale("symlog", linthresh=LINEAR)
@@ -464,8 +440,7 @@ class SelectionDisplay(Display):
         if self.n_components.size <= MOST_TICKS:
             ax.set_xticks(self.n_components)
         ax.margins(x=0.08)
-        names = "number of regimes", "below the best (log-likelihood)"
-        return self._finish(ax, names, legend)
+        return self._finish(ax, ("number of regimes", "below the best (log-likelihood)"), legend)
 
     def _origin(self) -> str:
         """Say where the number of regimes comes from."""
@@ -480,11 +455,10 @@ class SelectionDisplay(Display):
     def _gains(self) -> dict[str, Floats]:
         """Bring the criteria to one scale: units of log-likelihood, zero is the best."""
         more = {"evidence": self.evidence, "BIC": -self.bic / 2, "ICL": -self.icl / 2}
-        gains = {}
         for name, value in more.items():
-            known = np.where(np.isfinite(value), value, np.nan)
-            gains[name] = known if np.isnan(known).all() else known - np.nanmax(known)
-        return gains
+            known = np.isfinite(value)
+            more[name] = np.where(known, value - value.max(initial=-np.inf, where=known), np.nan)
+        return more
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -525,10 +499,9 @@ class StabilityDisplay(Display):
         beside = SPREAD * ((np.arange(count) + 0.5) / count - 0.5)
         for j in range(m):
             style = mark(j, 22) | {"label": regime_name(j, self.doubtful), "linewidths": 0.4}
-            back = percent(float(np.mean(self.jaccard[:, j] > BACK)))
-            dots = ax.scatter(j + beside, self.jaccard[:, j], **style)
-            ax.annotate(f"back in {back}", (j, 1.04), ha="center", fontsize="small", color=NEUTRAL)
-            self.dots_.append(dots)
+            self.dots_.append(ax.scatter(j + beside, self.jaccard[:, j], **style))
+            back = f"back in {percent(float(np.mean(self.jaccard[:, j] > BACK)))}"
+            ax.annotate(back, (j, 1.04), ha="center", fontsize="small", color=NEUTRAL)
         ax.set_xticks(np.arange(m))
         ax.set_xlim(-0.6, m - 0.4)
         ax.set_ylim(-0.03, 1.14)
@@ -617,9 +590,7 @@ class ConvergenceDisplay(Display):
     def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Self:
         """Draw the traces; parameters as in `from_estimator`."""
         ax = begin(ax, (6.4, 4.0))
-        self.accepted_: list[Any] = []
-        self.rejected_: list[Any] = []
-        self.names_: list[Any] = []
+        self.accepted_, self.rejected_, self.names_ = list[Any](), list[Any](), list[Any]()
         if self.tried is None:
             self._draw_rounds(ax)
         else:
@@ -640,9 +611,8 @@ class ConvergenceDisplay(Display):
                 style = {"color": colour(0), "linewidth": 1.8, "zorder": 2}
                 label = "best start" if len(self.traces) > 1 else "fit"
                 style["marker"] = "o" if trace.size <= MOST_DOTS else ""
-            line = ax.plot(np.arange(trace.size), trace, ms=4, label=label, **style)
-            self.lines_.extend(line)
-        values = np.concatenate([*self.traces])
+            self.lines_ += ax.plot(np.arange(trace.size), trace, ms=4, label=label, **style)
+        values = np.concatenate(self.traces)
         # An exact fit may end at zero, which no logarithm can show.
         if values.min() > 0 and values.max() > WIDE * values.min():
             ax.set_yscale("log")
@@ -651,26 +621,24 @@ class ConvergenceDisplay(Display):
         assert self.tried is not None
         assert self.accepted is not None
         score, taken = self.traces[0], self.accepted
-        steps = np.arange(score.size)
+        steps = np.arange(score.size, dtype=np.float64)
         style: dict[str, Any] = {"color": colour(0), "linewidth": 1.4, "zorder": 1}
         self.lines_ = ax.step(steps, score, where="post", label="gain so far", **style)
-        moves = steps[1:].astype(np.float64)
-        frame = Frame((steps.astype(float), score), (moves[~taken], self.tried[~taken]), DOWN)
-        dots = ax.scatter(
-            moves[taken], self.tried[taken], color=colour(0), s=36, label="taken", zorder=2
-        )
-        self.accepted_ = [dots]
+        moves, style = steps[1:], {"color": colour(0), "s": 36, "zorder": 2}
+        left = moves[~taken], self.tried[~taken]
+        frame = Frame((steps, score), left, DOWN)
+        self.accepted_ = [ax.scatter(moves[taken], self.tried[taken], label="taken", **style)]
         if not taken.all():
-            places = moves[~taken], self.tried[~taken]
-            self.rejected_ = draw_outliers(ax, *places, frame, 60, "left")
+            self.rejected_ = draw_outliers(ax, *left, frame, 60, "left")
         frame.apply(ax)
         ax.set_ylim(top=ax.get_ylim()[1] + TOP * float(np.ptp(ax.get_ylim())))
-        named = np.flatnonzero(taken)
+        named = np.flatnonzero(taken).tolist()
         style = {"xytext": (-3, 8), "textcoords": "offset points", "fontsize": "small"}
-        for i in named.tolist() if named.size <= MOST_NAMES else []:
-            name = ax.annotate(self.moves[i], (moves[i], self.tried[i]), color=NEUTRAL, **style)
-            name.set_bbox({"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 0.5})
-            self.names_.append(name)
+        style["bbox"] = {"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 0.5}
+        self.names_ = [
+            ax.annotate(self.moves[i], (moves[i], self.tried[i]), color=NEUTRAL, **style)
+            for i in (named if len(named) <= MOST_NAMES else [])
+        ]
 
 
 def _lift_apart(names: Sequence[Any]) -> None:

@@ -24,6 +24,7 @@ from regimix.plots.display import (
     draw_line,
     find_mixture,
     positive_scale,
+    remark,
     view_rows,
 )
 from regimix.plots.palette import NEUTRAL, colour
@@ -40,8 +41,8 @@ Labels = NDArray[np.int64]
 FEW_VALUES = 5
 # How far they are spread, as a share of the smallest distance between two values.
 JITTER = 0.18
-# Bands are this many noise levels wide on each side: 19 of 20 rows.
-BAND = 2.0
+# Bands, and guides beside zero, are this many noise levels wide on each side: 19 of 20 rows.
+NOISE = 2.0
 KINDS = ("regime", "fitted")
 # Half the width of a column of points, where neighbours are one apart.
 COLUMN = 0.36
@@ -54,8 +55,6 @@ MOST_PANELS, ACROSS = 7, 3
 REACH = 1.0
 # Characters of a title that fit into an inch, and into which a narrow one is not broken.
 PER_INCH, NARROWEST_TITLE = 9, 24
-# Guides lie this many noise levels from zero: 19 of 20 rows are between them.
-GUIDE = 2.0
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -120,10 +119,9 @@ class RegimesDisplay(RowDisplay):
             x=x,
             y=y,
             lines=np.stack([ends, heights], axis=-1),
-            scale=rows.scale,
             feature_name=rows.feature_names[column],
             others=others,
-            **rows.shared,
+            **rows.kept("scale"),
         )
 
     def plot(
@@ -139,27 +137,22 @@ class RegimesDisplay(RowDisplay):
         ax = begin(ax)
         rows = draw(self.x.size, max_points)
         x = self._spread(ax)[rows]
-        self._draw_lines(ax, bands)
-        width = BAND * self.scale[:, None] if bands else 0.0
         ends_x, ends_y = self.lines[..., 0], self.lines[..., 1]
-        beside = ends_x.ravel(), np.concatenate([ends_y - width, ends_y + width]).ravel()
-        self._draw_rows(ax, x, self.y[rows], self.labels[rows], len(self.lines), beside, stretch)
+        self.lines_ = [draw_line(ax, j, *line.T) for j, line in enumerate(self.lines)]
+        width = NOISE * self.scale[:, None] if bands else 0.0
+        edges = ends_y - width, ends_y + width
+        self.bands_ = [
+            ax.fill_between(*place, color=colour(j), alpha=0.15, lw=0, zorder=1)
+            for j, place in enumerate(zip(ends_x, *edges, strict=True) if bands else [])
+        ]
+        beside = ends_x.ravel(), np.concatenate(edges).ravel()
+        labels, m = self.labels[rows], len(self.lines)
+        shown = self._draw_rows(ax, x, self.y[rows], labels, m, beside, stretch)
         if bands:
             ax.fill_between([], [], [], color=NEUTRAL, alpha=0.2, lw=0, label="±2 noise")
         others = f"\n({self.others})" if self.others else ""
         names = clean(self.feature_name), clean(self.target_name) + others
-        return self._finish(ax, names, legend, self._rows_shown(x.size))
-
-    def _draw_lines(self, ax: Axes, bands: bool) -> None:
-        self.lines_ = [
-            draw_line(ax, j, line[:, 0], line[:, 1]) for j, line in enumerate(self.lines)
-        ]
-        self.bands_ = []
-        for j, line in enumerate(self.lines if bands else []):
-            width = BAND * self.scale[j]
-            edges = line[:, 1] - width, line[:, 1] + width
-            band = ax.fill_between(line[:, 0], *edges, color=colour(j), alpha=0.15, lw=0, zorder=1)
-            self.bands_.append(band)
+        return self._finish(ax, names, legend, shown)
 
     def _spread(self, ax: Axes) -> Floats:
         """Move the values of a feature that has few of them apart; mark the values themselves."""
@@ -230,52 +223,46 @@ class OverviewDisplay(Display):
         Options are those of ``RegimesDisplay.plot``: bands, room, max_points.
         """
         shown = self.panels if ax is None else self.panels[:1]
-        self.axes_ = [ax] if ax is not None else _places(len(shown))
+        if ax is None:  # a large one above, small ones below
+            below = -(-(len(shown) - 1) // ACROSS)
+            small = [np.s_[2 + i // ACROSS, i % ACROSS] for i in range(len(shown) - 1)]
+            size, shape = (8.0, 4.4 + 2.3 * below), (2 + below, ACROSS)
+            self.axes_ = begin_panels(size, shape, [np.s_[:2, :], *small])
+        else:
+            self.axes_ = [ax]
         for i, (panel, place) in enumerate(zip(shown, self.axes_, strict=True)):
             panel.plot(place, legend=legend and i == 0, **options)
             outside = _fit_to_bulk(panel)
             if outside:
-                said = f"{count(outside, 'row')} outside"
-                before = place.get_title("right")
-                both = f"{before}, {said}" if before else said
-                place.set_title(both, loc="right", fontsize="small", color=NEUTRAL)
+                said = [place.get_title("right"), f"{count(outside, 'row')} outside"]
+                remark(place, ", ".join(filter(None, said)))
             if i:
                 place.set_ylabel("")
                 place.tick_params(labelsize="small")
-        first = self.axes_[0]
-        left = self.n_features - len(shown)
-        more = f" ({count(left, 'feature')} not shown)" if left and ax is None else ""
+        self.ax_ = self.axes_[0]
+        self.figure_ = self.ax_.figure
         if ax is None:
-            inches = first.figure.bbox.width / first.figure.dpi
+            left = self.n_features - len(shown)
+            more = f" ({count(left, 'feature')} not shown)" if left else ""
+            inches = self.figure_.bbox.width / self.figure_.dpi
             words = fill(f"{self.title}{more}", int(PER_INCH * inches))
-            first.figure.suptitle(words, parse_math=False, fontsize="large")
+            self.figure_.suptitle(words, parse_math=False, fontsize="large")
         else:
-            inches = first.get_window_extent().width / first.figure.dpi
+            inches = ax.get_window_extent().width / self.figure_.dpi
             words = fill(self.title, max(int(PER_INCH * inches), NARROWEST_TITLE))
-            first.set_title(words, loc="left", parse_math=False)
-        self.ax_, self.figure_ = first, first.figure
+            ax.set_title(words, loc="left", parse_math=False)
         return self
-
-
-def _places(n_panels: int) -> list[Axes]:
-    """Return axes of a new figure: a large one above, small ones below."""
-    below = -(-(n_panels - 1) // ACROSS)
-    small = [np.s_[2 + i // ACROSS, i % ACROSS] for i in range(n_panels - 1)]
-    return begin_panels((8.0, 4.4 + 2.3 * below), (2 + below, ACROSS), [np.s_[:2, :], *small])
 
 
 def _fit_to_bulk(panel: RegimesDisplay) -> int:
     """Set axes to the bulk of the rows, if some are far away; return how many lie outside."""
     ax, out = panel.ax_, np.zeros(panel.x.size, dtype=bool)
     kept = panel.labels >= 0
-    limits = (ax.get_xlim, ax.set_xlim, panel.x), (ax.get_ylim, ax.set_ylim, panel.y)
-    for get_limits, set_limits, values in limits:
-        bulk = values[kept] if kept.any() else values
-        low, high = np.quantile(bulk, [0.01, 0.99])
+    limits = (ax.get_xlim(), ax.set_xlim, panel.x), (ax.get_ylim(), ax.set_ylim, panel.y)
+    for (left, right), set_limits, values in limits:
+        low, high = np.quantile(values[kept] if kept.any() else values, [0.01, 0.99])
         room = REACH * ((high - low) or 1.0)
-        before = get_limits()
-        set_limits(max(before[0], float(low - room)), min(before[1], float(high + room)))
-        left, right = get_limits()
+        left, right = set_limits(max(left, float(low - room)), min(right, float(high + room)))
         out |= (values < left) | (values > right)
     return int(np.count_nonzero(out))
 
@@ -302,13 +289,7 @@ class ResidualsDisplay(RowDisplay):
     @classmethod
     def _of(cls, model: Any, X: Any, y: Any) -> Self:
         rows = view_rows(model, X, y)
-        return cls(
-            residuals=rows.residuals,
-            fitted=rows.means,
-            nearest=rows.nearest,
-            scale=rows.scale,
-            **rows.shared,
-        )
+        return cls(fitted=rows.means, **rows.kept("residuals", "nearest", "scale"))
 
     def plot(
         self,
@@ -338,10 +319,10 @@ class ResidualsDisplay(RowDisplay):
         unit = positive_scale(self.scale, self.fitted) if standardise else np.ones(self.scale.size)
         y = self.residuals[rows] / unit[nearest]
         x = _columns(y, labels, nearest) if kind == "regime" else self.fitted[rows]
-        guides = GUIDE * self.scale / unit
+        guides = NOISE * self.scale / unit
         self._draw_guides(ax, kind, guides)
         beside = x[:0], np.append(guides, -guides)
-        self._draw_rows(ax, x, y, labels, self.scale.size, beside, stretch)
+        shown = self._draw_rows(ax, x, y, labels, self.scale.size, beside, stretch)
         ax.plot([], [], color=NEUTRAL, linewidth=1.2, linestyle="--", label="±2 noise")
         if kind == "regime":
             ax.set_xticks(np.arange(self.scale.size))
@@ -349,7 +330,7 @@ class ResidualsDisplay(RowDisplay):
         name = clean(self.target_name)
         what = "residual / noise of the regime" if standardise else f"residual of {name}"
         names = "regime" if kind == "regime" else f"fitted {name}", what
-        return self._finish(ax, names, legend, self._rows_shown(x.size))
+        return self._finish(ax, names, legend, shown)
 
     def _draw_guides(self, ax: Axes, kind: str, guides: Floats) -> None:
         """Draw zero, and two noise levels to both sides where the rows of each regime are."""
@@ -416,10 +397,8 @@ class QQDisplay(RowDisplay):
         return cls(
             quantiles=quantiles,
             residuals=residuals,
-            nearest=rows.nearest,
             n_components=rows.scale.size,
-            degrees=rows.degrees,
-            **rows.shared,
+            **rows.kept("nearest", "degrees"),
         )
 
     def plot(
@@ -436,11 +415,11 @@ class QQDisplay(RowDisplay):
         labels, x, y = self.labels[rows], self.quantiles[rows], self.residuals[rows]
         # The diagonal is in view, however little the residuals vary.
         beside = x[:0], x[labels >= 0]
-        self._draw_rows(ax, x, y, labels, self.n_components, beside, stretch)
+        shown = self._draw_rows(ax, x, y, labels, self.n_components, beside, stretch)
         law = "Student's law" if np.isfinite(self.degrees) else "normal"
         self.diagonal_ = ax.axline((0, 0), slope=1, color=NEUTRAL, linewidth=1, zorder=1, label=law)
         names = f"quantile of {law_name(self.degrees)}", "residual / noise of the regime"
-        return self._finish(ax, names, legend, self._rows_shown(x.size))
+        return self._finish(ax, names, legend, shown)
 
     def _thinned(self, most: int) -> NDArray[np.intp]:
         """Choose rows evenly along the axis: the tails, which matter, are then complete."""
