@@ -98,8 +98,7 @@ class Cloud:
     def on_page(self) -> Ints:
         """Positions of all rows that the page holds: those drawn, then outliers only listed."""
         listed = self.rows.outliers[:MOST_OUTLIERS]
-        drawn = np.isin(listed, self.points, assume_unique=True)
-        return np.concatenate([self.points, listed[~drawn]])
+        return np.append(self.points, listed[~np.isin(listed, self.points)])
 
     @property
     def listed(self) -> str:
@@ -239,8 +238,7 @@ class Cloud:
         for j in (-1, *range(self.terms.mixture.n_components)):
             own = (labels == j) & ~beyond
             if own.any():
-                places = across.many(x[own]), up.many(y[own])
-                drawn.append(marks(*places, j, self.radius))
+                drawn.append(marks(across.many(x[own]), up.many(y[own]), j, self.radius))
         if beyond.any():
             drawn.append(_arrows(x[beyond], y[beyond], across, up))
         return drawn
@@ -252,10 +250,9 @@ class Cloud:
         for j, noise in enumerate(self.terms.mixture.scale.tolist()):
             base, slope = view.lines[j]
             (x1, x2), (y1, y2) = across.many(view.reach[j]), up.many(base + slope * view.reach[j])
-            ends = float(x1), float(y1), float(x2), float(y2)
             if noise * pixels > BROAD * self.radius:
-                drawn.append(line(*ends, "halo"))
-            drawn.append(line(*ends, f"line r{j % 8}", tag("title", f"Regime {j}")))
+                drawn.append(line(x1, y1, x2, y2, "halo"))
+            drawn.append(line(x1, y1, x2, y2, f"line r{j % 8}", tag("title", f"Regime {j}")))
         return drawn
 
 
