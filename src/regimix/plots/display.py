@@ -174,9 +174,8 @@ def remark(ax: Axes, words: str) -> None:
 
 def begin_panels(figsize: Span, shape: tuple[int, int], places: list[Any]) -> list[Axes]:
     """Return axes at these places of a grid of this shape, on a new figure."""
-    first = begin(None, figsize)
-    figure = first.figure
-    first.remove()
+    figure = begin(None, figsize).figure
+    figure.clear()
     grid = figure.add_gridspec(*shape)
     return [begin(figure.add_subplot(grid[place])) for place in places]
 
@@ -316,6 +315,11 @@ class RowView:
         return {name: getattr(self, name) for name in names}
 
     @property
+    def telling(self) -> NDArray[np.intp]:
+        """Features by how far their effects differ between regimes, the farthest first, (d,)."""
+        return np.argsort(-contrast(self.coef) * self.X.std(axis=0), kind="stable")
+
+    @property
     def residuals(self) -> Floats:
         """Distance of each response from what its nearest regime predicts, (n,)."""
         return self.y - self.means
@@ -328,8 +332,7 @@ class RowView:
 
 def positive_scale(scale: Floats, y: Floats) -> Floats:
     """Noise levels to divide by: those of exact fits are what rounding leaves."""
-    floor = ROUNDING * (float(np.ptp(y)) or 1.0)
-    return np.maximum(scale, floor)
+    return np.maximum(scale, ROUNDING * (float(np.ptp(y)) or 1.0))
 
 
 def contrast(coef: Floats) -> Floats:

@@ -19,7 +19,6 @@ from regimix.plots.display import (
     RowView,
     begin,
     begin_panels,
-    contrast,
     draw,
     draw_line,
     find_mixture,
@@ -168,7 +167,7 @@ def _column(rows: RowView, feature: Any) -> int:
     """Find the column that is meant; by default the one that tells the regimes apart best."""
     d = int(rows.coef.shape[1])
     if feature is None:
-        return int(np.argmax(contrast(rows.coef) * rows.X.std(axis=0)))
+        return int(rows.telling[0])
     if isinstance(feature, str) and feature in rows.feature_names:
         return rows.feature_names.index(feature)
     is_number = isinstance(feature, int | np.integer) and not isinstance(feature, bool)
@@ -211,10 +210,8 @@ class OverviewDisplay(Display):
     def _of(cls, model: Any, X: Any, y: Any, max_features: int = MOST_PANELS) -> Self:
         mixture, rows = find_mixture(model), view_rows(model, X, y)
         title = "One linear relation" if mixture is None else Answer(mixture).title
-        most = read_count("max_features", max_features)
-        size = contrast(rows.coef) * rows.X.std(axis=0)
-        order = np.argsort(-size, kind="stable")[:most]
-        panels = [RegimesDisplay._of_rows(rows, int(i)) for i in order]  # noqa: SLF001
+        order = rows.telling[: read_count("max_features", max_features)].tolist()
+        panels = [RegimesDisplay._of_rows(rows, i) for i in order]  # noqa: SLF001
         return cls(panels=panels, title=title, n_features=rows.X.shape[1])
 
     def plot(self, ax: Axes | None = None, *, legend: bool = True, **options: Any) -> Self:
