@@ -535,11 +535,9 @@ class ConvergenceDisplay(Display):
 
     @classmethod
     def _of(cls, model: Any, X: Any, y: Any) -> Self:  # noqa: ARG003 - recorded at the fit
-        mixture = find_mixture(model)
-        return cls._of_trimmed(last_step(model)) if mixture is None else cls._of_search(mixture)
-
-    @classmethod
-    def _of_trimmed(cls, estimator: Any) -> Self:
+        mixture, estimator = find_mixture(model), last_step(model)
+        if mixture is not None:
+            return cls._of_search(mixture)
         trace = getattr(estimator, "objective_path_", getattr(estimator, "objective_", None))
         if trace is None or np.ndim(trace) != 1:
             raise ParameterError(

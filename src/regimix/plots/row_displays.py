@@ -217,7 +217,7 @@ class OverviewDisplay(Display):
     def plot(self, ax: Axes | None = None, *, legend: bool = True, **options: Any) -> Self:
         """Draw the features; on given axes, the most telling one.
 
-        Options are those of ``RegimesDisplay.plot``: bands, room, max_points.
+        Options are those of ``RegimesDisplay.plot``: bands, stretch, max_points.
         """
         shown = self.panels if ax is None else self.panels[:1]
         if ax is None:  # a large one above, small ones below

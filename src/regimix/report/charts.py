@@ -70,8 +70,6 @@ STRIKING = 3.0
 class Html(str):
     """Text that is markup already; everything else is escaped."""
 
-    __slots__ = ()
-
     def __html__(self) -> Html:
         return self
 
@@ -253,21 +251,17 @@ def forest(terms: Terms) -> Html:
             rule = line("0", top + 0.5, "100%", top + 0.5, None)
             drawn.append(tag("g", rule, class_="grid"))
         for j in range(m):
+            y = top + NAME_HEIGHT + lane * (j + 0.5)
             values = [float(part[j, feature]) for part in (terms.effects, low, high)]
-            drawn.append(_whisker(scale, top + NAME_HEIGHT + lane * (j + 0.5), j, values))
+            place, left, right = (_at(scale(value)) for value in values)
+            shown = measured(values[0], (values[2] - values[1]) / 4, *values[1:])
+            words = tag("title", f"Regime {j}: {shown[0]} ({shown[2]} to {shown[3]})")
+            whisker = line(left, y, right, y, f"line r{j % 8}")
+            # Marks are drawn in pixels, at a share of the width.
+            spot = tag("svg", marks([0.0], [0.0], j, 4.0), x=place, y=y, overflow="visible")
+            drawn.append(tag("g", words, whisker, spot, data_regime=j, data_pick=""))
     title = f"Change of {terms.target} for one deviation of a feature, in each regime"
     return _fluid(title, bottom + 26, *drawn)
-
-
-def _whisker(scale: Scale, y: float, index: int, values: list[float]) -> Html:
-    effect, low, high = values
-    shown = measured(effect, (high - low) / 4, low, high)
-    words = f"Regime {index}: {shown[0]} ({shown[2]} to {shown[3]})"
-    whisker = line(_at(scale(low)), y, _at(scale(high)), y, f"line r{index % 8}")
-    # Marks are drawn in pixels, at a share of the width.
-    dot = marks([0.0], [0.0], index, 4.0)
-    spot = tag("svg", dot, x=_at(scale(effect)), y=y, overflow="visible")
-    return tag("g", tag("title", words), whisker, spot, data_regime=index, data_pick="")
 
 
 def _columns(scale: Scale, bottom: float) -> Html:

@@ -466,15 +466,15 @@ def _fourth_moment(features: Floats) -> float:
     Directions are found on one half of the rows and judged on the other: along a direction that is
     chosen for a row, that row is always far out.
     """
-    half = len(features) // 2
+    half, d = len(features) // 2, features.shape[1]
     first, second = features[:half], features[half:]
-    d = features.shape[1]
-    directions = [np.eye(d)]
+    directions = np.eye(d)
     if d <= MOST_MOMENT_FEATURES and half:
-        directions.append(FourthMoments(first[:MOMENT_ROWS]).heaviest_directions())
+        directions = FourthMoments(first[:MOMENT_ROWS]).heaviest_directions()
     elif half:
-        directions.append(first[np.argsort(-np.einsum("ij,ij->i", first, first))[:LONG_ROWS]].T)
-    squares = (second @ np.hstack(directions)) ** 2
+        longest = np.argsort(-np.einsum("ij,ij->i", first, first))[:LONG_ROWS]
+        directions = np.hstack([directions, first[longest].T])
+    squares = (second @ directions) ** 2
     mean = squares.mean(axis=0)
     varies = mean > 0
     return float(((squares**2).mean(axis=0)[varies] / mean[varies] ** 2).max(initial=0.0))
