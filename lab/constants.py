@@ -1,13 +1,18 @@
-"""The constants that the paper leaves open, fitted to measured values (Lemmas 5, 6, Theorem 7)."""
+"""The constants that the paper leaves open, fitted to measured values (Lemmas 5, 6, Theorem 7).
+
+``regularity_limit`` is what ψ± of Lemma 5 tend to, with no constant at all.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from lab.affine_curve import AffineCurve
 from lab.contraction import Contraction
@@ -23,9 +28,35 @@ __all__ = [
     "affine_constant",
     "contraction_constant",
     "regularity_constants",
+    "regularity_limit",
 ]
 
 Floats = NDArray[np.float64]
+
+
+def regularity_limit(share: float) -> tuple[float, float]:
+    """Compute the limits of ψ+(k)/k and ψ−(k)/k for x ~ N(0, I), k = share·n and n/d → ∞.
+
+    Along any one direction the squares are those of normal numbers z, and with enough rows all
+    directions are alike: the limits are the means of z² over its largest and its smallest values,
+
+    (2qφ(q) + share)/share at q = Φ⁻¹(1 − share/2), and (share − 2qφ(q))/share at
+    q = Φ⁻¹((1 + share)/2).
+
+    For small shares they behave like 2 log(1/share) and π share²/6. The second is why Lemma 5,
+    which states C_2·share, cannot hold with one C_2 for all shares.
+    """
+    c = fraction("share", share)
+    if c == 1:
+        return 1.0, 1.0
+
+    def part(q: float) -> float:
+        """Compute 2qφ(q)/share."""
+        return 2 * q * math.exp(-0.5 * q * q) / math.sqrt(2 * math.pi) / c
+
+    # The difference loses digits for small shares; its series has them.
+    minus = 1 - part(ndtri((1 + c) / 2)) if c > 1e-3 else math.pi * c**2 / 6
+    return float(1 + part(-ndtri(c / 2))), float(minus)
 
 
 @dataclass(frozen=True, eq=False)

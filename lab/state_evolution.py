@@ -1,4 +1,4 @@
-"""State evolution of the search's own message passing, beside what its rounds do.
+"""State evolution of message passing: of an ideal pass, and of those of the search.
 
 ``theory.state_evolution`` has the recursion of an ideal pass, which knows the share, the noise and
 the law of the other rows. The passes of ``search/message_passing.py`` assume them, learn the share
@@ -16,17 +16,62 @@ shrinkage of the ridge.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.errors import ParameterError, read_count
 from regimix.search.message_passing import Pool, _round, _site, _State, _tilt
 from regimix.search.numbers import SEARCH
+from regimix.theory.definitions import fraction, positive
+from regimix.theory.state_evolution import information
 
-__all__ = ["measured_errors", "predicted_errors"]
+__all__ = ["measured_errors", "passing_errors", "predicted_errors"]
 
 Floats = NDArray[np.float64]
+
+# Most rounds of the ideal recursion, and the change at which it has ended.
+ROUNDS, SETTLED = 2000, 1e-7
+
+
+def passing_errors(
+    rows_per_coefficient: float,
+    share: float,
+    *,
+    noise: float = 0.0,
+    others: float = 1.0,
+    rounds: int | None = None,
+) -> Floats:
+    """Predict the error of Bayes-optimal message passing, round by round.
+
+    Mean squared errors of the predictions x·β, as shares of their variance: one at first, then one
+    number for each round; by default until they settle.
+
+    Parameters
+    ----------
+    rows_per_coefficient : float
+        δ = n/d, counting all rows, those of the component and the others.
+    share : float
+        p, the component's share of the rows.
+    noise : float, default=0.0
+        Standard deviation of the component's noise, over that of its predictions x·β.
+    others : float, default=1.0
+        Standard deviation of the other rows' responses (a normal law), in the same unit.
+    rounds : int, optional
+    """
+    delta = positive("rows_per_coefficient", rows_per_coefficient)
+    p, width = fraction("share", share), positive("others", others)
+    if not 0 <= noise < math.inf:
+        raise ParameterError(f"noise must be 0 or more, and finite; got {noise!r}.")
+    most = ROUNDS if rounds is None else read_count("rounds", rounds, 0)
+    errors = [1.0]
+    for _ in range(most):
+        errors.append(1 / (1 + delta * information(errors[-1], p, float(noise), width)))
+        if rounds is None and errors[-2] - errors[-1] < SETTLED * errors[-2]:
+            break
+    return np.array(errors)
 
 
 def _first(pool: Pool) -> _State:

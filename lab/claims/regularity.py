@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lab.constants import regularity_limit
 from lab.experiment import Cell, Experiment, Verdict
 from lab.figures import COLOURS, REFERENCE, label, panels
 from lab.table import Row, Table, slope
-from regimix.theory import feature_regularity, regularity_limit, regularity_shape
+from regimix.theory import feature_regularity, regularity_shape
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

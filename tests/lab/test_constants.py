@@ -1,10 +1,19 @@
 """Fitted constants: the statement covers what was measured, and with nothing to spare."""
 
+import math
+
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
 
 from lab.affine_curve import affine_curve
-from lab.constants import affine_constant, contraction_constant, regularity_constants
+from lab.constants import (
+    affine_constant,
+    contraction_constant,
+    regularity_constants,
+    regularity_limit,
+)
 from lab.contraction import contraction_trace
 from regimix import theory
 from regimix.synth import make_mlrc
@@ -56,3 +65,29 @@ def test_the_constant_of_theorem_7_covers_every_round():
     kappa = [theory.contraction_shape(s.delta, 300, keep=keep, constant=c) for s in trace]
     assert all(s.ratio <= k * (1 + 1e-9) for s, k in zip(trace, kappa, strict=True))
     assert max(s.ratio / k for s, k in zip(trace, kappa, strict=True)) == pytest.approx(1.0)
+
+
+def mean_of_squares(low, high):
+    """Integrate z² over low ≤ |z| ≤ high."""
+    return 2 * quad(lambda z: z * z * norm.pdf(z), low, high)[0]
+
+
+@pytest.mark.parametrize("share", [1e-4, 9e-4, 2e-3, 0.05, 0.3, 0.5, 0.9, 0.999])
+def test_limits_are_means_over_the_extreme_values(share):
+    plus, minus = regularity_limit(share)
+    assert plus == pytest.approx(mean_of_squares(norm.isf(share / 2), 12) / share, rel=1e-4)
+    assert minus == pytest.approx(
+        mean_of_squares(0, norm.ppf((1 + share) / 2)) / share, rel=1e-4, abs=1e-12
+    )
+
+
+def test_all_rows_have_the_mean_square_one():
+    assert regularity_limit(1.0) == (1.0, 1.0)
+
+
+def test_the_lower_constant_of_lemma_5_falls_with_the_share():
+    # Lemma 5 states ψ−(k) ≥ C_2 c_k k; even for one direction the truth is π c_k² k / 6.
+    constants = [regularity_limit(share)[1] / share for share in (1e-1, 1e-2, 1e-3)]
+    assert constants[0] / constants[1] == pytest.approx(10, rel=0.01)
+    assert constants[1] / constants[2] == pytest.approx(10, rel=0.01)
+    assert regularity_limit(1e-3)[1] == pytest.approx(math.pi * 1e-6 / 6, rel=1e-4)

@@ -1,4 +1,4 @@
-"""Bounds: limits against integrals, what Lemma 5 cannot say, nets and numbers of starts."""
+"""Bounds: Lemma 5 against its limit, shapes, nets and numbers of starts."""
 
 import math
 
@@ -6,44 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.integrate import quad
-from scipy.stats import norm
 
+from lab.constants import regularity_limit
 from regimix import theory
 from regimix.errors import ParameterError
 from regimix.search.net import lay_net
 
 
-def mean_of_squares(low, high):
-    """Integrate z² over low ≤ |z| ≤ high."""
-    return 2 * quad(lambda z: z * z * norm.pdf(z), low, high)[0]
-
-
-@pytest.mark.parametrize("share", [1e-4, 9e-4, 2e-3, 0.05, 0.3, 0.5, 0.9, 0.999])
-def test_limits_are_means_over_the_extreme_values(share):
-    plus, minus = theory.regularity_limit(share)
-    assert plus == pytest.approx(mean_of_squares(norm.isf(share / 2), 12) / share, rel=1e-4)
-    assert minus == pytest.approx(
-        mean_of_squares(0, norm.ppf((1 + share) / 2)) / share, rel=1e-4, abs=1e-12
-    )
-
-
-def test_all_rows_have_the_mean_square_one():
-    assert theory.regularity_limit(1.0) == (1.0, 1.0)
-
-
-def test_the_lower_constant_of_lemma_5_falls_with_the_share():
-    # Lemma 5 states ψ−(k) ≥ C_2 c_k k; even for one direction the truth is π c_k² k / 6.
-    constants = [theory.regularity_limit(share)[1] / share for share in (1e-1, 1e-2, 1e-3)]
-    assert constants[0] / constants[1] == pytest.approx(10, rel=0.01)
-    assert constants[1] / constants[2] == pytest.approx(10, rel=0.01)
-    assert theory.regularity_limit(1e-3)[1] == pytest.approx(math.pi * 1e-6 / 6, rel=1e-4)
-
-
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 1.0])
 def test_the_upper_bound_of_lemma_5_holds_without_its_constant_and_is_loose(share):
     shape = theory.regularity_shape(share, 0.0)[0]
-    assert 5 * theory.regularity_limit(share)[0] < shape
+    assert 5 * regularity_limit(share)[0] < shape
     assert theory.regularity_shape(share, 1.0)[0] == pytest.approx(shape + 1 / share)
     wide = theory.regularity_shape(share, 1.0, 2.0, covariance_bound=3.0)
     assert wide == pytest.approx((3 * (shape + 1 / share), 2 * share))
@@ -72,7 +45,7 @@ def test_the_local_region_shrinks_with_the_covariance_bound():
 @pytest.mark.parametrize("share", [0.0, 1.2, np.nan, "half"])
 def test_shares_are_fractions(share):
     with pytest.raises(ParameterError, match="share"):
-        theory.regularity_limit(share)
+        theory.regularity_rows(3, share)
 
 
 def test_the_shapes_of_lemma_6_and_theorem_7():

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lab.constants import regularity_limit
 from regimix import theory
 from regimix.errors import ParameterError
 from regimix.theory import regularity
@@ -101,7 +102,7 @@ def test_bounds_are_tight_for_two_features(seed):
 def test_many_normal_rows_approach_the_limit(share):
     X = np.random.default_rng(2).standard_normal((12_000, 2))
     found = theory.feature_regularity(X, int(share * len(X)), most_directions=300)
-    plus, minus = theory.regularity_limit(share)
+    plus, minus = regularity_limit(share)
     k = int(share * len(X))
     # The extreme over directions lies beyond the limit of one, and not far.
     assert plus * 0.99 <= found.plus.lower / k <= found.plus.upper / k <= 1.1 * plus

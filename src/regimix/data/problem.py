@@ -397,8 +397,12 @@ def _scattered(
 
 def _quartiles(sample: Floats, weights: Floats | None) -> Floats:
     """Quartiles of each column, each one of its values: a whole weight equals as many copies."""
-    levels = np.array([0.25, 0.5, 0.75]) * (1 - SAME_SUM)
-    return np.quantile(sample, levels, axis=0, method="inverted_cdf", weights=weights)
+    levels = np.array([0.25, 0.5, 0.75])
+    if weights is None:  # a sort is several times as fast as NumPy's quantiles
+        places = np.ceil(levels * len(sample)).astype(np.intp) - 1
+        return np.asarray(np.sort(sample, axis=0)[places])
+    wanted = levels * (1 - SAME_SUM)
+    return np.quantile(sample, wanted, axis=0, method="inverted_cdf", weights=weights)
 
 
 def _power_of_two(values: Floats) -> Floats:

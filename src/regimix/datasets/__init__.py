@@ -59,12 +59,10 @@ class Dataset:
 
     def __repr__(self) -> str:
         n, d = self.X.shape
-        columns = [
-            f"{name}: {_range(x)}" for name, x in zip(self.feature_names, self.X.T, strict=True)
-        ]
+        columns = zip(self.feature_names, self.X.T, strict=True)
         lines = [f"Dataset of {count(n, 'row')} and {count(d, 'feature')}"]
         lines += [f"  target   {self.target_name}: {_range(self.y)}"]
-        lines += [f"  feature  {column}" for column in columns]
+        lines += [f"  feature  {name}: {_range(x)}" for name, x in columns]
         lines += [f"  beside   {', '.join(self.others)}"] if self.others else []
         return "\n".join([*lines, *wrap(self.description, WIDTH)])
 
@@ -75,9 +73,8 @@ class Dataset:
         What is fitted to a frame prints with the names of its columns:
         ``model.fit(data.features, data.target)``.
         """
-        columns = dict(zip(self.feature_names, self.X.T.copy(), strict=True))
-        columns |= {self.target_name: self.y.copy()}
-        columns |= {name: values.copy() for name, values in self.others.items()}
+        columns = dict(zip(self.feature_names, self.X.T, strict=True))
+        columns |= {self.target_name: self.y, **self.others}
         try:
             import pandas as pd
         except ImportError as error:
@@ -85,7 +82,7 @@ class Dataset:
                 "a data frame needs pandas, which is not installed: pip install pandas, or use "
                 "the arrays X, y and others."
             ) from error
-        return pd.DataFrame(columns, index=list(self.row_names))
+        return pd.DataFrame(columns, index=list(self.row_names), copy=True)
 
     @property
     def features(self) -> Any:

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from regimix.report.rows import Rows, Terms, sample
 from regimix.result.answer import law_name
-from regimix.result.mixture import Mixture
 from regimix.search.selection import Attempt
 from regimix.words import END, NAME, fixed, measured, number, percent, scientific
 
@@ -70,8 +69,6 @@ STRIKING = 3.0
 
 class Html(str):
     """Text that is markup already; everything else is escaped."""
-
-    __slots__ = ()
 
     def __html__(self) -> Html:
         return self
@@ -153,13 +150,11 @@ class Scale:
 
     def __call__(self, value: float) -> float:
         """Map one value."""
-        return float(self.many([value])[0])
+        return float(self.many(value))
 
-    def many(self, values: ArrayLike) -> Floats:
+    def many(self, values: Any) -> Floats:
         """Map many values; what lies outside is held at the edge."""
-        span = (self.high - self.low) or 1.0
-        share = np.clip((np.asarray(values, dtype=np.float64) - self.low) / span, 0, 1)
-        return np.asarray(self.start + share * (self.end - self.start))
+        return np.asarray(np.interp(values, (self.low, self.high), (self.start, self.end)))
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:
@@ -226,11 +221,6 @@ def chart(title: str, size: tuple[float, float], *parts: Html, **attributes: str
     return tag("svg", tag("title", title), *parts, class_="chart", **box)
 
 
-def _ends(across: Scale, up: Scale) -> str:
-    """Write both scales, so that the script can mark rows in a picture."""
-    return " ".join(f"{v:.12g}" for s in (across, up) for v in (s.low, s.high, s.start, s.end))
-
-
 # --- pictures of any width ------------------------------------------------------------------------
 
 
@@ -261,21 +251,17 @@ def forest(terms: Terms) -> Html:
             rule = line("0", top + 0.5, "100%", top + 0.5, None)
             drawn.append(tag("g", rule, class_="grid"))
         for j in range(m):
-            values = terms.effects[j, feature], low[j, feature], high[j, feature]
-            drawn.append(_whisker(scale, top + NAME_HEIGHT + lane * (j + 0.5), values, j))
+            y = top + NAME_HEIGHT + lane * (j + 0.5)
+            values = [float(part[j, feature]) for part in (terms.effects, low, high)]
+            place, left, right = (_at(scale(value)) for value in values)
+            shown = measured(values[0], (values[2] - values[1]) / 4, *values[1:])
+            words = tag("title", f"Regime {j}: {shown[0]} ({shown[2]} to {shown[3]})")
+            whisker = line(left, y, right, y, f"line r{j % 8}")
+            # Marks are drawn in pixels, at a share of the width.
+            spot = tag("svg", marks([0.0], [0.0], j, 4.0), x=place, y=y, overflow="visible")
+            drawn.append(tag("g", words, whisker, spot, data_regime=j, data_pick=""))
     title = f"Change of {terms.target} for one deviation of a feature, in each regime"
     return _fluid(title, bottom + 26, *drawn)
-
-
-def _whisker(scale: Scale, y: float, values: tuple[float, float, float], index: int) -> Html:
-    effect, low, high = (float(value) for value in values)
-    shown = measured(effect, (high - low) / 4, low, high)
-    words = f"Regime {index}: {shown[0]} ({shown[2]} to {shown[3]})"
-    whisker = line(_at(scale(low)), y, _at(scale(high)), y, f"line r{index % 8}")
-    # Marks are drawn in pixels, at a share of the width.
-    dot = marks([0.0], [0.0], index, 4.0)
-    spot = tag("svg", dot, x=_at(scale(effect)), y=y, overflow="visible")
-    return tag("g", tag("title", words), whisker, spot, data_regime=index, data_pick="")
 
 
 def _columns(scale: Scale, bottom: float) -> Html:
@@ -301,8 +287,8 @@ def convergence(attempts: Sequence[Attempt]) -> Html:
     up = Scale(_signed_log(low), _signed_log(high), 184.0, 14.0)
     zero, drawn = up(0.0), []
     for value in _round_gains(low, high, up):
-        place, kind = up(_signed_log(value)), "zero" if not value else None
-        drawn.append(line("0", place, "100%", place, kind))
+        place = up(_signed_log(value))
+        drawn.append(line("0", place, "100%", place, None if value else "zero"))
         drawn.append(tag("text", number(value), x=0, y=place - 4))
     for i, attempt in enumerate(shown):
         x = _at(0.09 + 0.88 * (i + 0.5) / len(shown))
@@ -349,18 +335,47 @@ def path(counts: Sequence[int], scores: Floats) -> list[dict[str, Any]]:
 
 def panels(rows: Rows, terms: Terms) -> list[dict[str, Any]]:
     """Draw the residuals of every regime that has some rows, and say how heavy their tails are."""
-    drawn = []
-    for j in range(terms.mixture.n_components):
-        own = np.flatnonzero(rows.labels == j)
-        own = own[np.isfinite(rows.far.distance[own])]
-        if own.size >= FEWEST_ROWS and terms.mixture.scale[j] > 0:
-            most = min(MOST_POINTS, ALL_POINTS // terms.mixture.n_components)
-            shown, distance = sample(own, most), rows.far.distance
-            against = _against(rows.far.predicted[shown], distance[shown], j, terms.target)
-            quantiles = _quantiles(np.sort(distance[own]), j, terms.mixture)
-            words = _tails(distance[own], terms)
-            drawn.append({"index": j, "words": words, "charts": [against, quantiles]})
+    mixture, far, drawn = terms.mixture, rows.far, []
+    law = law_name(mixture.noise_degrees)
+    for j in range(mixture.n_components):
+        own = np.flatnonzero((rows.labels == j) & np.isfinite(far.distance))
+        if own.size < FEWEST_ROWS or mixture.scale[j] <= 0:
+            continue
+        shown = sample(own, min(MOST_POINTS, ALL_POINTS // mixture.n_components))
+        x, y = far.predicted[shown], far.distance[shown]
+        pad = 0.03 * float(np.ptp(x)) or 0.05 * abs(float(x.max())) or 1.0
+        ends = float(x.min()) - pad, float(x.max()) + pad
+        title = f"Regime {j}: residuals against the predicted {terms.target}"
+        against = _panel(title, f"predicted {terms.target}", x, y, j, ends)
+        # Every row of the tails, and some of the crowded middle.
+        place = np.arange(own.size)
+        most = max(60, min(MOST_QUANTILES, ALL_QUANTILES // mixture.n_components))
+        if own.size > most:
+            middle = np.linspace(0, own.size - 1, most - 40)
+            place = np.unique(np.r_[place[:20], middle.astype(int), place[-20:]])
+        fitted = stdtrit(mixture.noise_degrees, (place + 0.5) / own.size)
+        title = f"Regime {j}: quantiles of the residuals against {law}"
+        ordered = np.sort(far.distance[own])[place]
+        quantiles = _panel(title, f"quantile of {law}", fitted, ordered, j)
+        words = _tails(far.distance[own], terms)
+        drawn.append({"index": j, "words": words, "charts": [against, quantiles]})
     return drawn
+
+
+def _panel(
+    title: str, name: str, x: Floats, y: Floats, index: int, ends: Span | None = None
+) -> Html:
+    """Draw residuals between ends, around zero; without ends, around the diagonal."""
+    limit = 1.06 * max(3.0, float(np.abs(y if ends else np.append(x, y)).max()))
+    first = 0.0 if ends else -limit
+    ends = ends or (-limit, limit)
+    across, up, grid = axes(ends, (-limit, limit), (name, "residual / noise"), PANEL)
+    rule = line(across(ends[0]), up(first), across(ends[1]), up(-first), "zero")
+    dots = marks(across.many(x), up.many(y), index, 2.2)
+    # With the scales, the script can mark rows in the picture.
+    scales = " ".join(f"{v:.12g}" for s in (across, up) for v in (s.low, s.high, s.start, s.end))
+    key = "data_quantiles" if first else "data_against"
+    return chart(title, PANEL, grid, rule, dots, **{key: scales})
 
 
 def _tails(distance: Floats, terms: Terms) -> str:
@@ -377,33 +392,3 @@ def _tails(distance: Floats, terms: Terms) -> str:
         f"{percent(share)} of the rows sorted to it are further off than twice the noise; of "
         f"{law_name(degrees)} {percent(beyond)} would be, and {verdict}."
     )
-
-
-def _against(x: Floats, y: Floats, index: int, target: str) -> Html:
-    pad = 0.03 * float(np.ptp(x)) or 0.05 * abs(float(x.max())) or 1.0
-    limit = 1.06 * max(3.0, float(np.abs(y).max()))
-    names = (f"predicted {target}", "residual / noise")
-    ends = float(x.min()) - pad, float(x.max()) + pad
-    across, up, grid = axes(ends, (-limit, limit), names, PANEL)
-    zero = line(across(across.low), up(0.0), across(across.high), up(0.0), "zero")
-    title = f"Regime {index}: residuals against the predicted {target}"
-    dots = marks(across.many(x), up.many(y), index, 2.2)
-    return chart(title, PANEL, grid, zero, dots, data_against=_ends(across, up))
-
-
-def _quantiles(ordered: Floats, index: int, mixture: Mixture) -> Html:
-    n, regimes = ordered.size, mixture.n_components
-    # Every row of the tails, and some of the crowded middle.
-    place = np.arange(n)
-    most = max(60, min(MOST_QUANTILES, ALL_QUANTILES // regimes))
-    if n > most:
-        middle = np.linspace(0, n - 1, most - 40)
-        place = np.unique(np.r_[place[:20], middle.astype(int), place[-20:]])
-    fitted, observed = stdtrit(mixture.noise_degrees, (place + 0.5) / n), ordered[place]
-    limit = 1.06 * max(3.0, float(np.abs(np.r_[fitted, observed]).max()))
-    names = (f"quantile of {law_name(mixture.noise_degrees)}", "residual / noise")
-    across, up, grid = axes((-limit, limit), (-limit, limit), names, PANEL)
-    diagonal = line(across(-limit), up(-limit), across(limit), up(limit), "zero")
-    title = f"Regime {index}: quantiles of the residuals against {law_name(mixture.noise_degrees)}"
-    dots = marks(across.many(fitted), up.many(observed), index, 2.2)
-    return chart(title, PANEL, grid, diagonal, dots, data_quantiles=_ends(across, up))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -166,11 +166,25 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
     excerpt, counts = mixture.excerpt, None
     names: Any
     if isinstance(X, PartTable):
-        drawn = _Draw(mixture, shares)
-        drawn.read(X, y, keys)
-        values, target, names, of, counts = drawn.X, drawn.y, drawn.keys, drawn.of, drawn.counts
-        shares = drawn.shares
-        labels, fitted = mixture.assign(values, target, shares), drawn.is_of_the_fit
+        if y is not None or keys is not None:
+            raise DataError(
+                "a table that is read in parts brings its response and its keys; got "
+                f"{'y' if keys is None else 'keys'} as well. Pass the table alone: the keys are "
+                "the column that scan_parquet(..., key=...) names, else the numbers of the rows."
+            )
+        if X.names != mixture.feature_names:
+            raise DataError(
+                f"the table has the features {listing(X.names)}; the model was fitted to "
+                f"{listing(mixture.feature_names)}. Scan the same columns in the same order."
+            )
+        held, names, counts = _draw(mixture, X, shares)
+        d, of = len(X.names), int(counts.sum())
+        values, target = held[:, :d], held[:, d]
+        shares = held[:, d + 1 :] if callable(shares) else None
+        labels = mixture.assign(values, target, shares)
+        # The table is that of the fit if it has as many rows of every label, to the last row.
+        before = [rows_labelled(mixture, j) for j in (*range(mixture.n_components), -1)]
+        fitted = of == mixture.n_rows and before == counts.tolist()
     elif X is None and y is None:
         if excerpt is None:
             return None
@@ -220,13 +234,14 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
 
 def _weights(mixture: Mixture, n: int) -> Floats:
     """Return the weights of so many rows of the fit, as far as the mixture remembers them."""
-    excerpt = mixture.excerpt
+    excerpt, weights = mixture.excerpt, np.ones(n)
     if excerpt is None or excerpt.weights is None:
-        return np.ones(n)
-    if excerpt.y.size == n or not excerpt.complete:
-        return excerpt.weights if excerpt.y.size == n else np.ones(n)
-    weights = np.zeros(n)  # those of no weight are not kept
-    weights[excerpt.numbers] = excerpt.weights
+        return weights
+    if excerpt.y.size == n:
+        return excerpt.weights
+    if excerpt.complete:
+        weights[:] = 0.0  # those of no weight are not kept
+        weights[excerpt.numbers] = excerpt.weights
     return weights
 
 
@@ -252,77 +267,51 @@ def _keys(keys: Any, n: int, what: str) -> Sequence[Any]:
     return names
 
 
-class _Draw:
-    """Rows drawn uniformly in one pass over a table in parts, of which all labels are counted."""
+def _draw(mixture: Mixture, table: PartTable, shares: Any) -> tuple[Floats, list[Any], Ints]:
+    """Draw rows uniformly in one pass over a table in parts, and count the labels of all.
 
-    def __init__(self, mixture: Mixture, shares: Any) -> None:
-        self._mixture = mixture
-        self._shares = shares if callable(shares) else None
-        self.shares = None if self._shares is None else np.empty((0, mixture.n_components))
-        d = len(mixture.feature_names)
-        self._most = max(1, MOST_NUMBERS // (d + EXTRA_COLUMNS))
-        self._rng = np.random.default_rng(SAMPLE_SEED)
-        self._lots, self.keys = np.empty(0), list[Any]()
-        self.X, self.y, self.of = np.empty((0, d)), np.empty(0), 0
-        self.counts = np.zeros(mixture.n_components + 1, dtype=np.int64)
-
-    def read(self, table: PartTable, y: Any, keys: Any) -> None:
-        """Read the rows of all parts; those with a missing value are left out."""
-        if y is not None or keys is not None:
-            raise DataError(
-                "a table that is read in parts brings its response and its keys; got "
-                f"{'y' if keys is None else 'keys'} as well. Pass the table alone: the keys are "
-                "the column that scan_parquet(..., key=...) names, else the numbers of the rows."
-            )
-        if table.names != self._mixture.feature_names:
-            raise DataError(
-                f"the table has the features {listing(table.names)}; the model was fitted to "
-                f"{listing(self._mixture.feature_names)}. Scan the same columns in the same order."
-            )
-        for reader in table.readers:
-            assert isinstance(reader, ParquetReader)
-            if reader.target is None:
-                raise DataError("the table has no response; a report on rows needs their response.")
-            for span in reader.spans:
-                first = span.first_row + 1
-                for rows, kept, batch in reader.labelled(span, BATCH_NUMBERS // len(table.names)):
-                    names = None if reader.key is None else batch.column(reader.key)
-                    there = np.flatnonzero(kept)
-                    beside = columns_of(batch, reader.gating, kept)
-                    self._add(rows.X, raised(rows.y, reader.power), there, first, names, beside)
-                    first += kept.size
-        if not self.of:
-            raise DataError("the table has no row without a missing value; there is none to show.")
-
-    def _add(
-        self, X: NDArray[Any], y: Any, there: Ints, first: int, names: Any, beside: Any
-    ) -> None:
-        known, X = np.isfinite(y), np.asarray(X, dtype=np.float64)
-        shares = None
-        if self._shares is not None:
-            shares = self._shares(X) if beside is None else self._shares(X, beside)
-            shares = shares[known]
-        there, X, y = there[known], X[known], y[known]
-        if y.size:
-            labels = self._mixture.assign(X, y, shares)
-            self.counts += np.bincount(labels % self.counts.size, minlength=self.counts.size)
+    The columns are features, response and, if shares is a function, the shares of the regimes;
+    beside them the keys. Rows with a missing value are left out.
+    """
+    d, m, rng = len(table.names), mixture.n_components, np.random.default_rng(SAMPLE_SEED)
+    most = max(1, MOST_NUMBERS // (d + EXTRA_COLUMNS))
+    lots, held, keys = np.empty(0), np.empty((0, d + 1 + m * callable(shares))), list[Any]()
+    counts = np.zeros(m + 1, dtype=np.int64)
+    for X, y, beside, names in _batches(table):
+        known, columns, given = np.isfinite(y), [X, y], None
+        if callable(shares):
+            columns.append(shares(X) if beside is None else shares(X, beside))
+            given = columns[-1][known]
+        if known.any():
+            labels = mixture.assign(X[known], y[known], given)
+            counts += np.bincount(labels % (m + 1), minlength=m + 1)
         # The rows of the smallest of all lots are a uniform draw.
-        lots = np.append(self._lots, self._rng.random(y.size))
-        best = np.sort(np.argsort(lots, kind="stable")[: self._most])
-        old, new = best[best < self._lots.size], best[best >= self._lots.size] - self._lots.size
-        self._lots, self.of = lots[best], self.of + y.size
-        if shares is not None and self.shares is not None:
-            self.shares = np.vstack([self.shares[old], shares[new]])
-        self.X, self.y = np.vstack([self.X[old], X[new]]), np.append(self.y[old], y[new])
-        called = there[new] + first if names is None else names.take(there[new]).to_pylist()
-        self.keys = [*(self.keys[i] for i in old), *list(called)]
+        before, there = lots.size, np.flatnonzero(known)
+        lots = np.append(lots, rng.random(there.size))
+        best = np.sort(np.argsort(lots, kind="stable")[:most])
+        old, new = best[best < before], there[best[best >= before] - before]
+        lots, held = lots[best], np.vstack([held[old], np.column_stack(columns)[new]])
+        keys = [*(keys[i] for i in old), *names.take(new).tolist()]
+    if not counts.any():
+        raise DataError("the table has no row without a missing value; there is none to show.")
+    return held, keys, counts
 
-    @property
-    def is_of_the_fit(self) -> bool:
-        """Whether the table is that of the fit: as many rows of every label, to the last row."""
-        mixture = self._mixture
-        known = [rows_labelled(mixture, j) for j in (*range(mixture.n_components), -1)]
-        return self.of == mixture.n_rows and known == self.counts.tolist()
+
+def _batches(table: PartTable) -> Iterator[tuple[Floats, Floats, Any, Any]]:
+    """Read features, response, columns for the gating, and keys of the rows that can be used."""
+    for reader in table.readers:
+        assert isinstance(reader, ParquetReader)
+        if reader.target is None:
+            raise DataError("the table has no response; a report on rows needs their response.")
+        for span in reader.spans:
+            first = span.first_row + 1
+            for rows, kept, batch in reader.labelled(span, BATCH_NUMBERS // len(table.names)):
+                numbers = np.arange(first, first + kept.size)
+                keys = numbers if reader.key is None else batch.column(reader.key)
+                X, y = np.asarray(rows.X, dtype=np.float64), raised(rows.y, reader.power)
+                beside = columns_of(batch, reader.gating, kept)
+                yield X, y, beside, keys.take(np.flatnonzero(kept))
+                first += kept.size
 
 
 def sample(positions: Ints, most: int) -> Ints:

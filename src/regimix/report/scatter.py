@@ -98,8 +98,7 @@ class Cloud:
     def on_page(self) -> Ints:
         """Positions of all rows that the page holds: those drawn, then outliers only listed."""
         listed = self.rows.outliers[:MOST_OUTLIERS]
-        drawn = np.isin(listed, self.points, assume_unique=True)
-        return np.concatenate([self.points, listed[~drawn]])
+        return np.append(self.points, listed[~np.isin(listed, self.points)])
 
     @property
     def listed(self) -> str:
@@ -225,38 +224,27 @@ class Cloud:
     def draw(self, width: float = WIDTH, height: float = HEIGHT) -> Html:
         """Draw the first view: against the feature that matters most."""
         view = self.views[0]
-        names = view.name, self.terms.target
+        x, y, names = view.x, view.adjusted, (view.name, self.terms.target)
         across, up, grid = axes(view.frame, view.adjusted_frame, names, (width, height))
-        title = f"{names[1]} against {names[0]}, with each regime's line"
-        points = tag("g", *self._marks(view.x, view.adjusted, across, up), class_="points")
-        lines = tag("g", *self._lines(view, across, up), class_="lines")
-        return chart(title, (width, height), grid, points, lines)
-
-    def _marks(self, x: Floats, y: Floats, across: Scale, up: Scale) -> list[Html]:
-        labels = self.rows.labels[self.points]
+        labels, points, lines = self.rows.labels[self.points], list[Html](), list[Html]()
         beyond = (x < across.low) | (x > across.high) | (y < up.low) | (y > up.high)
-        drawn = []
         for j in (-1, *range(self.terms.mixture.n_components)):
             own = (labels == j) & ~beyond
             if own.any():
-                places = across.many(x[own]), up.many(y[own])
-                drawn.append(marks(*places, j, self.radius))
+                points.append(marks(across.many(x[own]), up.many(y[own]), j, self.radius))
         if beyond.any():
-            drawn.append(_arrows(x[beyond], y[beyond], across, up))
-        return drawn
-
-    def _lines(self, view: View, across: Scale, up: Scale) -> list[Html]:
-        drawn = []
-        # Lines that run through a cloud need a halo to be seen.
+            points.append(_arrows(x[beyond], y[beyond], across, up))
         pixels = (up.start - up.end) / (up.high - up.low)
         for j, noise in enumerate(self.terms.mixture.scale.tolist()):
             base, slope = view.lines[j]
             (x1, x2), (y1, y2) = across.many(view.reach[j]), up.many(base + slope * view.reach[j])
-            ends = float(x1), float(y1), float(x2), float(y2)
+            # Lines that run through a cloud need a halo to be seen.
             if noise * pixels > BROAD * self.radius:
-                drawn.append(line(*ends, "halo"))
-            drawn.append(line(*ends, f"line r{j % 8}", tag("title", f"Regime {j}")))
-        return drawn
+                lines.append(line(x1, y1, x2, y2, "halo"))
+            lines.append(line(x1, y1, x2, y2, f"line r{j % 8}", tag("title", f"Regime {j}")))
+        title = f"{names[1]} against {names[0]}, with each regime's line"
+        groups = tag("g", *points, class_="points"), tag("g", *lines, class_="lines")
+        return chart(title, (width, height), grid, *groups)
 
 
 def _range(values: Floats) -> Span:

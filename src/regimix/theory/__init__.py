@@ -14,7 +14,6 @@ from regimix.theory.bounds import (
     contraction_shape,
     local_radius,
     net_size_bound,
-    regularity_limit,
     regularity_rows,
     regularity_shape,
     required_rows,
@@ -36,7 +35,7 @@ from regimix.theory.regularity import (
     exact_feature_regularity,
     feature_regularity,
 )
-from regimix.theory.state_evolution import passing_errors, passing_rows
+from regimix.theory.state_evolution import passing_rows
 
 __all__ = [
     "Audit",
@@ -58,9 +57,7 @@ __all__ = [
     "local_separation",
     "net_size_bound",
     "own_slack",
-    "passing_errors",
     "passing_rows",
-    "regularity_limit",
     "regularity_rows",
     "regularity_shape",
     "required_rows",

@@ -155,11 +155,11 @@ class Audit:
             "algorithms were seen to work. Distances are root mean squares over the rows, in "
             "standard deviations of y. Only the regimes that were found are judged; "
         )
-        others = "theory.detectable(model, X) simulates which others would have been found."
-        if self.detectable is not None:
-            others = "which others would have been found was simulated:"
-        lines += ["", *wrap(closing + others, WIDTH)]
-        return "\n".join(lines if self.detectable is None else [*lines, "", str(self.detectable)])
+        others, below = "which others would have been found was simulated:", str(self.detectable)
+        if self.detectable is None:
+            others = "theory.detectable(model, X) simulates which others would have been found."
+            below = ""
+        return "\n".join([*lines, "", *wrap(closing + others, WIDTH), "", below]).rstrip()
 
 
 def _shown(value: float) -> str:
@@ -270,10 +270,7 @@ class _WhitenedFit:
 
     @property
     def distance(self) -> Floats:
-        """Distance of each regime to the nearest other, in spreads of y; never zero.
-
-        Alone, its own length.
-        """
+        """Distance to the nearest other regime (alone: its own length), in spreads of y; not 0."""
         nearest, length = nearest_distances(self.coef), np.linalg.norm(self.coef, axis=1)
         distance = np.where(np.isfinite(nearest), nearest, length)
         return np.maximum(distance, np.finfo(np.float64).tiny)
@@ -371,11 +368,13 @@ def _at_least(name: str, value: float, good: float, bad: float, words: str) -> F
 
 def _supported(mixture: Mixture) -> Finding:
     """Judge whether there is any regime at all."""
-    value, counted = float(mixture.evidence), mixture.settings.search == "net"
-    limit = REGIME_GAIN if mixture.settings.n_components is None else 0.0
+    value, limit = float(mixture.evidence), 0.0 if mixture.settings.n_components else REGIME_GAIN
     words = f"The regimes score {number(value, 3)} nats more than constants do."
     m = mixture.n_components
     shown = "one robust fit to all of them" if m == 1 else f"the best {spelled(m)} lines"
+    counted = mixture.settings.search == "net"
+    if counted:
+        value = limit = np.nan
     if mixture.found_nothing:
         words = (
             f"The rows support no linear regime; the model is {shown}, and the rest of this table "
@@ -384,8 +383,6 @@ def _supported(mixture: Mixture) -> Finding:
     elif counted:
         words = "Algorithm 2 accepted its regimes by counting rows; it has no score."
     verdict: Verdict = "not proven" if mixture.found_nothing else "holds"
-    if counted:
-        value = limit = np.nan
     return Finding("regimes", verdict, value, limit, words, at_least=True)
 
 
@@ -471,15 +468,15 @@ def _fourth_moment(features: Floats) -> float:
     Directions are found on one half of the rows and judged on the other: along a direction that is
     chosen for a row, that row is always far out.
     """
-    half = len(features) // 2
+    half, d = len(features) // 2, features.shape[1]
     first, second = features[:half], features[half:]
-    d = features.shape[1]
-    directions = [np.eye(d)]
+    directions = np.eye(d)
     if d <= MOST_MOMENT_FEATURES and half:
-        directions.append(FourthMoments(first[:MOMENT_ROWS]).heaviest_directions())
+        directions = FourthMoments(first[:MOMENT_ROWS]).heaviest_directions()
     elif half:
-        directions.append(first[np.argsort(-np.einsum("ij,ij->i", first, first))[:LONG_ROWS]].T)
-    squares = (second @ np.hstack(directions)) ** 2
+        longest = np.argsort(-np.einsum("ij,ij->i", first, first))[:LONG_ROWS]
+        directions = np.hstack([directions, first[longest].T])
+    squares = (second @ directions) ** 2
     mean = squares.mean(axis=0)
     varies = mean > 0
     return float(((squares**2).mean(axis=0)[varies] / mean[varies] ** 2).max(initial=0.0))
@@ -520,9 +517,8 @@ def clear_gap(subspace: Subspace | None) -> Finding:
         f"{subspace.certain} exceed what permuted responses give. Without a gap, the subspace that "
         "the starts of Algorithm 2 come from is partly arbitrary; the default search has others."
     )
-    verdict: Verdict = "holds" if subspace.has_gap else "unclear"
-    if subspace.certain == 0:
-        verdict = "not proven"
+    clear: Verdict = "holds" if subspace.has_gap else "unclear"
+    verdict: Verdict = clear if subspace.certain else "not proven"
     return Finding(name, verdict, subspace.gap, SEARCH.clear_gap, words, at_least=True)
 
 

@@ -121,7 +121,9 @@ def maximise(evaluate: Evaluate, dimensions: int, *, tolerance: float, most: int
     cells, done = cover(dimensions, min(most, 64 * dimensions)), -np.inf
     spent = 0
     while True:
-        values, ceilings = _in_batches(evaluate, cells)
+        parts = [cells.take(slice(at, at + BATCH)) for at in range(0, len(cells), BATCH)]
+        found = [evaluate(part.directions(), part.chords()) for part in parts]
+        values, ceilings = (np.concatenate(side) for side in zip(*found, strict=True))
         spent += len(cells)
         top = int(np.argmax(values))
         if values[top] > best.value:
@@ -139,32 +141,24 @@ def maximise(evaluate: Evaluate, dimensions: int, *, tolerance: float, most: int
         cells = cells.take(reached).split()
 
 
-def _in_batches(evaluate: Evaluate, cells: Cells) -> tuple[Floats, Floats]:
-    parts = []
-    for first in range(0, len(cells), BATCH):
-        part = cells.take(slice(first, first + BATCH))
-        parts.append(evaluate(part.directions(), part.chords()))
-    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
-
-
 class FourthMoments:
     """Certified bounds on sums of extreme squares, from the fourth moments of rows (n, d)."""
 
     def __init__(self, X: Floats) -> None:
-        n, d = X.shape
-        first, second = np.triu_indices(d)
-        # Off the diagonal, x_a x_b stands for two entries of the tensor.
-        weight = np.where(first == second, 1.0, np.sqrt(2.0))
-        fourth = np.zeros((first.size, first.size))
-        for start in range(0, n, CHUNK):
-            rows = X[start : start + CHUNK]
-            tensors = rows[:, first] * rows[:, second] * weight
-            fourth += tensors.T @ tensors
-        self.n = n
-        self._fourth = fourth
-        self._second = (X.T @ X)[first, second] * weight
+        self.n, d = X.shape
+        self._entries = first, second = np.triu_indices(d)
         self._trace = (first == second).astype(np.float64)
-        self._mean = max(float(self._second @ self._trace) / (n * d), np.finfo(np.float64).tiny)
+        # Off the diagonal, x_a x_b stands for two entries of the tensor.
+        self._weight = np.where(first == second, 1.0, np.sqrt(2.0))
+        self._fourth = np.zeros((first.size, first.size))
+        for start in range(0, self.n, CHUNK):
+            rows = X[start : start + CHUNK]
+            tensors = rows[:, first] * rows[:, second] * self._weight
+            self._fourth += tensors.T @ tensors
+        self._second = (X.T @ X)[first, second] * self._weight
+        mean = float(self._second @ self._trace) / (self.n * d)
+        self._mean = max(mean, np.finfo(np.float64).tiny)
+        self._centres: list[float] = [c * self._mean for c in CENTRES]
         self._bounds: dict[float, float] = {}
 
     def spread(self, centre: float) -> float:
@@ -188,14 +182,11 @@ class FourthMoments:
 
     def largest_sum(self, k: int) -> float:
         """Bound the sum of the k largest squares along any unit vector from above."""
-        return min(k * c + math.sqrt(k * self.spread(c)) for c in self._centres())
+        return min(k * c + math.sqrt(k * self.spread(c)) for c in self._centres)
 
     def smallest_sum(self, k: int) -> float:
         """Bound the sum of the k smallest squares along any unit vector from below."""
-        return max(0.0, *(k * c - math.sqrt(k * self.spread(c)) for c in self._centres()))
-
-    def _centres(self) -> list[float]:
-        return [c * self._mean for c in CENTRES]
+        return max(0.0, *(k * c - math.sqrt(k * self.spread(c)) for c in self._centres))
 
     def heaviest_directions(self) -> Floats:
         """Find unit vectors along which fourth moments are large, as columns (d, directions).
@@ -203,12 +194,9 @@ class FourthMoments:
         The tensors of largest form are not of the shape v⊗v; their eigenvectors are near.
         """
         d = int(self._trace.sum())
-        first, second = np.triu_indices(d)
-        vectors = np.linalg.eigh(self._fourth)[1][:, -2 * d :]
         found = [np.eye(d)]
-        for vector in vectors.T:
+        for vector in np.linalg.eigh(self._fourth)[1][:, -2 * d :].T:
             tensor = np.zeros((d, d))
-            tensor[first, second] = vector / np.where(first == second, 1.0, np.sqrt(2.0))
-            tensor = tensor + tensor.T - np.diag(np.diag(tensor))
-            found.append(np.linalg.eigh(tensor)[1][:, [0, -1]])
+            tensor[self._entries] = vector / self._weight
+            found.append(np.linalg.eigh(tensor, UPLO="U")[1][:, [0, -1]])
         return np.hstack(found)

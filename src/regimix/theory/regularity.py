@@ -29,6 +29,7 @@ For more than six features and k well below n, only zero is left: no efficient c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
@@ -151,8 +152,7 @@ class Regularity:
         self.X = read_matrix("X", X)
         self._most = read_count("most_directions", most_directions, 1)
         self._seed = random_state
-        self._plus: dict[int, Interval] = {}
-        self._minus: dict[int, Interval] = {}
+        self._known: dict[tuple[str, int], Interval] = {}
 
     def __call__(self, k: int) -> FeatureRegularity:
         """Bound ψ±(k)."""
@@ -161,15 +161,11 @@ class Regularity:
 
     def plus(self, k: int) -> Interval:
         """Bound ψ+(k)."""
-        if k not in self._plus:
-            self._plus[k] = self._easy(k, "plus") or self._bound_plus(k)
-        return self._plus[k]
+        return self._remembered("plus", k, self._bound_plus)
 
     def minus(self, k: int) -> Interval:
         """Bound ψ−(k)."""
-        if k not in self._minus:
-            self._minus[k] = self._easy(k, "minus") or self._bound_minus(k)
-        return self._minus[k]
+        return self._remembered("minus", k, self._bound_minus)
 
     def attained_plus(self, k: int) -> float:
         """Find a subset of k rows with a large eigenvalue; cheap, and no more than ψ+(k)."""
@@ -179,18 +175,21 @@ class Regularity:
         """Find a subset of k rows with a small eigenvalue; cheap, and no less than ψ−(k)."""
         return min(self._alternate(k, largest=False)) if k >= self.X.shape[1] else 0.0
 
-    def _easy(self, k: int, side: str) -> Interval | None:
-        """Know what needs no search: no row, all rows, too few rows, few subsets."""
+    def _remembered(self, side: str, k: int, bound: Callable[[int], Interval]) -> Interval:
+        """Search only where no row, all rows, too few rows or few subsets give no answer."""
         n, d = self.X.shape
-        if k == 0 or (side == "minus" and k < d):
-            return Interval(0.0, 0.0)
-        if k == n:
-            value = max(0.0, float(self._eigenvalues[0 if side == "minus" else -1]))
-            return Interval(value, value)
-        if comb(n, k) <= FEW_SUBSETS:
-            exact = exact_feature_regularity(self.X, k)
-            return exact.plus if side == "plus" else exact.minus
-        return None
+        if (side, k) not in self._known:
+            if k == 0 or (side == "minus" and k < d):
+                found = Interval(0.0, 0.0)
+            elif k == n:
+                value = max(0.0, float(self._eigenvalues[0 if side == "minus" else -1]))
+                found = Interval(value, value)
+            elif comb(n, k) <= FEW_SUBSETS:
+                found = getattr(exact_feature_regularity(self.X, k), side)
+            else:
+                found = bound(k)
+            self._known[side, k] = found
+        return self._known[side, k]
 
     def _bound_plus(self, k: int) -> Interval:
         found = self.attained_plus(k)
@@ -226,10 +225,12 @@ class Regularity:
 
     def _search_cells(self, k: int, slope: float, *, largest: bool) -> Extreme:
         """Maximise the root of the largest sum, or minus that of the smallest, over directions."""
+        sign = 1.0 if largest else -1.0
 
         def evaluate(directions: Floats, chords: Floats) -> tuple[Floats, Floats]:
-            roots = np.sqrt(_extreme_sums(self.X, directions, k, largest=largest))
-            signed = roots if largest else -roots
+            squares = (directions @ self.X.T) ** 2
+            extreme = sign * np.partition(-sign * squares, k - 1, axis=1)[:, :k]
+            signed = sign * np.sqrt(np.abs(extreme.sum(axis=1)))
             return signed, signed + chords * slope
 
         return maximise(evaluate, self.X.shape[1], tolerance=TOLERANCE * slope, most=self._most)
@@ -292,11 +293,3 @@ class Regularity:
     @cached_property
     def _moments(self) -> FourthMoments | None:
         return FourthMoments(self.X) if self.X.shape[1] <= MOST_MOMENT_FEATURES else None
-
-
-def _extreme_sums(X: Floats, directions: Floats, k: int, *, largest: bool) -> Floats:
-    """Sum the k largest (or smallest) squares along each direction, (c,)."""
-    squares = (directions @ X.T) ** 2
-    if largest:
-        return np.asarray(np.partition(squares, -k, axis=1)[:, -k:].sum(axis=1))
-    return np.asarray(np.partition(squares, k - 1, axis=1)[:, :k].sum(axis=1))

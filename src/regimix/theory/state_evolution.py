@@ -1,4 +1,4 @@
-"""State evolution: how the error of message passing falls, round by round, and where it stops.
+"""State evolution: the rows that message passing needs to find one component.
 
 One component among rows that do not follow it: of the rows, a share p has y = x·β + noise, the
 others have responses that do not depend on x·β. For normal features, and as the number d of
@@ -24,69 +24,18 @@ import math
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
-from numpy.typing import NDArray
 
-from regimix.errors import ParameterError, read_count
-from regimix.theory.definitions import fraction, positive
-
-Floats = NDArray[np.float64]
+from regimix.errors import ParameterError
 
 # Nodes of the quadrature over t and over μ: with twice as many, thresholds change by less than one
 # in a thousand.
 NODES = 60
-# Most rounds of the recursion, and the change at which it has ended.
-ROUNDS, SETTLED = 2000, 1e-7
 # A component is found where at most this share of the variance is left unknown, as in the search.
 FOUND = 0.1
 # Variances are never taken to be smaller: without noise the error falls to zero.
 TINY = 1e-100
 # Most rows for each coefficient that a threshold is looked for among.
 MOST_ROWS = 1e6
-
-
-def passing_errors(
-    rows_per_coefficient: float,
-    share: float,
-    *,
-    noise: float = 0.0,
-    others: float = 1.0,
-    rounds: int | None = None,
-) -> Floats:
-    """Predict the error of Bayes-optimal message passing, round by round.
-
-    Mean squared errors of the predictions x·β, as shares of their variance: one at first, then one
-    number for each round; by default until they settle.
-
-    Parameters
-    ----------
-    rows_per_coefficient : float
-        δ = n/d, counting all rows, those of the component and the others.
-    share : float
-        p, the component's share of the rows.
-    noise : float, default=0.0
-        Standard deviation of the component's noise, over that of its predictions x·β.
-    others : float, default=1.0
-        Standard deviation of the other rows' responses (a normal law), in the same unit.
-    rounds : int, optional
-
-    Examples
-    --------
-    >>> from regimix.theory import passing_errors
-    >>> errors = passing_errors(5.0, 0.6, noise=0.01)
-    >>> float(errors[0]), bool(errors[-1] < 1e-3)
-    (1.0, True)
-    """
-    delta = positive("rows_per_coefficient", rows_per_coefficient)
-    p, width = fraction("share", share), positive("others", others)
-    if not 0 <= noise < math.inf:
-        raise ParameterError(f"noise must be 0 or more, and finite; got {noise!r}.")
-    most = ROUNDS if rounds is None else read_count("rounds", rounds, 0)
-    errors = [1.0]
-    for _ in range(most):
-        errors.append(1 / (1 + delta * _information(errors[-1], p, float(noise), width)))
-        if rounds is None and errors[-2] - errors[-1] < SETTLED * errors[-2]:
-            break
-    return np.array(errors)
 
 
 def passing_rows(
@@ -98,8 +47,10 @@ def passing_rows(
     ----------
     outliers_per_coefficient : float
         Rows, for each coefficient, that do not follow the component.
-    noise, others
-        As for ``passing_errors``.
+    noise : float, default=0.0
+        Standard deviation of the component's noise, over that of its predictions x·β.
+    others : float, default=1.0
+        Standard deviation of the other rows' responses (a normal law), in the same unit.
 
     Returns
     -------
@@ -123,7 +74,7 @@ def passing_rows(
     def found(own: float) -> bool:
         """Say whether no fixed point lies in the way from one to what counts as found."""
         n, p = own + beside, own / (own + beside)
-        return all(v * (1 + n * _information(v, p, float(noise), others)) > 1 for v in _WAY)
+        return all(v * (1 + n * information(v, p, float(noise), others)) > 1 for v in _WAY)
 
     low, high = 1.0, 2.0
     if found(low):
@@ -143,7 +94,7 @@ _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 _WAY = tuple(float(v) for v in np.geomspace(1.0, FOUND, 60))
 
 
-def _information(v: float, p: float, noise: float, others: float) -> float:
+def information(v: float, p: float, noise: float, others: float) -> float:
     """Compute A(v), by quadrature over the residual t and the message μ."""
     total = max(v + noise**2, TINY)
     y = math.sqrt(max(1 - v, 0.0)) * _T[:, None] + math.sqrt(total) * _T
