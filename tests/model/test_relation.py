@@ -11,7 +11,6 @@ from regimix.engines.base import Sample
 from regimix.model.em import REGIME_GAIN, Parameters, refit
 from regimix.model.relation import (
     COUNTS,
-    HOPELESS,
     KERNELS,
     Relation,
     _Law,
@@ -165,8 +164,8 @@ def test_a_hopeless_relation_is_given_up_early(monkeypatch):
     relation = plain(rows, "student3", skewed=True, spread=rows.features)
     best = fit_relation(relation)
     whole = len(calls)
-    assert fit_relation(relation, best.score + HOPELESS / 2).score == best.score
+    assert fit_relation(relation, hopeless=best.score - 25).score == best.score
     calls.clear()
-    given_up = fit_relation(relation, best.score + 10 * HOPELESS)
+    given_up = fit_relation(relation, hopeless=best.score + 450)
     assert len(calls) < whole / 2
-    assert best.score - HOPELESS < given_up.score < best.score
+    assert best.score - 50 < given_up.score < best.score

@@ -64,10 +64,6 @@ KERNELS = {
     "student3": lambda t: _student(t, 3.0),
     "laplace": _laplace,
 }
-# Steps of an optimiser at most.
-STEPS = 200
-# Nats that no relation makes up for by what the optimiser does not see or by a step that loses.
-HOPELESS = 50.0
 # Poisson's law with a gamma law for its mean (negative binomial), whose logarithm is linear.
 COUNTS = "counts"
 
@@ -123,23 +119,23 @@ class Fit:
     expected: Floats
 
 
-def fit_relation(relation: Relation, goal: float = -np.inf) -> Fit:
+def fit_relation(relation: Relation, goal: float = -np.inf, hopeless: float = -np.inf) -> Fit:
     """Maximise the posterior of a relation, and integrate around the maximum.
 
     That there are no outliers is equally likely a priori to any share of them, as in the mixture.
-    It is not looked at where that cannot bring the score to ``goal``. Where no step that is left
-    can bring it near, the score is only that of the last step.
+    It is not looked at where that cannot bring the score to ``goal``. Where the steps that are left
+    cannot bring it to ``hopeless``, the score is only that of the last step.
     """
     if not relation.rows.outliers:
-        return _fit(relation, goal, outliers=False)
-    fit = _fit(relation, goal, outliers=True)
+        return _fit(relation, hopeless, outliers=False)
+    fit = _fit(relation, hopeless, outliers=True)
     # The smallest share explains as much as none does, and costs no more than this.
     if fit.score - LOGITS[0] < goal:
         return fit
-    return max(_fit(relation, goal, outliers=False), fit, key=attrgetter("score"))
+    return max(_fit(relation, hopeless, outliers=False), fit, key=attrgetter("score"))
 
 
-def _fit(relation: Relation, goal: float, *, outliers: bool) -> Fit:
+def _fit(relation: Relation, hopeless: float, *, outliers: bool) -> Fit:
     law, weights = _Law.of(relation, outliers=outliers), relation.rows.weights
 
     def loss(free: Floats) -> tuple[float, Floats]:
@@ -148,13 +144,13 @@ def _fit(relation: Relation, goal: float, *, outliers: bool) -> Fit:
         slope = np.concatenate([weights * one @ block for one, block in slopes])
         return -float(value), -(slope - (free - law.mean) * law.tight)
 
-    values = [np.inf]
+    most, values = 200, [np.inf]  # steps, and what they lead to
 
     def give_up(intermediate_result: Any) -> None:
         values.append(intermediate_result.fun)
         # Steps gain less and less, so those that are left gain no more than the last one did.
-        left = (STEPS - len(values)) * (values[-2] - values[-1])
-        if left - values[-1] < goal - HOPELESS:
+        left = (most - len(values)) * (values[-2] - values[-1])
+        if left - values[-1] < hopeless:
             raise StopIteration
 
     found = minimize(
@@ -164,7 +160,7 @@ def _fit(relation: Relation, goal: float, *, outliers: bool) -> Fit:
         method="L-BFGS-B",
         bounds=law.bounds,
         callback=give_up,
-        options={"maxiter": STEPS},
+        options={"maxiter": most},
     )
     slopes = law.rows_at(found.x)[1]
     low, high = np.array(law.bounds).T

@@ -21,7 +21,6 @@ from regimix.model.laws import LEAST_NOISE, resolution
 from regimix.model.numbers import MODEL
 from regimix.model.relation import (
     COUNTS,
-    HOPELESS,
     Fit,
     Relation,
     fit_relation,
@@ -44,6 +43,8 @@ ROWS_PER_COLUMN = 4
 # are tried for up to 31 features, squares for up to 62.
 FEW_ROWS = 500
 MOST_COLUMNS = FEW_ROWS // ROWS_PER_COLUMN
+# Nats that no relation makes up for by what its fit does not see, or by a step that does not gain.
+HOPELESS = 50.0
 ORDERED = {"power", "noise"}
 # Rows of a regime that are checked, at most: they show what matters, and a report does not wait.
 MOST_CHECKED = 2000
@@ -356,7 +357,8 @@ class Contest:
             expected = np.zeros(self.rows.n)
             if rival.spread in ("fitted", "log fitted"):
                 expected = self._fitted(replace(rival, spread="nothing")).expected
-            self._fits[rival] = fit_relation(self.relation(rival, expected), self.regimes)
+            relation, goal = self.relation(rival, expected), self.regimes
+            self._fits[rival] = fit_relation(relation, goal, goal - HOPELESS)
         return self._fits[rival]
 
 
