@@ -364,6 +364,9 @@ def test_a_folder_with_another_table_is_refused_before_the_fit(regimix, rows):
 
 def test_a_package_for_addresses_that_is_missing_is_named(regimix, monkeypatch):
     monkeypatch.setitem(sys.modules, "s3fs", None)
+    # fsspec remembers the packages that it has used.
+    used = sys.modules["fsspec.registry"]._registry
+    monkeypatch.delitem(used, "s3", raising=False)
     for arguments in (("s3://b/rows",), ("rows.parquet", "--labels", "s3://b/labels")):
         ran = regimix("fit", *arguments, *FIT)
         assert ran.code == 2
