@@ -27,6 +27,7 @@ from regimix.errors import (
     StoppedError,
 )
 from regimix.estimators import inputs
+from regimix.model import em
 from regimix.result import fit as mixture_fit
 from regimix.search import settings
 from tests.engines.clusters import (
@@ -297,8 +298,9 @@ def stop_clocks(monkeypatch):
         # It stands while rows are read: how long that takes is up to the machine.
         return time.monotonic() - begun[0] if begun else 0.0
 
-    for module in (dask_engine, partition, inputs, settings):
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock))
+    standing = SimpleNamespace(monotonic=clock, perf_counter=time.perf_counter)
+    for module in (dask_engine, partition, inputs, settings, em, mixture_fit):
+        monkeypatch.setattr(module, "time", standing)
     return begun
 
 
