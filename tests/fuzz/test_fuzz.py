@@ -28,6 +28,10 @@ FOUND = [
     Case(80003199, "mixture of 2", rows=2, y_unit=1e-120, weights="tiny and huge"),
     Case(42421877, "any regressor", rows=10, cell="too large", y_unit=1e-30),
     Case(42422319, "no outliers", columns=1, weights="tiny and huge"),
+    Case(918358, "partition", rows=2, columns=1),
+    Case(32354, "global", rows=2, columns=1, response="few values", y_unit=1e120),
+    Case(32856, "no intercept", rows=150, response="constant", cell="y far"),
+    Case(33929, "global", rows=2, columns=30, unit=1e-30, container="int"),
 ]
 
 

@@ -69,7 +69,7 @@ def test_outliers_are_weighed_against_the_smallest_regime(share, verdict):
 
 
 @pytest.mark.parametrize(
-    ("power", "words"), [(1.0, "chance explains the difference"), (3.0, "heavier tails")]
+    ("power", "words"), [(1.0, "chance may explain the difference"), (3.0, "heavier tails")]
 )
 def test_tails_are_compared_with_the_normal_law(power, words):
     mixture, X, _ = made(4000, 1, 1, outliers=0.0)

@@ -196,7 +196,9 @@ def _log_joint(residuals: Floats, law: Law, y: Floats) -> tuple[Floats, Floats |
         np.square(scaled, out=scaled)
     log_kernel, tail, _ = NoiseLaw(law.degrees).kernel(scaled)
     outlying = np.log(law.background_share) + law.log_outlier(y)
-    return joined(log_kernel, np.log(law.share) - np.log(law.scale), outlying), tail
+    # A regime that is asked for may have no rows.
+    log_share = np.log(np.maximum(law.share, MODEL.rounding))
+    return joined(log_kernel, log_share - np.log(law.scale), outlying), tail
 
 
 class _Sums:

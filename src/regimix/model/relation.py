@@ -184,7 +184,8 @@ def _fit(relation: Relation, hopeless: float, *, outliers: bool) -> Fit:
 def _log_determinant(curvature: Floats) -> float:
     """Return the log determinant of a positive matrix; what rounding made negative is rounding."""
     size = np.diag(curvature)
-    values = np.linalg.eigvalsh(curvature / np.sqrt(size * size[:, None]))
+    root = np.sqrt(size)
+    values = np.linalg.eigvalsh(curvature / root / root[:, None])
     return float(np.log(size).sum() + np.log(np.maximum(values, MODEL.rounding)).sum())
 
 

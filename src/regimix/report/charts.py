@@ -383,7 +383,7 @@ def _tails(distance: Floats, terms: Terms) -> str:
     share, degrees = float(np.mean(np.abs(distance) > 2)), terms.mixture.noise_degrees
     beyond = 2 * float(stdtr(degrees, -2.0))
     excess = (share - beyond) / np.sqrt(beyond * (1 - beyond) / distance.size)
-    verdict = "chance explains the difference"
+    verdict = "chance may explain the difference"
     if abs(excess) > STRIKING:
         verdict = f"the noise has {'heavier' if excess > 0 else 'lighter'} tails"
         if excess < 0 and terms.mixture.n_components > 1:

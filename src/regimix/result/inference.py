@@ -184,7 +184,7 @@ class _Roots:
         diagonal = np.diag(gram)
         length = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
         values, vectors = np.linalg.eigh(gram / length / length[:, None])
-        usable = values > RANK_ROUNDINGS * p * EPSILON * max(float(values[-1]), 1.0)
+        usable = values > RANK_ROUNDINGS * p * EPSILON * max(float(values.max(initial=0.0)), 1.0)
         root = vectors[:, usable] / np.sqrt(values[usable])
         return cls(root / length[:, None], length, vectors[:, ~usable] / length[:, None])
 

@@ -76,7 +76,8 @@ class Rival:
     skewed : bool
         Whether noise above the relation may be larger or smaller than below.
     lead : float
-        Evidence beyond that of the regimes, on the same rows, in nats.
+        Evidence beyond that of the regimes, on the same rows, in nats. Where a relation leads
+        several regimes, these count with shares that depend on the features, if that gains.
     """
 
     power: float = 1.0

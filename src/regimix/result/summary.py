@@ -203,7 +203,7 @@ def print_cells(values: Floats) -> tuple[str, ...]:
     if any(len(cell) >= width for cell, width in zip(cells, widths, strict=True)):
         cells = tuple(number(value) for value in (coef, error, lower, upper))
     # What is next to nothing beside its error is nothing.
-    t_value = number(round(t, 4), 3)
+    t_value = number(t if abs(t) > 5e-5 else 0.0, 3)
     if len(t_value) >= WIDTHS[2]:
         t_value = scientific(t, 3)
     return *cells[:2], t_value, probability(p), *cells[2:]

@@ -76,7 +76,9 @@ def reweighted(sample: Sample, theta: Floats) -> Floats:
         typical = float(np.median(squares))
         if typical <= 0 or late():
             break
-        theta = weighted_fit(sample.Z, sample.y, sample.weights / (1 + squares / typical))
+        with np.errstate(over="ignore"):  # infinitely far is far enough
+            weights = sample.weights / (1 + squares / typical)
+        theta = weighted_fit(sample.Z, sample.y, weights)
     return theta
 
 

@@ -324,7 +324,7 @@ def factored(gram: Floats, noise: float = 1.0) -> tuple[Floats, Floats] | None:
     matrix is not of full rank; it carries ``noise`` times the usual rounding.
     """
     diagonal = gram.diagonal()
-    if not diagonal.min() > 0:
+    if not diagonal.size or not diagonal.min() > 0:
         return None
     length = np.sqrt(diagonal)
     scaled = gram / length / length[:, None]
@@ -349,7 +349,8 @@ def _solve_shortest(gram: Floats, moment: Floats) -> tuple[Floats, int]:
     diagonal = np.diag(gram)
     length = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     values, vectors = np.linalg.eigh(gram / np.outer(length, length))
-    usable = values > RANK_ROUNDINGS * moment.size * EPSILON * max(float(values[-1]), 1.0)
+    largest = max(float(values.max(initial=0.0)), 1.0)
+    usable = values > RANK_ROUNDINGS * moment.size * EPSILON * largest
     inverse = np.where(usable, 1.0 / np.where(usable, values, 1.0), 0.0)
     solution = (vectors @ (inverse * (vectors.T @ (moment / length)))) / length
     # What the rows leave open, in the original units: drop it.
