@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from regimix import global_ilts
 from regimix.errors import MissingExtraError
+from regimix.result import summary
 from regimix.result.answer import WIDTH
 from regimix.result.inference import Inference
 from regimix.result.summary import MOST_TERMS
@@ -260,3 +261,9 @@ def test_names_and_seeds_of_any_kind_are_printed_in_their_place():
     for text in (str(mixture), repr(mixture), str(mixture.summary())):
         assert "".join(text.split("\n")).isprintable()
     assert max(map(len, str(mixture.summary()).split("\n"))) <= WIDTH
+
+
+def test_a_t_value_is_rounded_once_and_next_to_nothing_is_nothing():
+    """The report writes the same digits: -3.37, not -3.38 by way of -3.375."""
+    assert summary.print_cells(np.array([-3.7, 1.1, -3.37497, 0.001, -5.9, -1.5]))[2] == "-3.37"
+    assert summary.print_cells(np.array([0.0, 1.0, 3e-17, 1.0, -2.0, 2.0]))[2] == "0"
