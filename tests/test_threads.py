@@ -7,14 +7,17 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from regimix import MixedLinearRegression, TrimmedRegressor, threads
+from regimix import MixedLinearRegression, TrimmedRegressor, tables, threads
 from regimix.data.problem import Problem
+from regimix.datasets import load_tone
 from regimix.engines import memory
 from regimix.engines.memory import MemoryEngine
 from regimix.model.blocks import Law, mixture_sums
+from regimix.result import predictive
 from tests.patience import ENOUGH
 
 
@@ -170,3 +173,20 @@ def test_every_fit_holds_blas_to_one_thread(estimator):
     assert held
     assert all(held)
     assert not threads._blas.users
+
+
+def test_labels_are_written_with_one_thread_of_blas_and_several_of_ours(tmp_path, monkeypatch):
+    data = load_tone()
+    frame = {"x": data.X[:, 0], "y": data.y}
+    table = tables.read(pl.DataFrame(frame), target="y")
+    mixture = MixedLinearRegression(2, random_state=0).fit(table.X, table.y).mixture_
+    seen = []
+
+    def watched(work, items):
+        seen.append((blas_threads(), threads._ALLOWED.get()))
+        return map(work, items)
+
+    monkeypatch.setattr(predictive, "in_threads", watched)
+    with threadpool_limits(2, "blas"):
+        tables.write_labels(tmp_path / "l.csv", table, mixture)
+    assert seen == [({1}, 2)]

@@ -726,6 +726,8 @@ LIMITS: dict[Any, dict[str, _Limit]] = {
         "ranks": _Limit("m", 0),
         "label_counts": _Limit(low=0),
         "doubtful_rows": _Limit(low=0),
+        "rivals_rows": _Limit(low=1),
+        "gain_of_shares": NOT_NEGATIVE,
     },
     Settings: {
         "n_components": _Limit(low=1),

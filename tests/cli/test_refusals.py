@@ -90,8 +90,38 @@ def test_bad_usage_and_bad_data(regimix, table, arguments, words):
     refused(regimix(*arguments), *words)
 
 
-def test_outputs_are_looked_at_before_anything_is_read(regimix):
-    refused(regimix("fit", "nix.csv", "-y", "y", "--model", "no/m.regimix"), "folder")
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--model", "no/m.regimix"], "folder"),
+        (["--time-limit", "0"], "--time-limit"),
+        (["--time-limit", "nan"], "--time-limit"),
+        (["--search", "partition"], "--components 2"),
+        (["-m", "2", "--search", "partition", "--outliers", "0.1"], "leave --outliers out"),
+        (["--search", "net", "--noise", "student"], "Leave --noise out"),
+        (["--jobs", "0"], "--jobs"),
+        (["--log", "--power", "2"], "--power"),
+        (["--power", "nan"], "--power"),
+        (["--encoding", "x"], "--encoding must be"),
+        (["--query", "q"], "--query is for"),
+        (["--memory", "much"], "--memory"),
+        (["--features", "a", "--drop", "a"], "in --features and in --drop"),
+        (["--features", "y"], "cannot be a feature"),
+        (["--weights", "y"], "'y' is the target"),
+        (["--gating-columns", "a"], "--gating-columns"),
+        (["--gating", "trees", "--gating-columns", "y"], "'y' is the target"),
+    ],
+)
+def test_options_are_looked_at_before_anything_is_read(regimix, arguments, word):
+    refused(regimix("fit", "nix.csv", "-y", "y", *arguments), word)
+
+
+@pytest.mark.parametrize("command", ["predict", "report"])
+def test_the_table_is_not_read_for_an_encoding_that_is_none(regimix, table, command):
+    assert regimix("fit", table, "-y", "y", "-m", "2", "--model", "m.regimix", "-q").code == 0
+    out = "p.csv" if command == "predict" else "p.html"
+    ran = regimix(command, "m.regimix", "nix.csv", "-o", out, "--encoding", "x")
+    refused(ran, "--encoding must be")
 
 
 def test_a_folder_that_may_not_be_written_is_refused(regimix, table, monkeypatch):

@@ -2,9 +2,11 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -65,6 +67,33 @@ def test_ctrl_c_ends_a_long_search_with_the_best_so_far_and_whole_files(long_fit
     assert f"{mixture.n_components} linear regime" in terminal.plain
     labels = pl.read_parquet(files["--labels"])
     assert labels["regime"].to_list() == mixture.labels.tolist()
+
+
+@pytest.fixture(scope="module")
+def million(tmp_path_factory):
+    """A million rows of six regimes: a search that is far from its end when it has found some."""
+    path = tmp_path_factory.mktemp("million") / "million.parquet"
+    X, y, _ = make_mlrc(1_000_000, 5, 6, corruption=0.05, noise=0.5, random_state=0)
+    write_table(path, {**{f"x{i}": column for i, column in enumerate(X.T)}, "y": y})
+    return path
+
+
+def test_a_signal_ends_a_fit_of_a_million_rows_with_whole_files(million, tmp_path):
+    """How much is done after it is counted in ``tests/search/test_deadline.py``."""
+    files = {"--model": tmp_path / "m.regimix", "--labels": tmp_path / "l.parquet"}
+    options = [str(word) for pair in files.items() for word in pair]
+    with Terminal("fit", str(million), "--target", "y", *options) as terminal:
+        terminal.wait_for(FOUND.search)
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.end() == 130
+    assert "the search was interrupted; this is the best it had found" in terminal.plain
+    assert "Traceback" not in terminal.plain
+    mixture = load(files["--model"])
+    assert mixture.stopped in INTERRUPTED
+    assert f"{mixture.n_components} linear regime" in terminal.plain
+    labels = pl.read_parquet(files["--labels"])
+    assert np.array_equal(labels["regime"], mixture.labels)
+    assert set(tmp_path.iterdir()) == set(files.values())
 
 
 def test_ctrl_c_before_there_is_an_answer_writes_nothing(long_fit, tmp_path):

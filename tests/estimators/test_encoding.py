@@ -81,6 +81,22 @@ def test_columns_become_what_the_command_line_makes_of_them(fitted):
     assert "is text of 3 values" in str(fit.encoding_)
 
 
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_rows_that_are_left_out_do_not_count_in_a_score():
+    x = np.arange(20.0)
+    frame, y = pd.DataFrame({"x": x}), 2 * x
+    frame.loc[3, "x"] = np.nan
+    assert TrimmedRegressor().fit(frame, y).score(frame, y) == pytest.approx(1.0)
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.LeftOutWarning")
+def test_one_usable_row_is_too_few():
+    frame = pd.DataFrame({"x": [1.0, np.nan], "z": [2.0, 3.0]})
+    for estimator in (MixedLinearRegression(), TrimmedRegressor()):
+        with pytest.raises(DataError, match="X has 1 row"):
+            estimator.fit(frame, [1.0, 2.0])
+
+
 def test_rows_that_are_left_out_keep_their_place(fitted):
     X, y, fit = fitted
     out = np.isin(np.arange(N), list(HOLES))

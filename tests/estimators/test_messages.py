@@ -99,6 +99,9 @@ KERNEL = np.exp(-(np.linspace(-40, 40, 60) ** 2))  # from 1e-695 to 1
 def test_weights_of_any_size_are_answered_without_raw_warnings(estimator, weights):
     fit = clone(estimator).fit(X, Y, sample_weight=weights)
     assert np.isfinite(fit.predict(X)).all()
+    assert np.isfinite(fit.score(X, Y, sample_weight=weights))
+    large = clone(estimator).fit(1e100 * X, Y, sample_weight=weights)
+    assert np.isfinite(large.predict(1e100 * X)).all()
 
 
 @pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")

@@ -24,7 +24,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVR, LinearSVC
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from regimix import ilts
@@ -323,6 +323,36 @@ def test_the_inner_estimator_gets_the_users_weights():
     assert TrimmedEstimator(Spy()).fit(X, y).estimator_.weights_ is None
     fit = TrimmedEstimator(Spy(), keep=1.0).fit(X, y, sample_weight=0.5)
     np.testing.assert_allclose(fit.estimator_.weights_, 0.5)
+
+
+def test_weights_and_values_beyond_single_precision():
+    X, _, y = wavy(13)
+    weights = np.random.default_rng(13).uniform(1e40, 9e40, y.size)
+    single = TrimmedEstimator(Ridge()).fit(X.astype(np.float32), y, sample_weight=weights)
+    double = TrimmedEstimator(Ridge()).fit(X, y, sample_weight=weights / weights.mean())
+    np.testing.assert_allclose(single.predict(X), double.predict(X), rtol=1e-3)
+    infinite = X.copy()
+    infinite[:2, 0] = -np.inf, np.inf
+    with pytest.raises(DataError, match="column 'x0' of X is -inf in row 0"):
+        TrimmedEstimator(Ridge()).fit(infinite, y)
+
+
+@pytest.mark.parametrize("inner", [LinearRegression(), DecisionTreeRegressor(max_depth=1)])
+def test_tables_without_rows_or_columns_are_refused(inner):
+    for X in (np.empty((0, 2)), pd.DataFrame({"a": []}), []):
+        with pytest.raises(DataError, match=r"0 row\(s\) \(n_samples=0\)"):
+            TrimmedEstimator(inner).fit(X, [])
+    for X in (np.empty((3, 0)), [[], [], []]):
+        with pytest.raises(DataError, match=r"0 feature\(s\)"):
+            TrimmedEstimator(inner).fit(X, [1.0, 2.0, 3.0])
+
+
+def test_labels_of_two_types_are_refused():
+    X, _, y = three_classes(12)
+    mixed = y.astype(object)
+    mixed[3] = "three"
+    with pytest.raises(DataError, match="y holds no classes"):
+        TrimmedEstimator(LogisticRegression()).fit(X, mixed)
 
 
 def test_weights_that_nobody_takes():

@@ -259,6 +259,10 @@ def test_rounded_rows_that_coincide_are_rows(seed):
     # What least squares gains in log-likelihood over the mean, less what the line costs.
     gain = -0.5 * y.size * np.log(1 - np.corrcoef(x, y)[0, 1] ** 2)
     assert gain - 15 < fit.evidence_ < gain
+    # Weights that hardly differ from one hardly matter.
+    nearly = 1 + 1e-6 * rng.standard_normal(2000)
+    again = MixedLinearRegression(random_state=seed).fit(x[:, None], y, nearly)
+    assert again.evidence_ == pytest.approx(fit.evidence_, abs=0.1)
 
 
 @pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")

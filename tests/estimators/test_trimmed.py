@@ -629,3 +629,11 @@ def test_a_summary_without_errors_says_so():
         assert model.standard_error_ is None
         assert "There are no errors" in str(model.summary())
         assert np.isnan(model.summary().records()[0]["std_err"])
+
+
+@pytest.mark.parametrize(("unit", "y_unit"), [(1e120, 1e-120), (1e-120, 1e120)])
+def test_squares_of_errors_need_not_be_numbers(unit, y_unit):
+    X, y = noisy_table(np.random.default_rng(3), 60, 2)
+    plain = TrimmedRegressor(keep=0.7, random_state=0).fit(X, y).summary().frame()
+    large = TrimmedRegressor(keep=0.7, random_state=0).fit(unit * X, y_unit * y).summary().frame()
+    np.testing.assert_allclose(large["t"], plain["t"], rtol=1e-4)

@@ -32,6 +32,25 @@ FOUND = [
     Case(32354, "global", rows=2, columns=1, response="few values", y_unit=1e120),
     Case(32856, "no intercept", rows=150, response="constant", cell="y far"),
     Case(33929, "global", rows=2, columns=30, unit=1e-30, container="int"),
+    Case(557336, "any regressor", rows=2, unit=1e120, container="float32"),
+    Case(50012373, "any regressor", rows=150, columns=1, unit=1e30, weights="tiny and huge"),
+    Case(60000004, "report", rows=2, columns=1, y_unit=1e-30),
+    Case(60000107, "short", rows=2, weights="huge"),
+    Case(60000256, "any regressor", rows=2, columns=1, weights="one number"),
+    Case(60000452, "report alone", columns=1, unit=1e-120),
+    Case(60001117, "trimmed to all", rows=1, cell="nan", container="nullable"),
+    Case(61001528, "any classifier", rows=2, columns=1, cell="y text"),
+    Case(61001696, "stability", columns=4, weights="tiny and huge"),
+    Case(71000199, "any regressor from few rows", rows=2, columns=0),
+    Case(71000339, "any regressor from few rows", rows=0, columns=1),
+    Case(81001167, "report", rows=10, response="constant", cell="far"),
+    Case(81001628, "bootstrap", rows=5, columns=1, unit=1e-120, y_unit=1e120),
+    Case(92000017, "compare", rows=10, columns=1, unit=1e-120, y_unit=1e120),
+    Case(92000522, "compare", rows=3, numbers="constant", unit=1e-120, y_unit=1e120),
+    Case(92001312, "theory", rows=2, columns=1, numbers="constant", unit=1e120, y_unit=1e120),
+    Case(92004691, "report alone", columns=3, numbers="collinear", unit=1e-120, y_unit=1e120),
+    Case(112001702, "report", unit=1e30, weights="tiny and huge"),
+    Case(62001421, "theory", rows=150, columns=30, unit=1e30, weights="tiny and huge"),
 ]
 
 
@@ -84,4 +103,4 @@ def test_what_breaks_is_seen_and_made_simpler(monkeypatch, how, words):
 
 def test_an_answer_that_is_not_finite_is_seen(monkeypatch):
     monkeypatch.setitem(CALLS, "mixture", lambda X, y, weights: (np.array([np.nan]),))
-    assert failure(Case()) == "an answer that is not finite"
+    assert failure(Case()) == "an answer that is not finite, 0 of those returned"

@@ -111,7 +111,7 @@ def worth_of_backgrounds(rows, outlier):
     worth = [weight @ t.logpdf(gap, 2, 0, rows.width_of_y)]
     narrowest = 0.25 * rows.width_of_y
     log_prior = -3 - 0.5 * np.log(1 + held)
-    spread = max(np.sqrt(weight @ gap**2 / held), narrowest)
+    spread = max(np.sqrt(weight @ gap**2 / held), narrowest) if held else narrowest
     worth.append(weight @ norm.logpdf(gap, 0, spread) + log_prior)
     best = minimize_scalar(
         lambda log_scale: -weight @ t.logpdf(gap, 2, 0, np.exp(log_scale)),
@@ -178,6 +178,7 @@ def slow_round(rows, model):
     counts = posterior[:classes] @ rows.weights
     score += sum(lgamma(1 + count) for count in counts) - lgamma(classes + mass) + lgamma(classes)
     score += lgamma(m + 1) - REGIME_GAIN * m
+    score -= REGIME_GAIN * (not np.isinf(nu))  # heavy tails are as rare as a regime
     if rows.outliers:
         score += slow_worth_of_background(rows, posterior[-1])
     log_share = digamma(1 + counts) - digamma(classes + mass)

@@ -129,19 +129,37 @@ tables = given(
 )
 
 
-def falls(seed, n, d, m, outliers, weighted, noise):
-    """Return what the score loses from round to round where every component has enough rows, and
-    where one has fewer than coefficients.
+def missed(rows, fitted):
+    """Return what an E-step misses that takes the uncertainty of a regime for equal at all rows.
+
+    It is the bound at the best responsibilities and row precisions less that at those it makes.
     """
+    model = fitted.model
+    if model.factor is not None:
+        return 0.0
+    exact = evidence.posterior(fitted.sums, rows.prior)
+    known = replace(model, factor=exact.factor, log_precision=exact.log_precision)
+    squares = em.squares_of(rows, known)[1]
+    best = slow_log_density(rows, known) + model.log_share[:, None]
+    made = best.copy()
+    _, weight, slack = model.noise.kernel(em.squares_of(rows, model)[1])
+    if slack is not None:
+        made[:-1] += slack - 0.5 * weight * squares - model.noise.kernel(squares)[0]
+    odds = responsibilities(rows, model)[0]
+    entropy = -np.where(odds > 0, odds * np.log(odds + 1e-300), 0).sum(axis=0)
+    return float(rows.weights @ (logsumexp(best, axis=0) - (odds * made).sum(axis=0) - entropy))
+
+
+def falls(seed, n, d, m, outliers, weighted, noise):
+    """Return what the score loses from round to round, beyond what E-steps miss."""
     rows, _ = mixed_rows(seed, n=n, d=d, outliers=outliers, weighted=weighted)
-    lost = {False: [0.0], True: [0.0]}
+    lost = [0.0]
     before = evaluate(rows, some_model(rows, np.random.default_rng(seed), m, noise))
     for _ in range(10):
         after = evaluate(rows, before.model)
-        small = min(before.sums.size.min(), after.sums.size.min()) < rows.width + 1
-        lost[bool(small)].append(before.score - after.score)
+        lost.append(before.score - after.score - missed(rows, before))
         before = after
-    return max(lost[False]), max(lost[True])
+    return max(lost)
 
 
 @settings(max_examples=250)
@@ -149,27 +167,28 @@ def falls(seed, n, d, m, outliers, weighted, noise):
 # Almost no row: how steep the component is depends on noise of all sizes, not on one of them.
 @example((79, 8, 1, 3, False, True, NORMAL))
 @example((3598400722, 26, 1, 2, False, True, NORMAL))
-def test_the_score_never_falls(table):
+# Fewer rows than coefficients: there may be next to no noise.
+@example((2920119372, 34, 3, 2, False, False, NoiseLaw(1.5)))
+# Heavy rows far out: there the coefficients leave more open than on average.
+@example((45107, 84, 4, 1, True, True, NoiseLaw(4.0)))
+@example((1211632800, 60, 3, 1, True, True, NoiseLaw(1.5)))
+def test_the_score_never_falls_by_more_than_the_e_step_misses(table):
+    """The M-step is the best one for any responsibilities, so what they miss is all that is lost.
+
+    They miss something only where rows are many: there the uncertainty of the coefficients is taken
+    for equal at every row.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(em, "MODEL", replace(MODEL, member=0.0))
-        enough, too_few = falls(*table)
-    # For many rows, what is not known of the coefficients is taken to be the same at every row.
-    assert enough < 0.01
-    # Of fewer rows than coefficients the noise is integrated to a tenth of a nat.
-    assert too_few < 0.2
+        assert falls(*table) < 1e-3
 
 
 @settings(max_examples=250)
 @tables
-def test_the_score_never_falls_at_one_order_of_magnitude(table):
+def test_the_score_never_falls_if_the_e_step_misses_nothing(table):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(em, "MODEL", replace(MODEL, member=0.0))
-        patch.setattr(em, "MODEL", replace(em.MODEL, many_rows=np.inf))
-        patch.setattr(evidence, "STEEPER", np.arange(1.0))
-        enough, too_few = falls(*table)
-    # A normal background costs more the more rows it holds, which the E-step does not know.
-    assert enough < 5e-3
-    assert too_few < 0.2
+        patch.setattr(em, "MODEL", replace(MODEL, member=0.0, many_rows=np.inf))
+        assert falls(*table) < 1e-3
 
 
 @few
@@ -357,25 +376,30 @@ def settled_score(rows, fitted, keep):
     value = float(rows.weights @ (odds * density).sum(axis=0))
     value -= float(rows.weights @ np.where(odds > 0, odds * np.log(odds + 1e-300), 0).sum(axis=0))
     value += sum(lgamma(1 + c) for c in counts) + lgamma(classes) - lgamma(classes + mass)
-    law = 0.0
-    if rows.outliers:
-        free = model.outlier_law != Background.PLAIN
-        law = -3 - 0.5 * np.log(1 + counts[-1]) if free else 0.0
+    law = -3.0 if np.isfinite(model.noise.degrees) else 0.0
+    if rows.outliers and model.outlier_law != Background.PLAIN:
+        law += -3 - 0.5 * np.log(1 + counts[-1])
     return value + lgamma(model.m + 1) - REGIME_GAIN * model.m + law - divergence
 
 
 @few
 @given(seeds, st.integers(1, 3), st.booleans(), noises)
-def test_scores_without_a_component_are_those_of_the_others(seed, m, outliers, noise):
+# Of a component with most of the rows: shares take dozens of rounds to settle.
+@example(362879, 2, True, NORMAL)
+def test_scores_without_a_component_are_bounds_of_those_of_the_others(seed, m, outliers, noise):
     if m == 1 and not outliers:
         return  # every row needs a component
     rows, _ = mixed_rows(seed, m=2, n=150, outliers=outliers)
     fitted = refit(rows, some_model(rows, np.random.default_rng(seed), m, noise), 20)
     without = scores_without(rows, fitted)
     assert without.shape == (m,)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(em, "MODEL", replace(MODEL, inner_rounds=200))
+        settled = scores_without(rows, fitted)
+    assert (without <= settled + 1e-6).all()
     for j in range(m):
         keep = np.arange(m) != j
-        assert without[j] == pytest.approx(settled_score(rows, fitted, keep), abs=2.0)
+        assert settled[j] == pytest.approx(settled_score(rows, fitted, keep), abs=2.0)
         # A bound of what they would score if they were refitted, too.
         fewer = refit(rows, fitted.model.pick(keep), 8)
         assert without[j] <= fewer.score + 1.0 + rows.n * MODEL.member

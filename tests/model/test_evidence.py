@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from regimix.model.evidence import Posterior, Prior, Sums, posterior
@@ -49,11 +49,9 @@ def test_evidence_and_moments_are_those_of_sums_over_a_grid(seed, n, width, log_
     prior = wide_prior(width)
     found = posterior(rows.sums(rng.standard_normal(width)), prior)
     grid = brute_force_alike(rows, prior, found.log_evidence)
-    if rows.count.sum() > width + 1:
-        agrees(found, grid, rng)
-    else:
-        # Fewer rows than coefficients leave open whether there is noise at all.
-        assert found.log_evidence == pytest.approx(grid.log_evidence, abs=0.3)
+    # Fewer rows than coefficients leave open whether there is noise at all: all sizes of it count.
+    enough = rows.count.sum() > width + 1
+    agrees(found, grid, rng, **({} if enough else {"rtol": 1e-3, "atol": 1e-3}))
 
 
 @settings(max_examples=8)
@@ -187,6 +185,8 @@ def test_each_order_of_magnitude_costs_little(seed):
 
 @few
 @given(seeds, st.floats(0.2, 3.0), st.floats(0.2, 3.0))
+# The prior holds the slope back: for less noise it gives way, and squares fall.
+@example(14901615, 0.25, 0.25)
 def test_a_repeated_column_is_one_column_with_both_priors(seed, first, second):
     rng = np.random.default_rng(seed)
     one = some_rows(rng, 8, 1)

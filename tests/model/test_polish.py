@@ -160,7 +160,7 @@ def test_a_fit_whose_rounds_ran_out_says_so(monkeypatch, outliers):
     y = np.where(rng.random(400) < 0.5, X[:, 0], 3 - X[:, 0]) + 0.8 * rng.standard_normal(400)
     y[:outliers] += rng.uniform(20, 40, outliers)
     # The search itself ends where next to nothing is left to gain: there the limit is moved.
-    at, limit = (module, {"rounds": 1}) if outliers else (fit_module, {"polish_left": 0.0})
+    at, limit = (module, {"rounds": 1}) if outliers else (fit_module, {"polish_left": -1.0})
     monkeypatch.setattr(at, "MODEL", replace(MODEL, **limit))
     with pytest.warns(ConvergenceWarning, match="ran out of rounds"):
         fit = MixedLinearRegression(2, random_state=0).fit(X, y)

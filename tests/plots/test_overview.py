@@ -76,13 +76,13 @@ def test_a_row_far_away_does_not_flatten_the_picture(three):
         bulk = np.quantile(panel.x, [0.05, 0.95]), np.quantile(panel.y, [0.05, 0.95])
         for limits, (low, high) in zip((ax.get_xlim(), ax.get_ylim()), bulk, strict=True):
             assert limits[1] - limits[0] < 8 * (high - low)
-        assert "outside" in ax.get_title("right")
+        assert "beyond the edge" in ax.get_title("right")
     inside = [
         (panel.x >= ax.get_xlim()[0]) & (panel.x <= ax.get_xlim()[1])
         & (panel.y >= ax.get_ylim()[0]) & (panel.y <= ax.get_ylim()[1])
         for ax, panel in zip(display.axes_, display.panels, strict=True)
     ]  # fmt: skip
-    counted = [int(ax.get_title("right").split()[-3]) for ax in display.axes_]
+    counted = [int(ax.get_title("right").split()[-5]) for ax in display.axes_]
     assert counted == [int((~mask).sum()) for mask in inside]
 
 
@@ -96,9 +96,9 @@ def test_outliers_beyond_the_bulk_are_arrows_at_its_edge():
     ax, panel = display.ax_, display.panels[0]
     out = int(np.count_nonzero((panel.y > ax.get_ylim()[1]) | (panel.x > ax.get_xlim()[1])))
     assert out > 2
-    assert ax.get_title("right") == f"{out} rows outside"
+    assert ax.get_title("right") == f"{out} rows beyond the edge"
     legend = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert f"{out} beyond the edge" in legend
+    assert f"{out} outliers beyond the edge" in legend
     arrows = np.vstack([np.asarray(one.get_offsets()) for one in panel.outliers_[1:]])
     assert len(arrows) == out
     for values, limits in zip(arrows.T, (ax.get_xlim(), ax.get_ylim()), strict=True):

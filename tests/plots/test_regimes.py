@@ -4,7 +4,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from regimix.errors import ParameterError
+from regimix import MixedLinearRegression
+from regimix.errors import EvidenceWarning, ParameterError
 from regimix.plots import CoefficientsDisplay, QQDisplay, RegimesDisplay, ResidualsDisplay
 from regimix.plots.palette import OUTLIERS, colour
 from regimix.result.stability import Stability
@@ -37,7 +38,7 @@ def test_axes_carry_the_names_and_the_legend_the_shares(tone):
     assert display.ax_.get_xlabel() == "stretchratio"
     assert display.ax_.get_ylabel() == "tuned"
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    # Of the rows by their labels, and not the shares of the model, which differ a little.
+    # Of the rows by their labels, and not their shares, which differ a little.
     shares = [np.mean(tone[0].labels_ == label) for label in (0, 1, -1)]
     assert shares[1] > 0.1 > shares[2]
     rows = [f"regime 0 ({shares[0]:.1%} of rows)", f"regime 1 ({shares[1]:.1%} of rows)"]
@@ -109,7 +110,7 @@ def test_far_outliers_are_arrows_at_the_edge_and_counted(three):
         assert ((heights > low) & (heights < high)).all()
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     beyond = sum(len(offsets(artist)) for artist in display.outliers_[1:])
-    assert f"{beyond} beyond the edge" in texts
+    assert f"{beyond} outliers beyond the edge" in texts
 
 
 def test_a_feature_of_two_values_is_spread_out(one):
@@ -120,6 +121,14 @@ def test_a_feature_of_two_values_is_spread_out(one):
     np.testing.assert_array_equal(np.round(drawn), X[:, 0])
     np.testing.assert_array_equal(display.ax_.get_xticks(), [0, 1])
     assert display.outliers_ == []
+
+
+def test_few_rows_of_a_feature_of_two_values_have_ticks_at_these():
+    X, y = np.array([[0.0], [1.0]] * 4), np.arange(8.0)
+    with pytest.warns(EvidenceWarning):
+        fit = MixedLinearRegression(random_state=0).fit(X, y)
+    display = RegimesDisplay.from_estimator(fit, X, y)
+    np.testing.assert_array_equal(display.ax_.get_xticks(), [0, 1])
 
 
 def test_of_many_rows_some_are_drawn_and_the_title_says_so(three):

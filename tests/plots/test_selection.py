@@ -61,7 +61,9 @@ def test_what_is_not_known_is_left_out():
 
 
 def test_a_mixture_without_a_path_is_refused(three):
-    with pytest.raises(ParameterError, match="kept no selection path"):
+    # A number that was given, or a file, has a path.
+    why = "kept no selection path: its search compares no numbers of regimes, or its file is of"
+    with pytest.raises(ParameterError, match=why):
         SelectionDisplay.from_mixture(replace(three[0].mixture_, selection=None))
 
 

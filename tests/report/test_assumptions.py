@@ -8,8 +8,9 @@ import pytest
 from scipy.special import ndtri
 
 from regimix.report.charts import panels
-from regimix.report.page import NAMES, SIGNS, assumptions, selection
+from regimix.report.page import NAMES, SIGNS, assumptions, render, selection
 from regimix.report.rows import Terms, read_rows
+from regimix.search.subspace import Subspace
 from regimix.theory.audit import audit
 from tests.report.conftest import made
 
@@ -38,10 +39,32 @@ def test_a_mixture_alone_can_still_be_asked(tone):
     [(True, 2, "holds"), (False, 2, "unclear"), (False, 0, "not proven")],
 )
 def test_a_cut_of_the_directions_needs_a_gap(tone, gap, certain, verdict):
-    spectrum = SimpleNamespace(basis=np.zeros((5, 2)), has_gap=gap, gap=3.25, certain=certain)
+    spectrum = SimpleNamespace(
+        basis=np.zeros((5, 2)), has_gap=gap, gap=3.25, certain=certain, noise_level=1.0
+    )
     found = assumptions(replace(tone, spectrum=spectrum), None)[-1]
     assert (found.name, found.verdict) == (NAMES["subspace gap"], verdict)
-    assert found.words.startswith("Eigenvalue 2 is 3.2 times eigenvalue 3")
+    assert found.words.startswith("Eigenvalue 2 is 3.25 times eigenvalue 3")
+    assert "that the search looked at" in found.words
+
+
+def test_a_page_shows_one_spectrum():
+    mixture, X, y = made(200, 4, 2)
+    # Another cut than at the number of regimes, and other numbers than these rows have.
+    spectrum = Subspace(np.eye(4, 1), np.array([7.0, 3.0, 2.0, 1.0]), 4.0, 1, "bounded")
+    mixture = replace(mixture, spectrum=spectrum)
+    page = render(mixture, X, y)
+    assert page.count("igenvalue 1 is 2.33 times eigenvalue 2") == 2
+    assert page.count(" times eigenvalue ") == 2
+    (alone,) = (f for f in assumptions(mixture, None) if f.name == NAMES["subspace gap"])
+    assert alone in assumptions(mixture, read_rows(mixture, X, y, None))
+
+
+def test_what_was_not_permuted_is_not_compared(tone):
+    spectrum = Subspace(np.eye(3, 2), np.array([3.0, 2.0, 1.0]), None, 0, "bounded")
+    found = assumptions(replace(tone, spectrum=spectrum), None)[-1]
+    assert (found.verdict, found.value) == ("holds", 2.0)
+    assert "permuted" not in found.words
 
 
 def test_where_numbers_of_regimes_were_not_compared_the_page_says_why(tone):

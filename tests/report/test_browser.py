@@ -42,6 +42,24 @@ def test_the_script_draws_what_python_drew(visit, request, name):
     assert max(off) <= 0.3
 
 
+def test_a_feature_of_few_whole_values_has_ticks_at_these(visit):
+    mixture, X, y = made(120, 2, 2)
+    X = np.column_stack([X[:, 0] > 0, np.round(2 * X[:, 1])]).astype(float)
+    X[:, 1] = np.clip(X[:, 1], -2, 2)
+    y = y + (X * mixture.coef[mixture.labels]).sum(axis=1)
+    text = report.render(mixture, X, y, date=DATE)
+    still, live = visit(text, java_script_enabled=False), visit(text)
+    live.wait_for_selector("#plot .ring", state="attached")
+    columns = "#plot .grid text[text-anchor=middle]"
+    expected = {"x0": ["0", "1"], "x1": ["-2", "-1", "0", "1", "2"]}
+    first = still.locator("#plot .grid text.name").last.text_content()
+    assert still.locator(columns).all_text_contents() == expected[first]
+    for choice in ("0", "1"):
+        live.select_option("#feature", choice)
+        name = live.locator("#plot .grid text.name").last.text_content()
+        assert live.locator(columns).all_text_contents() == expected[name]
+
+
 def test_another_feature_redraws_the_plot(visit, plain_page):
     page = visit(plain_page)
     name = page.locator("#plot .grid text.name").last

@@ -208,15 +208,22 @@ def test_a_number_that_was_asked_for_was_not_chosen(tone):
     )
     settings = replace(tone.settings, n_components=2)
     page = report.render(replace(tone, settings=settings, selection=path))
-    assert "Two regimes were asked for: the number was given, not chosen by evidence." in page
-    assert "looked at on the way (1, 2 and 3), the evidence favours three regimes." in page
+    said = "2 regimes were asked for; the evidence favours 3. The number was given, not chosen by"
+    assert said in page
+    assert "looked at on the way are 1, 2 and 3." in page
     assert '<th scope="row">2 (asked for)</th>' in page
     assert "(chosen)" not in page
     fewer = replace(settings, n_components=4)
     page = report.render(replace(tone, settings=fewer, selection=replace(path, chosen=3)))
-    assert "Four regimes were asked for; the rows support 3." in page
-    assert "the evidence favours three regimes too." in page
+    assert "4 regimes were asked for; the evidence favours 3. The rows support 3." in page
     assert '<th scope="row">3 (found)</th>' in page
+    same = replace(path, evidence=np.array([60.0, 181.0, 178.0]))
+    page = report.render(replace(tone, settings=settings, selection=same))
+    assert "not chosen by evidence. The evidence favours two regimes, too." in page
+    none = replace(path, evidence=np.array([2.0, -1.0, -3.0]))
+    page = report.render(replace(tone, settings=settings, selection=none, evidence=-1.0))
+    assert "Two regimes were asked for; none of the numbers that were compared has" in page
+    assert "evidence favours" not in page
 
 
 def test_a_command_is_shown_instead_of_python(tone):
@@ -258,12 +265,12 @@ def test_a_single_row_still_shows_every_line(tone, tone_rows, number):
         assert 0 < min(y1, y2) <= max(y1, y2) < 440
 
 
-def test_shares_of_the_model_are_not_called_shares_of_rows(tone, tone_page):
+def test_shares_are_not_called_shares_of_rows(tone, tone_page):
     share = f"{100 * tone.weights[0]:.1f}%"
-    assert f"{share} of the model</span>" in tone_page
+    assert f"share {share}</span>" in tone_page
     assert f"{share} of the rows" not in tone_page
     headers = [text for where, text in Reader(tone_page).texts if where == "th"]
-    assert {"Share of the model", "Rows labelled"} <= set(headers)
+    assert {"Share", "Rows labelled"} <= set(headers)
 
 
 def test_intervals_are_of_the_level_asked_for(tone):
@@ -306,7 +313,7 @@ def test_every_display_says_the_same(tone, tone_rows, tone_page):
     assert found.ended in tone_page
     assert found.ended in printed
     summary = str(tone.summary())
-    assert all(f"{line.share} of the model, " in summary for line in found.regimes)
+    assert all(f"share {line.share}, " in summary for line in found.regimes)
 
 
 def test_a_missing_extra_is_one_sentence(tone, monkeypatch):

@@ -155,6 +155,21 @@ def test_units_change_nothing_but_the_units():
     assert b.t[:, :2] == pytest.approx(a.t[:, :2], rel=1e-2)
 
 
+@pytest.mark.parametrize("unit", [1e-120, 1e120])
+@pytest.mark.parametrize("y_unit", [1e-120, 1.0, 1e120])
+@pytest.mark.parametrize("given", [True, False])
+def test_squares_of_errors_need_not_be_numbers(unit, y_unit, given):
+    X, y = rows()
+    tables = (X, y), (unit * X, y_unit * y)
+    fits = [MixedLinearRegression(2, random_state=0).fit(*table) for table in tables]
+    known, found = (
+        fit.compare(*(table if given else ())) for fit, table in zip(fits, tables, strict=True)
+    )
+    assert found.joint == given
+    assert found.p_value == pytest.approx(known.p_value, rel=1e-3)
+    assert found.lower[:, :2] * (unit / y_unit) == pytest.approx(known.lower[:, :2], rel=1e-3)
+
+
 def test_whole_weights_are_repetitions_and_importances_have_no_unit():
     X, y = rows()
     weights = np.random.default_rng(2).integers(1, 4, y.size)
@@ -166,6 +181,17 @@ def test_whole_weights_are_repetitions_and_importances_have_no_unit():
     uneven = weights / 7.3
     three, four = (mixture.compare(X, y, sample_weight=f * uneven) for f in (1.0, 3.3))
     assert three.std_err == pytest.approx(four.std_err)
+
+
+def test_rows_that_came_without_their_importances_are_not_taken_for_those_of_the_fit():
+    X, y = rows()
+    weights = np.random.default_rng(2).uniform(0.1, 3.0, y.size)
+    mixture = MixedLinearRegression(2, random_state=0).fit(X, y, weights).mixture_
+    assert mixture.compare(X, y, sample_weight=weights).joint
+    found = mixture.compare(X, y)
+    assert not found.joint
+    assert "came without weights" in found.note
+    assert found.std_err == pytest.approx(mixture.compare().std_err)
 
 
 def most_likely(X, y, coef, intercept):

@@ -8,22 +8,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regimix import MixedLinearRegression
+from regimix import MixedLinearRegression, load, save
 from regimix.datasets import load_tone
+from regimix.estimators.mixture import _nothing
 from regimix.plots import RegimesDisplay, SelectionDisplay
 from regimix.report import render
 from regimix.report.charts import _tails
 from regimix.report.notebook import mixture_html
-from regimix.report.page import _gain, checks, compared, comparison, headline, rivals
+from regimix.report.page import _gain, assumptions, checks, compared, comparison, headline, rivals
 from regimix.report.rows import Terms, read_rows
 from regimix.report.scatter import Cloud
-from regimix.result.answer import GRADES, HELD, Answer, grade, granted
+from regimix.result.answer import GRADES, HELD, Answer, grade, granted, rows_labelled
 from regimix.result.rivals import Rival, check_regimes
-from regimix.result.rowlaw import SURE, RowLaw
+from regimix.result.rowlaw import SURE, RowLaw, are_fitted
 from regimix.result.stability import Stability
 from regimix.result.summary import Summary
 from regimix.search.numbers import SEARCH
-from regimix.search.selection import Selection
+from regimix.search.selection import Attempt, Selection
 from regimix.search.settings import Settings
 from regimix.synth import make_mlrc
 from regimix.theory.audit import Finding
@@ -59,6 +60,14 @@ def everywhere(mixture):
     }
 
 
+def test_a_share_is_called_share_everywhere(tone):
+    """And not also "of the model"; how many rows have a label is another number."""
+    for place, text in everywhere(tone).items():
+        plain = " ".join(re.sub("<[^>]*>", " ", text).split())
+        assert re.search(rf"[Ss]hare\b.* {percent(tone.weights[0])}", plain), place
+        assert not re.search("(share|%) of the model", plain, re.IGNORECASE), place
+
+
 def test_the_share_of_rows_in_doubt_is_the_same_everywhere(tone):
     excerpt = tone.excerpt
     doubtful = tone.responsibilities(excerpt.X, excerpt.y).max(axis=1) < SURE
@@ -84,7 +93,7 @@ def test_outliers_are_counted_by_label_and_their_share_is_that_of_the_count(tone
     assert counted != modelled
     summary = str(Summary(tone))
     assert re.search(rf"Outliers, by label: +{rows} \({counted}\)", summary)
-    assert re.search(rf"Outliers, share of the model: +{modelled}", summary)
+    assert re.search(rf"Outliers, share: +{modelled}", summary)
     for place, text in everywhere(tone).items():
         assert f"{rows} ({modelled})" not in text, place
     assert f"outliers ({rows} rows labelled so, {counted})" in str(tone)
@@ -317,15 +326,20 @@ def lines_asked_for(lead, evidence=(2.0, -5.0)):
 
 
 def test_a_relation_is_compared_with_constants_where_these_are_better_than_lines():
-    found = Answer(lines_asked_for(5.5))
+    both = -6.0, -5.0
+    found = Answer(lines_asked_for(5.5, both))
     assert found.rival.endswith("these rows as well as two straight lines or constants do.")
-    beside = "5.5 nats likelier than the lines below, and 0.5 likelier than constants."
-    assert any(notice.endswith(beside) for notice in found.notices)
+    # One figure: the lead over lines that are worse than constants, 5.5, says nothing.
+    assert "That relation is 0.5 nats likelier than constants." in found.notices
     assert "nor the one relation named above, which has 0.5 nats over constants" in found.sure
-    better = Answer(lines_asked_for(9.0))
+    better = Answer(lines_asked_for(9.0, both))
     assert "better than two straight lines or constants do" in better.rival
     assert better.sure.endswith("but the one relation named above.")
-    assert not Answer(lines_asked_for(4.5)).rival
+    worse = Answer(lines_asked_for(4.5, both))
+    assert not worse.rival
+    said = "A single relation is likelier than the lines, but constants are likelier still."
+    assert worse.single == said
+    assert said in render(worse.mixture)
 
 
 def test_the_lead_of_a_relation_is_over_the_line_that_is_shown():
@@ -334,8 +348,76 @@ def test_the_lead_of_a_relation_is_over_the_line_that_is_shown():
     alone = replace(mixture_of([[1.0]]), evidence=-12.5, selection=path)
     assert not Answer(replace(alone, rivals=(Rival(power=0.5, lead=15.0),))).rival
     found = Answer(replace(alone, rivals=(Rival(power=0.5, lead=33.0),)))
-    said = "33 nats likelier than the line, and 15.5 likelier than constants."
-    assert found.notices[0].endswith(said)
+    assert found.notices[0].endswith(": it is 15.5 nats likelier than constants.")
+    # All figures are counted from constants.
+    page = render(found.mixture)
+    assert "Lead over constants, nats" in page
+    assert "<td>15.5</td>" in page
+    assert "33" not in bare(page_text(page))
+    # A line that is better than constants, if not by enough, is what it is compared with.
+    path = replace(path, evidence=np.array([2.0, 2.5]))
+    some = replace(found.mixture, evidence=2.5, selection=path)
+    said = "or constants do: it is 33 nats likelier than the line."
+    assert bare(Answer(some).rival_ahead).endswith(said)
+
+
+def test_a_relation_must_be_better_than_one_straight_line_where_several_are_not():
+    """A number that was asked for may be worse than one line, which is the likeliest then."""
+    assert not Answer(lines_asked_for(5.5, evidence=(1.0, -5.0))).rival
+    assert Answer(lines_asked_for(5.5, evidence=(0.4, -5.0))).rival
+    worse = Answer(lines_asked_for(5.5, evidence=(40.0, 30.0)))
+    assert not worse.rival
+    said = (
+        "A single relation is likelier than the regimes, but one straight line is likelier still."
+    )
+    assert worse.single == said
+    # Evidence of all rows says nothing about a lead on some of them.
+    assert Answer(replace(worse.mixture, rivals_rows=1500, rivals_evidence=9.0)).rival
+
+
+def test_fewer_regimes_than_asked_for_are_told_everywhere(tone):
+    asked = replace(tone, settings=replace(tone.settings, n_components=4), selection=None)
+    for place, text in everywhere(asked).items():
+        assert "4 regimes were asked for; the rows support 2." in " ".join(text.split()), place
+
+
+def page_text(page):
+    """The words of a page, between its title and its script."""
+    return re.sub(r"<[^>]*>", " ", page.partition("<main")[2].partition("<script")[0])
+
+
+@pytest.mark.parametrize(
+    ("gain", "more"),
+    [
+        (0.0, ""),
+        (1.0, ""),
+        (4.0, ", which would be as likely if their shares depended on the features"),
+    ],
+)
+def test_shares_that_would_depend_on_the_features_are_named_where_they_matter(gain, more):
+    rival = Rival(terms="quadratic", lead=5.0)
+    mixture = replace(known_mixture(), evidence=30.0, rivals=(rival,), gain_of_shares=gain)
+    how = "as well as" if more else "better than"
+    said = f" {how} two straight lines do: it is 5 nats likelier than the regimes{more}."
+    assert Answer(mixture).rival_ahead.endswith(said)
+    assert "But the one relation named above has 5 more." in Answer(mixture).sure
+    assert Answer(replace(mixture, gain_of_shares=5.5)).rival == ""
+
+
+def test_a_relation_compared_on_some_rows_says_so_everywhere(tone):
+    rival = Rival(terms="quadratic", lead=20.0)
+    mixture = replace(tone, rivals=(rival,), rivals_rows=1500, rivals_evidence=7.0)
+    for place, text in everywhere(mixture).items():
+        plain = " ".join(re.sub("<[^>]*>", "", bare(text)).split())
+        assert "20 nats likelier than the regimes" in plain, place
+        assert "on 1500 of the rows" in plain, place
+    assert "has 20 more on 1500 of the rows." in Answer(mixture).sure
+    assert "the likeliest first, compared on 1500 of the rows." in render(mixture)
+
+
+def test_a_relation_is_not_denied_where_it_was_not_compared_with_the_gate(tone):
+    mixture = replace(tone, rivals=(Rival(lead=20.0),), gate=object())
+    assert Answer(mixture).single.startswith("A single relation is likelier than the regimes with")
 
 
 def test_constants_are_compared_with_the_lines_that_were_asked_for():
@@ -356,6 +438,19 @@ def test_another_number_that_would_have_been_found_is_named():
     assert found.favours == "2 regimes were asked for; the evidence favours 1."
     assert found.sure == f"{found.favours} It has 8 nats over constants."
     assert not Answer(lines_asked_for(-9.0)).favours
+
+
+def test_another_number_is_favoured_everywhere(tone):
+    path = Selection(np.array([2, 3]), np.array([113.0, 90.0]), np.ones(2), np.ones(2), chosen=3)
+    asked = replace(tone, settings=replace(tone.settings, n_components=3), selection=path)
+    said = "3 regimes were asked for; the evidence favours 2."
+    assert Answer(asked).favours == said
+    for place, text in everywhere(asked).items():
+        assert said in " ".join(text.split()), place
+    assert SelectionDisplay.from_mixture(asked).ax_.get_title("right") == said
+    for place, text in everywhere(tone).items():
+        assert "evidence favours" not in text, place
+    assert SelectionDisplay.from_mixture(tone).ax_.get_title("right") == ""
 
 
 def test_the_evidence_favours_no_number_where_no_other_was_compared(tone):
@@ -600,3 +695,128 @@ def test_the_page_compares_regimes_by_the_weights_of_the_rows():
     assert mixture.mass == mixture.n_rows
     shown = comparison(mixture, read_rows(mixture, X, y, None), 0.95)["found"]
     np.testing.assert_allclose(shown.t, mixture.compare(X, y, sample_weight=weights).t)
+
+
+@pytest.mark.parametrize(
+    ("weights", "weighting"),
+    [
+        (np.linspace(0.1, 1.9, 300), "importances"),
+        (np.tile([0, 2], 150), "counts"),  # these, too, add up to the number of rows
+        (np.ones(300), "none"),
+    ],
+)
+def test_a_loaded_model_knows_how_rows_counted(tmp_path, weights, weighting):
+    X, y, truth = make_mlrc(300, 2, 2, noise=0.3, corruption=0.05, random_state=1)
+    model = MixedLinearRegression(2, random_state=0, init=truth.coef, keep_rows=False)
+    fitted = model.fit(X, y, sample_weight=weights).mixture_
+    save(fitted, tmp_path / "m.regimix")
+    mixture = load(tmp_path / "m.regimix")
+    assert mixture.mass == pytest.approx(mixture.n_rows)
+    assert mixture.weighting == fitted.weighting == weighting
+    # A file that did not count labels: of weighted rows, labels do not say how many there are.
+    uncounted = replace(mixture, label_counts=None)
+    assert (rows_labelled(uncounted, 0) is None) == (weighting != "none")
+    assert are_fitted(mixture, X, y)
+    rows = read_rows(mixture, X, y, None)
+    assert rows.fitted
+    assert comparison(mixture, rows, 0.95)["found"].joint == (weighting == "none")
+    for page in (render(mixture), render(mixture, X, y)):
+        assert ("Rows count by their weights, which are relative" in page) == (
+            weighting == "importances"
+        )
+        assert ("300, by relative weights" in page) == (weighting == "importances")
+
+
+def test_a_number_that_is_not_supported_is_not_called_no_regime_where_another_is():
+    """Three lines that are worse than constants do not deny the one that has evidence."""
+    two = replace(lines_asked_for(-np.inf, (4.5, -5.0)), rivals=())
+    assert two.found_nothing
+    for where, text in everywhere(two).items():
+        assert "No linear regime" not in text, where
+        assert "2 regimes were asked for; the evidence favours 1." in " ".join(text.split()), where
+    rows = f"{two.n_rows} rows do not support 2 linear regimes"
+    assert Answer(two).title == rows
+    assert str(two).startswith(f"{rows}; the best two lines all the same:")
+    assert re.search(r"Regimes: +2 lines, not supported", str(Summary(two)))
+    legend = SelectionDisplay.from_mixture(two).ax_.get_legend().get_texts()
+    assert legend[0].get_text() == "shown: 2 (not supported)"
+    said = str(_nothing(two))
+    assert said.endswith("The best found is returned. The evidence favours one regime.")
+
+
+@pytest.mark.parametrize("settings", [Settings(outliers=0.0), Settings(search="partition")])
+def test_where_no_outliers_are_allowed_none_is_denied(tone, settings):
+    """That no row is an outlier was asked for there, and not found."""
+    none = replace(tone, outlier_share=0.0, doubtful_rows=3, settings=settings)
+    none = replace(none, labels=np.maximum(none.labels, 0), label_counts=None, excerpt=None)
+    for where, text in everywhere(none).items():
+        for claim in ("No row is an outlier.", "within reach", "being an outlier", "rs included"):
+            assert claim not in text, (where, claim)
+    assert "No row was allowed to be an outlier. 3 rows" in Answer(none).lead
+    assert Answer(none).lead.endswith("in doubt: no regime is 80% likely.")
+    page = render(none)
+    assert "None: no row was allowed to be one." in page
+    assert "Rows that follow none may be anything." not in page
+    assert "Rows that follow none may be anything." in render(tone)
+
+
+def test_a_line_that_is_no_regime_is_not_called_one_beside_its_outliers():
+    nothing = replace(known_mixture(), evidence=-5.0)
+    assert Answer(nothing).no_outlier == "every row lies within reach of a line"
+    assert Answer(known_mixture()).no_outlier == "every row lies within reach of a regime"
+    some = replace(nothing, label_counts=(10, 10, 10))
+    assert headline(some, None, 0.95)["which"].endswith(" fit no line.")
+
+
+def test_a_relation_with_the_noise_law_of_the_line_is_told_from_one_with_another():
+    """A line with heavy tails leads over one with other heavy tails, not over itself."""
+    other, same = Rival(noise="student6", lead=-6.6), Rival(noise="student3", power=0.5, lead=9.0)
+    line = replace(mixture_of([[1.0]]), noise_degrees=3.0, rivals=(same, other), evidence=90.0)
+    words = [bare(said) for said, _ in rivals(line)]
+    assert words[0].endswith(", with heavy-tailed noise")
+    assert words[1].endswith(", with otherwise heavy-tailed noise")
+    assert ", with heavy-tailed noise" in bare(Answer(line).rival)
+    normal = replace(line, noise_degrees=np.inf)
+    assert all("otherwise" not in said for said, _ in rivals(normal))
+
+
+def test_attempts_have_the_same_numbers_in_the_picture_and_the_table(tone):
+    tried = (
+        Attempt("first", "joint", 9.0, True, "better"),
+        Attempt("add", "joint", -np.inf, False, "nothing proposed"),
+        Attempt("replace", "split", -0.5, False, "no better", search=1),
+    )
+    page = render(replace(tone, attempts=tried))
+    assert "3. replace (split): -0.5, left" in page
+    assert "-inf" not in page
+    assert "Attempts that proposed nothing are not drawn." in page
+    assert '<th scope="row">2</th><td class="words">replace</td>' in page
+    assert "Attempts that proposed nothing" not in render(replace(tone, attempts=tried[:1]))
+
+
+def test_changes_that_were_taken_are_not_denied(tone):
+    taken = Attempt("first", "joint", 9.0, True, "better")
+    none = replace(taken, accepted=False)
+    some = Answer(replace(tone, attempts=(taken, none))).ended
+    assert some == "Search finished: no other change improved the model (2 changes tried, 1 taken)."
+    assert "no change improved" in Answer(replace(tone, attempts=(none,))).ended
+
+
+def test_the_report_claims_no_more_of_evidence_than_was_measured(tone):
+    page = render(tone)
+    assert "what the model would lose without it, the others unchanged, in nats" in page
+    assert "The best model of each size that was seen." in page
+    assert "for one deviation" not in page
+    assert page.count("for one standard deviation of a feature, in each regime") == 2
+
+
+def test_outliers_beside_the_smallest_regime_are_counted_alike_with_and_without_rows(tone):
+    corruption = "Outliers are fewer than the rows of the smallest regime"
+    bare_one = replace(tone, excerpt=None)
+    with_rows = assumptions(tone, read_rows(tone, None, None, None))
+    values = [
+        next(finding.value for finding in found if finding.name == corruption)
+        for found in (with_rows, assumptions(bare_one, None))
+    ]
+    assert values[0] > 0
+    assert values[1] == pytest.approx(values[0], rel=1e-12)

@@ -1,5 +1,7 @@
 """Rivals: one curved, uneven or skewed relation is named, and true regimes are left in peace."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from regimix import MixedLinearRegression
 from regimix.errors import EvidenceWarning, RivalWarning
 from regimix.result.answer import Answer
 from regimix.result.rivals import PLAIN, Rival, advice, check_regimes, tried
-from regimix.words import bare
+from regimix.words import bare, number
 
 
 def table(kind, n, rng):
@@ -121,9 +123,17 @@ def test_only_what_was_tried_is_said_to_be():
 
 def test_a_power_nearly_as_likely_as_counts_is_advised_first():
     counts, near, far = Rival(noise="counts", lead=9.0), Rival(power=0.0, lead=6.5), Rival(lead=5.0)
-    assert advice((counts, near)).startswith("Fit the logarithm of the response instead. If the")
+    both = "Fit the logarithm of the response instead, which is nearly as likely. If the response"
+    assert advice((counts, near)).startswith(both)
     assert advice((counts, far, Rival(power=0.0, lead=5.5))) == counts.advice
     assert advice((near, counts)) == near.advice
+
+
+def test_a_power_of_a_curved_relation_is_not_advised_without_the_curve():
+    assert Rival(power=0.5).advice == "Fit the power 0.5 of the response instead."
+    assert Rival(power=0.5, terms="spline").advice == (
+        "Fit the power 0.5 of the response instead, with squares and products of the features."
+    )
 
 
 @pytest.mark.parametrize("rival", [Rival(spread="fitted"), Rival(noise="student3")])
@@ -255,11 +265,54 @@ def test_shares_that_follow_the_features_are_worth_as_much_as_a_curve():
     assert mixture.rival is None
 
 
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_what_shares_would_gain_is_no_part_of_a_lead(monkeypatch):
+    """A lead is over the regimes as they are shown; with their evidence, it is the relation's."""
+    from regimix.result import fit
+
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (150, 1))
+    y = np.abs(x[:, 0]) + 0.1 * rng.standard_normal(150)
+    found = []
+    for gain in (0.0, 13.0, 1e4):
+        monkeypatch.setattr(fit, "gain_of_shares", lambda *_, gain=gain: gain)
+        found.append(rivals_of(x, y, n_components=2))
+    least, some, most = found
+    assert least.rivals[0].lead == some.rivals[0].lead == most.rivals[0].lead > 20
+    # The price of an ingredient is paid.
+    assert [one.gain_of_shares for one in found] == [0.0, 10.0, 9997.0]
+    assert least.rival == some.rival == some.rivals[0]
+    assert most.rival is None
+    lead = number(most.rivals[0].lead)
+    said = f"A single relation is {lead} nats likelier than the regimes, but these would gain 9997 "
+    assert bare(Answer(most).single).startswith(said)
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_a_relation_is_judged_on_its_own_rows(monkeypatch):
+    """Leads on some rows are not added to the evidence of all; constants are scored on those."""
+    from regimix.result import fit
+
+    monkeypatch.setattr(fit, "SEARCH", replace(fit.SEARCH, first_rows=150))
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((500, 1)), np.exp(rng.standard_normal(500))
+    mixture = rivals_of(X, y)
+    assert mixture.found_nothing
+    assert mixture.rivals_rows == 150
+    # The line is far worse than constants on 500 rows, and a logarithm better on 150.
+    line = dict(zip(mixture.selection.n_components, mixture.selection.evidence, strict=True))[1]
+    assert mixture.rivals[0].lead + line < 0
+    assert mixture.rival is not None
+    over = mixture.rivals[0].lead + mixture.rivals_evidence
+    said = f"it is {number(over)} nats likelier than constants on 150 of the rows."
+    assert bare(Answer(mixture).rival_ahead).endswith(said)
+
+
 @pytest.mark.parametrize(
     ("lead", "said"),
     [
-        (1.0, "as well as two straight lines do; they"),
-        (5.0, "better than two straight lines do, by 5 nats: they"),
+        (1.5, "as well as two straight lines do: it is 1.5 nats likelier than the regimes; they"),
+        (5.0, "better than two straight lines do: it is 5 nats likelier than the regimes; they"),
     ],
 )
 def test_the_warning_says_how_much_better(monkeypatch, lead, said):

@@ -92,19 +92,19 @@ def test_it_prints_as_a_table():
         "=" * 80,
         "Response:                        tuned    Regimes:                             2",
         "Features:                            1    Outliers, by label:          1 (10.0%)",
-        "Rows:                               10    Outliers, share of the model:    12.0%",
+        "Rows:                               10    Outliers, share:                 12.0%",
         "Rows in doubt:               2 (20.0%)    R², each by its regime:          0.800",
         "Evidence, nats:                   12.5    R², expected response:               –",
         "Seed:                                3    R², least squares:                   –",
         "=" * 80,
-        "Regime 0                         60.0% of the model, 6 rows, noise 0.5, R² 0.900",
+        "Regime 0                                share 60.0%, 6 rows, noise 0.5, R² 0.900",
         "-" * 80,
         "                            coef   std err        t  P>|t|      [0.05      0.95]",
         "-" * 80,
         "intercept                   0.00      0.20        0  1.000      -0.36       0.36",
         "stretchratio                1.00      0.10       10 <0.001       0.82       1.18",
         "=" * 80,
-        "Regime 1                      30.0% of the model, 3 rows, noise 12,346, R² 0.500",
+        "Regime 1                             share 30.0%, 3 rows, noise 12,346, R² 0.500",
         "-" * 80,
         "                            coef   std err        t  P>|t|      [0.05      0.95]",
         "-" * 80,
@@ -133,7 +133,7 @@ def test_rows_are_counted_by_weights_that_count():
     assert shown_rows(mixture) == [weights.sum(), *counts]
     held = fitted(X, y, truth, sample_weight=weights, keep_rows=True)
     assert shown_rows(held) == [weights.sum(), *counts]
-    # Without counts nothing is said: shares of the model are no counts.
+    # Without counts nothing is said: shares are no counts.
     assert shown_rows(dataclasses.replace(mixture, label_counts=None)) == [weights.sum()]
     # Importances count nothing; absent rows are absent.
     mixture = fitted(X, y, truth, sample_weight=0.3 * weights)
@@ -267,3 +267,4 @@ def test_a_t_value_is_rounded_once_and_next_to_nothing_is_nothing():
     """The report writes the same digits: -3.37, not -3.38 by way of -3.375."""
     assert summary.print_cells(np.array([-3.7, 1.1, -3.37497, 0.001, -5.9, -1.5]))[2] == "-3.37"
     assert summary.print_cells(np.array([0.0, 1.0, 3e-17, 1.0, -2.0, 2.0]))[2] == "0"
+    assert summary.print_cells(np.array([0.0, *[np.nan] * 5]))[1:] == ("–",) * 5

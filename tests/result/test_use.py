@@ -149,6 +149,30 @@ def test_with_few_degrees_of_freedom_the_score_is_that_of_students_law(seed, deg
         assert chances[i] == pytest.approx(1 - inside, abs=3e-3)
 
 
+@pytest.mark.parametrize("degrees", [np.inf, 4.0])
+def test_logarithms_of_tails_are_for_rows_that_are_far_out(monkeypatch, degrees):
+    """They are most of the work of labelling a million rows."""
+    rng = np.random.default_rng(0)
+    mixture = with_degrees(known_mixture(), [degrees] * 2)
+    X = rng.uniform(-2, 2, (500, 1))
+    y = mixture.predict_components(X)[:, 0] + mixture.scale[0] * rng.standard_normal(500)
+    y[:5] += 1e6
+    found, rows = mixture.outlier_score(X, y), []
+    log_between = predictive._log_between
+
+    def counted(low, high, law):
+        rows.append(len(low))
+        return log_between(low, high, law)
+
+    monkeypatch.setattr(predictive, "_log_between", counted)
+    np.testing.assert_array_equal(mixture.outlier_score(X, y), found)
+    assert sum(rows) == 5
+    # The two ways agree where both have digits.
+    monkeypatch.setattr(predictive, "EPSILON", 1.0)
+    np.testing.assert_allclose(mixture.outlier_score(X, y), found, rtol=1e-7, atol=1e-7)
+    assert sum(rows) > 400
+
+
 @pytest.mark.parametrize("degrees", [1.0, 4.0, 30.0, 999.0])
 def test_students_tails_keep_their_digits_however_far(degrees):
     law = predictive.StudentLaw(np.array([degrees]))

@@ -16,12 +16,13 @@ from regimix.model import em
 from regimix.model.blocks import Law
 from regimix.model.em import DEADLINE, refit
 from regimix.result.answer import Answer
-from regimix.search import finish, likelihood, subspace
+from regimix.search import finish, likelihood, loop, selection, subspace
 from regimix.search.likelihood import nearest_regimes
 from regimix.search.message_passing import hunt_one
 from regimix.search.net import net_source
 from regimix.search.numbers import SEARCH
 from regimix.search.single import elemental, reweighted
+from regimix.synth import make_mlrc
 from tests.model.mixtures import mixed_rows, some_model
 from tests.oracles import sizes_of_systems
 
@@ -216,3 +217,63 @@ def test_directions_are_looked_for_once_without_time(over, monkeypatch):
     assert len(sizes) == 2  # a round of the filter, and the answer
     with pytest.raises(PassStopped):
         net_source(MemoryEngine(Problem.from_arrays(W, y)), 2)
+
+
+def test_nothing_is_merged_after_the_deadline(monkeypatch, over):
+    rows, _ = mixed_rows(0)
+    fitted = refit(rows, some_model(rows, np.random.default_rng(0), 4), 30)
+    rounds = count_rounds(monkeypatch)
+    assert selection.prune(rows, fitted) is fitted
+    assert not rounds
+
+
+def test_a_partition_that_runs_out_of_time_while_it_merges_ends_soon(monkeypatch):
+    """Merging twelve regimes and more, two by two, took as long as the search before it."""
+    X, y, _ = make_mlrc(3000, 20, 12, noise=0.5, random_state=0)
+    late: list[bool] = []
+    prune, maximise, rounds, clock = loop.prune, em.maximise, [], [time.monotonic()]
+
+    def late_prune(rows, fitted):
+        if not late:
+            rounds.clear()
+            clock[0] += 1e6
+            late.append(True)
+        return prune(rows, fitted)
+
+    def counted(rows, *given):
+        rounds.append(rows.n)
+        return maximise(rows, *given)
+
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(loop, "prune", late_prune)
+    monkeypatch.setattr(em, "maximise", counted)
+    model = MixedLinearRegression(12, search="partition", time_limit=1.0, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="time_limit"):
+        model.fit(X, y)
+    assert model.mixture_.stopped == StopReason.TIME_LIMIT
+    assert model.mixture_.n_components == 12
+    # The score of the answer, whether it is settled, and what constants would score.
+    assert len(rounds) < 20
+
+
+def test_after_a_stop_all_rows_are_read_twice_only(monkeypatch):
+    """Once for standard errors, once for labels: so Ctrl-C at a million rows ends at once."""
+    X, y, _ = make_mlrc(100_000, 5, 6, corruption=0.05, noise=0.5, random_state=0)
+    stopped, passes, fold = [], [], MemoryEngine.fold
+
+    def counted(engine, measure, *given):
+        if stopped and engine.problem.n_rows == len(y):
+            passes.append(measure.__name__)
+        return fold(engine, measure, *given)
+
+    def stop(step):
+        if step.stage != "reading" and step.n_components > 0:
+            stopped.append(step)
+        return bool(stopped)
+
+    monkeypatch.setattr(MemoryEngine, "fold", counted)
+    with pytest.warns(ConvergenceWarning, match="callback"):
+        model = MixedLinearRegression(callback=stop, random_state=0).fit(X, y)
+    assert model.mixture_.stopped == StopReason.CALLBACK
+    assert len(stopped) == 1
+    assert passes == ["_block_sums", "row_counts"]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from regimix.model.em import from_labels, join, refit
@@ -72,7 +72,10 @@ def test_shrinking_takes_one_away_whatever_it_costs(seed, m):
 
 @few
 @given(seeds)
-def test_shrinking_is_nearly_as_good_as_the_best_deletion_or_union(seed):
+# The deletion that is foreseen to be the cheapest is the dearest.
+@example(879)
+@example(225)
+def test_shrinking_is_the_best_deletion_or_union(seed):
     rows, fitted, apart = true_fit(seed, 3, n=300)
     if not apart:
         return
@@ -82,9 +85,8 @@ def test_shrinking_is_nearly_as_good_as_the_best_deletion_or_union(seed):
         united[j] += united[k]
         merged = from_labels(rows, united[np.append(rest, True)], fitted.model.pick(rest))
         trials.append(refit(rows, merged.model, 5).score)
-    # Which deletion is the cheapest is foreseen, not tried.
     assert max(trials) - min(trials) > 10
-    assert shrink(rows, fitted).score > 0.8 * max(trials) + 0.2 * min(trials)
+    assert shrink(rows, fitted).score == pytest.approx(max(trials), abs=0.1)
 
 
 @few

@@ -12,7 +12,7 @@ from regimix.model.em import Parameters, refit
 from regimix.model.rows import whitened_rows
 from regimix.search import selection
 from regimix.search.loop import bulk_model
-from regimix.search.selection import Path, choose_background, score_of_constants
+from regimix.search.selection import score_of_constants, weigh
 
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=12)
@@ -44,7 +44,7 @@ def test_noise_needs_no_slope(seed, n, intercept):
     rng = np.random.default_rng(seed)
     rows = rows_of(rng.standard_normal((n, 2)), rng.standard_normal(n), intercept)
     fitted = one_line(rows)
-    assert fitted.score < score_of_constants(rows, fitted) + 3
+    assert fitted.score < score_of_constants(rows, [fitted], 1 + fitted.model.m) + 3
 
 
 @few
@@ -54,7 +54,7 @@ def test_a_line_is_better_than_constants(seed, intercept):
     X = rng.standard_normal((60, 2))
     rows = rows_of(X, X @ [1.0, -1.0] + 0.3 * rng.standard_normal(60), intercept)
     fitted = one_line(rows)
-    assert fitted.score > score_of_constants(rows, fitted) + 20
+    assert fitted.score > score_of_constants(rows, [fitted], 1 + fitted.model.m) + 20
 
 
 @few
@@ -68,7 +68,7 @@ def test_bumps_of_the_response_are_explained_by_constants(seed):
     coef = np.array([[level, 0.0, 0.0] for level in levels])
     scale, share = np.full(2, rows.y[high].std()), np.full(2, 0.45)
     fitted = refit(rows, Parameters.point(coef, scale, share, ("a", "b")), 30)
-    assert fitted.score < score_of_constants(rows, fitted)
+    assert fitted.score < score_of_constants(rows, [fitted], 1 + fitted.model.m)
 
 
 def test_the_best_constants_do_not_depend_on_the_labels_alone():
@@ -85,7 +85,7 @@ def test_the_best_constants_do_not_depend_on_the_labels_alone():
         np.quantile(rows.y, [0.1, 0.9])[:, None], np.full(2, 0.05), np.full(2, 0.45), ("a", "b")
     )
     wanted = refit(rows.constants(), two, 30).score
-    assert score_of_constants(rows, fitted) > wanted - 1
+    assert score_of_constants(rows, [fitted], 1 + fitted.model.m) > wanted - 1
 
 
 @pytest.mark.filterwarnings("ignore::regimix.errors.UnrepeatedWarning")
@@ -124,6 +124,6 @@ def test_few_rows_tell_that_there_are_outliers_and_all_that_there_are_none(monke
 
     fitted = one_line(rows)
     monkeypatch.setattr(selection, "refit", counted)
-    chosen = choose_background(rows, Path(), fitted, "normal", None)[0]
-    assert chosen.outliers == (wrong > 0)
+    weighed = weigh(rows, rows, fitted, "normal", free=True)
+    assert (weighed.fitted is weighed.dirty) == (wrong > 0)
     assert (max(searched) == rows.n) == (wrong < 200)

@@ -21,6 +21,7 @@ from regimix.search.checkpoint import Checkpoint
 from regimix.search.loop import Search, search_model
 from regimix.search.net import net_source
 from regimix.search.propose import Proposer
+from regimix.search.selection import Weighed, select
 from regimix.search.settings import Control, Settings
 from regimix.synth import make_mlrc
 from tests.search.crashes import CrashError, Watched, bits, needs_sigkill
@@ -73,7 +74,8 @@ def outcome(state: Search):
     spectrum = state.proposer.spectrum
     if state.current.model.m:
         state.path.complete(state.rows, state.current)
-    selection = state.path.select(state.rows, state.current)
+    weighed = {m: Weighed(seen) for m, seen in state.path.best.items()}
+    selection = select(state.rows, weighed, state.current.model.m)
     return bits(
         {
             "current": vars(state.current.model),

@@ -1,11 +1,19 @@
 """The selection path: every number of components that was looked at, and its criteria."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from regimix import MixedLinearRegression
 from regimix.datasets import load_tone
-from regimix.model.em import REGIME_GAIN
+from regimix.engines.base import Sample
+from regimix.model.em import REGIME_GAIN, Parameters, from_labels, refit
+from regimix.model.rows import weighted_fit, whitened_rows
+from regimix.search.loop import search_again
+from regimix.search.propose import Proposer
+from regimix.search.selection import Weighed, weigh
+from regimix.search.settings import Control, Settings
 from regimix.synth import make_mlrc
 
 
@@ -82,3 +90,103 @@ def test_a_free_choice_is_no_less_likely_than_two_that_are_asked_for(n, d, seed)
     y = lines[np.arange(n), second] + rng.standard_normal(n)
     free, two = (MixedLinearRegression(k, random_state=seed).fit(X, y) for k in ("auto", 2))
     assert free.evidence_ > two.evidence_ - REGIME_GAIN
+
+
+def curve(seed, n=52):
+    """A decay that is nearly straight in pieces: Weight by Days of MASS's wtloss looks like it."""
+    rng = np.random.default_rng(seed)
+    x = np.sort(rng.uniform(0, 250, n))
+    return x[:, None], 81 + 103 * 2 ** (-x / 142) + 0.9 * rng.standard_normal(n)
+
+
+def whitened(X, y):
+    design = np.column_stack([np.ones(len(X)), X])
+    return whitened_rows(Sample(design, y, np.ones(len(X))), intercept=True)[0]
+
+
+def best_of_all_cuts(rows, x):
+    """Two lines, one below and one above every cut of x: the slow twin."""
+    best = -np.inf
+    for cut in np.unique(x)[4:-4]:
+        labels = np.vstack([x < cut, x >= cut, np.zeros(x.size)]).astype(float)
+        coef = np.array([weighted_fit(rows.design, rows.y, part) for part in labels[:2]])
+        start = Parameters.point(coef, np.full(2, 0.1), np.full(2, 0.49), ("cut", "cut"))
+        fitted = from_labels(rows, np.maximum(labels, 1e-9), start)
+        best = max(best, refit(rows, fitted.model, 100).score)
+    return best
+
+
+@pytest.mark.parametrize("seed", [0, 3, 10])
+def test_two_lines_of_a_curve_are_as_good_as_the_best_of_all_cuts(seed):
+    """One more line that is merged again leads there, where no single move does."""
+    X, y = curve(seed)
+    rows = whitened(X, y)
+    control = Control(Settings(n_components=2))
+    found, _ = search_again(
+        rows,
+        lambda number: Proposer(np.random.default_rng([seed, number])),
+        control,
+        n_components=2,
+    )
+    assert found.current.score > best_of_all_cuts(rows, X[:, 0]) - 1
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RivalWarning")
+@pytest.mark.parametrize("seed", [0, 1, 3, 10])
+def test_models_of_one_size_have_one_evidence_whichever_number_was_asked_for(seed):
+    X, y = curve(seed)
+    paths = [
+        MixedLinearRegression(n_components=k, random_state=0).fit(X, y).mixture_.selection
+        for k in ("auto", 1, 2)
+    ]
+    for m in (1, 2):
+        seen = [float(path.evidence[path.n_components == m][0]) for path in paths]
+        assert np.ptp(seen) < 0.5, m
+    assert paths[0].chosen == paths[0].n_components[np.argmax(paths[0].evidence)]
+
+
+def line(seed, wrong, n=60):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 1))
+    y = X[:, 0] + 0.2 * rng.standard_normal(n)
+    y[:wrong] += 30
+    return whitened(X, y)
+
+
+@pytest.mark.parametrize("wrong", [0, 8])
+def test_outliers_are_weighed_against_none(wrong):
+    rows = line(0, wrong)
+    start = Parameters.point(np.array([[0.0, 1.0]]), np.ones(1), np.array([0.9]), ("line",))
+    seen = refit(rows, start, 100)
+    weighed = weigh(rows, rows, seen, "normal", free=True)
+    clean = refit(replace(rows, outliers=False), seen.model, 30)
+    odds = np.exp(seen.score - clean.score)
+    assert weighed.chance == pytest.approx(odds / (1 + odds), abs=1e-6)
+    assert (weighed.fitted is weighed.dirty) == (wrong > 0)
+    assert weighed.score == max(seen.score, weighed.clean.score)
+    # As likely a priori, unless one is favoured.
+    nearer = replace(weighed, favour=seen.score - clean.score)
+    assert nearer.chance == pytest.approx(0.5, abs=1e-6)
+
+
+def test_the_better_of_each_kind_is_kept():
+    rows = line(1, 4)
+    start = Parameters.point(np.array([[0.0, 1.0]]), np.ones(1), np.array([0.9]), ("line",))
+    low, high = refit(rows, start, 1), refit(rows, start, 50)
+    pure = replace(rows, outliers=False)
+    poor, good = refit(pure, start, 1), refit(pure, start, 50)
+    best = Weighed(low, good).better(Weighed(high, poor))
+    assert best.dirty is high
+    assert best.clean is good
+    assert best.better(None) is best
+
+
+def test_two_that_lose_one_are_one_of_each_kind():
+    X, y = curve(1)
+    rows = whitened(X, y)
+    coef = np.array([[0.0, -1.0], [0.1, -0.9]])
+    two = Parameters.point(coef, np.full(2, 0.2), np.full(2, 0.45), ("a", "b"))
+    weighed = Weighed(refit(rows, two, 30), refit(replace(rows, outliers=False), two, 30))
+    smaller = weighed.smaller(rows)
+    assert [smaller.dirty.model.m, smaller.clean.model.m] == [1, 1]
+    assert smaller.clean.posterior[-1].sum() == pytest.approx(0, abs=1e-9)

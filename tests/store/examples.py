@@ -93,6 +93,9 @@ def example() -> Mixture:
         ),
         search_evidence=(12.5, float("-inf"), 12.25),
         rivals=(Rival(0.0, "spline", "fitted", "student3", skewed=True, lead=3.5),),
+        rivals_rows=1500,
+        rivals_evidence=9.5,
+        gain_of_shares=1.25,
         resampled=Stability(
             np.array([[0.9, 0.2]]), np.array([2]), np.full((1, 2, 2), np.nan), np.ones((1, 2))
         ),
@@ -101,6 +104,7 @@ def example() -> Mixture:
         doubtful_rows=3,
         encoding=Recipe.from_json(RECIPE),
         notes=("Column 'colour' is text of 2 values.",),
+        weighting="importances",
     )
 
 
@@ -131,9 +135,13 @@ def second_example() -> Mixture:
         label_counts=None,
         doubtful_rows=None,
         rivals=(),
+        rivals_rows=None,
+        rivals_evidence=float("nan"),
+        gain_of_shares=0.0,
         resampled=None,
         rows=dataclasses.replace(now.rows, r_squared_expected=float("nan")),
         notes=(),
+        weighting=None,
         gate=dataclasses.replace(now.gate, columns=(), average=None),
     )
 

@@ -373,6 +373,8 @@ MODEL = "model"
         (put(MODEL, "n_rows", 5), "labels is not one number for each row"),
         (put(MODEL, "n_rows", -1), "n_rows is not a whole number from 0"),
         (put(MODEL, "n_rows", True), "n_rows is not a whole number"),
+        (put(MODEL, "weighting", "some"), "weighting is not one of none, counts, importances"),
+        (put(MODEL, "weighting", 1), "weighting is not a text"),
         (put(MODEL, "mass", "NaN"), "mass is not a number from 1"),
         (put(MODEL, "mass", "Infinity"), "mass is not a number from 1"),
         (put(MODEL, "mass", "many"), "mass is not a number"),

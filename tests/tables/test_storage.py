@@ -1,25 +1,22 @@
 """Tables in a bucket of a real S3 server and behind a web server, both on this machine."""
 
 import io
-import logging
 import socket
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager, suppress
+import urllib.request
+from contextlib import suppress
 
 import boto3
 import numpy as np
 import pandas as pd
 import pytest
 import s3fs
-from flask import Flask, abort, send_from_directory
-from moto import settings
-from moto.server import ThreadedMotoServer
-from werkzeug.serving import make_server
 
 from regimix import MixedLinearRegression, scan_parquet
 from regimix.errors import DataError
+from tests.tables.servers import serving
 
 SECRET = "a-word-that-nobody-may-read"
 BUCKET = "s3://tables/rows"
@@ -78,11 +75,8 @@ class Line:
 
 @pytest.fixture(scope="module")
 def server():
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    yield server.get_host_and_port()
-    server.stop()
+    with serving("s3") as port:
+        yield "127.0.0.1", port
 
 
 @pytest.fixture
@@ -142,10 +136,24 @@ def test_a_connection_that_is_lost_is_an_error_that_names_the_file(line, monkeyp
     assert SECRET not in str(error.value)
 
 
-def test_a_wrong_key_is_said_to_be_one(line, monkeypatch):
-    monkeypatch.setattr(settings, "INITIAL_NO_AUTH_ACTION_COUNT", 0)
-    with pytest.raises(DataError, match="Access Key") as error:
-        scan_parquet(BUCKET, "y")
+def check_keys_after(line, n_calls):
+    """Let the server take any key for so many calls, and then none: it was told of none."""
+    asked = urllib.request.Request(
+        f"{line.url}/moto-api/reset-auth",
+        data=str(n_calls).encode(),
+        headers={"Content-Type": "text/plain"},
+    )
+    with urllib.request.urlopen(asked) as answer:
+        assert answer.status == 200
+
+
+def test_a_wrong_key_is_said_to_be_one(line):
+    check_keys_after(line, 0)
+    try:
+        with pytest.raises(DataError, match="Access Key") as error:
+            scan_parquet(BUCKET, "y")
+    finally:
+        check_keys_after(line, 10**6)
     assert SECRET not in str(error.value)
 
 
@@ -165,26 +173,10 @@ def test_credentials_are_nowhere_in_what_comes_out(line, tmp_path):
 # --- a web server ---------------------------------------------------------------------------------
 
 
-@contextmanager
-def pages(folder):
-    """Serve files over HTTP, parts of them where parts are asked for."""
-    app = Flask(__name__)
-
-    def answer(name):
-        if name == "broken.parquet":
-            abort(500)
-        return send_from_directory(folder, name, conditional=True)
-
-    app.add_url_rule("/<name>", view_func=lambda name: answer(name))
-    server = make_server("127.0.0.1", 0, app, threaded=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-
-
 def test_a_file_behind_a_web_server(tmp_path, expected):
     whole_table().to_parquet(tmp_path / "rows.parquet", row_group_size=200)
-    with pages(tmp_path) as address:
+    with serving("pages", tmp_path) as port:
+        address = f"http://127.0.0.1:{port}"
         same_answer(fitted(f"{address}/rows.parquet"), expected)
         for name, why in (("nothing", "no such file"), ("broken", "500")):
             with pytest.raises(DataError, match=rf"{name}\.parquet'.*{why}"):

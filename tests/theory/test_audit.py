@@ -208,7 +208,10 @@ def test_a_round_without_foreign_rows_has_a_factor_of_zero():
 def test_where_nothing_was_found_as_many_lines_are_named_as_are_shown():
     X, y, truth = make_mlrc(200, 2, 2, noise=0.3, random_state=0)
     nothing = replace(fitted(X, y, truth.coef, n_components=2), evidence=-5.0)
-    assert "the model is the best two lines, and" in theory.audit(nothing, X, y)["regimes"].words
+    words = theory.audit(nothing, X, y)["regimes"].words
+    assert "the model is the best two lines, and" in words
+    # Of one regime, say, nothing was measured.
+    assert words.startswith("Constants score 5 nats more than the two regimes asked for;")
 
 
 def test_repeated_rows_are_rows():
@@ -287,6 +290,43 @@ def test_distances_are_in_standard_deviations_of_the_response():
     audit = theory.audit(mixture, X, wrong)
     assert audit["separation"].value == pytest.approx(5 / y[8:].std(), rel=0.05)
     assert "Regimes 0 and 1 are the nearest" in audit["separation"].words
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_noise_is_in_units_of_what_the_sentence_names(fit_intercept):
+    # Outliers and a centre far from zero: lengths of whitened coefficients are something else.
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 2)) + 2.0
+    y = X @ [1.0, -2.0] + 0.5 * rng.standard_normal(300)
+    X[:30] *= 4
+    y[:30] = rng.uniform(50, 150, 30)  # one value for all would be a regime, and without noise
+    alone = fitted(X, y, n_components=1, fit_intercept=fit_intercept)
+    own = alone.assign(X, y) == 0
+    assert 200 < np.count_nonzero(own) < 300
+    explained = np.std(alone.predict_components(X)[own, 0])
+    audit = theory.audit(alone, X, y)
+    assert audit["noise"].value == pytest.approx(alone.scale[0] / explained, rel=1e-6)
+    assert audit.regimes[0].noise == audit["noise"].value
+    assert "of the standard deviation of its fitted values" in audit["noise"].words
+    assert "noise/fitted" in str(audit)
+    assert "nearest regime" not in str(audit)  # there is none
+
+
+def test_noise_of_several_is_in_units_of_their_distance():
+    X, y, truth = make_mlrc(300, 2, 2, noise=0.1, corruption_ratio=0.2, random_state=0)
+    X[0] *= 8  # a far row of a regime is a row
+    y[0] += 7 * float(X[0] / 8 @ truth.coef[truth.labels[0]])
+    mixture = fitted(X, y, truth.coef, n_components=2)
+    rows = mixture.assign(X, y) >= 0
+    assert rows[0]
+    assert not rows.all()
+    lines = mixture.predict_components(X)[rows]
+    distance = np.sqrt(np.mean((lines[:, 0] - lines[:, 1]) ** 2))
+    audit = theory.audit(mixture, X, y)
+    for j, regime in enumerate(audit.regimes):
+        assert regime.noise == pytest.approx(mixture.scale[j] / distance, rel=1e-6)
+        assert regime.distance == pytest.approx(distance / np.std(y[rows]), rel=1e-6)
+    assert "of the distance to the nearest regime" in audit["noise"].words
 
 
 def test_what_was_missed_is_not_judged():

@@ -79,6 +79,18 @@ def test_the_ends_are_exact():
     assert theory.feature_regularity(X, 2).minus.upper == 0.0  # two rows span two directions
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_that_spread_alike_in_all_directions(seed):
+    """Asked for one of many equal eigenvalues, LAPACK may return none."""
+    rng = np.random.default_rng(seed)
+    for d in range(20, 40):
+        noise = 10.0 ** rng.uniform(-16, -6, 10)
+        for size in noise:
+            X = np.sqrt(150) * np.eye(d) + size * rng.standard_normal((d, d))
+            found = theory.Regularity(X).attained_plus(d)
+            assert found == pytest.approx(150, rel=1e-3)
+
+
 def test_one_feature_needs_no_search():
     x = np.random.default_rng(1).standard_normal(300)
     squares = np.sort(x**2)

@@ -32,7 +32,7 @@ from regimix.errors import (
     UnknownColumnError,
     without_secrets,
 )
-from regimix.estimators.mixture import MixedLinearRegression
+from regimix.estimators.mixture import MixedLinearRegression, read_settings
 from regimix.paths import is_address
 from regimix.result.profile import Profile
 from regimix.search.settings import answers_interrupts
@@ -71,6 +71,8 @@ class Job:
 
     def run(self) -> Code:
         """Read a table, fit it, write the files that were asked for, and print what was found."""
+        # What is wrong with the options is said before a large table is read.
+        read_settings(MixedLinearRegression(**self.settings))
         limit, lines = self.settings.get("time_limit"), not self.place.in_memory
         with Interrupts() as interrupts:
             with progress_bar(self.voice, limit, lines=lines) as bar:

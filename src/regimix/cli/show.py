@@ -288,6 +288,7 @@ def summary(outcome: Outcome) -> dict[str, Any]:
     import regimix
 
     mixture, table, profile = outcome.mixture, outcome.table, outcome.profile
+    names, noise = (mixture.target_name, mixture.feature_names), Answer(mixture).line_noise
     resampled, gate = mixture.resampled, mixture.gate
     plain: dict[str, Any] = _plain(
         {
@@ -311,10 +312,11 @@ def summary(outcome: Outcome) -> dict[str, Any]:
                 "farthest": _farthest_outliers(outcome, MOST_OUTLIERS),
             },
             "rivals": [
-                {"describe": rival.describe(mixture.target_name, mixture.feature_names)}
-                | asdict(rival)
+                {"describe": rival.describe(*names, noise)} | asdict(rival)
                 for rival in mixture.rivals
             ],
+            "rivals_rows": mixture.rivals_rows,
+            "gain_of_shares": mixture.gain_of_shares,
             "stability": resampled and _plain_stability(resampled),
             "profile": profile
             and {

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,9 @@ SAME_SUM = STANDARDISE_ROWS * 2.0**-52
 # Coefficients that a user starts from, standardised: beyond this, squared residuals may overflow.
 LARGEST_THETA = 1e60
 
+# How rows count: once each, as often as their weights say, or by relative importance.
+Weighting = Literal["none", "counts", "importances"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
@@ -80,6 +83,13 @@ class Frame:
     key_units: Floats
     # Whether the table is large and nearly all of its distinct rows differ in the response.
     distinct_response: bool = False
+
+    @property
+    def weighting(self) -> Weighting:
+        """What the weights of the rows are, if they have any."""
+        if not self.weighted:
+            return "none"
+        return "counts" if self.counts else "importances"
 
     @classmethod
     def of_sample(

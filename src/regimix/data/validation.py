@@ -74,8 +74,8 @@ class Table:
     def read(cls, X: Any, *, fewest_rows: int = 2) -> Table:
         """Accept NumPy arrays, pandas and polars frames, and nested lists."""
         if isinstance(X, Table):
-            return X
-        if is_frame(X):
+            names, values = X.names, X.values
+        elif is_frame(X):
             names = read_names(X)
             values = _frame_values(X, names)
         else:
@@ -89,17 +89,7 @@ class Table:
                 )
             names = tuple(f"x{i}" for i in range(values.shape[1]))
             values = _numbers(values, names)
-        rows, columns = values.shape
-        if columns == 0:
-            raise DataError(
-                f"X has 0 feature(s) (shape=({rows}, 0)) while a minimum of 1 is required; pass at "
-                "least one column."
-            )
-        if rows < fewest_rows:
-            raise DataError(
-                f"X has {rows} row(s) (n_samples={rows}) while a minimum of {fewest_rows} is "
-                "required; pass more rows."
-            )
+        check_shape(values.shape, fewest_rows)
         return cls(values, names)
 
     def extent(self) -> tuple[Floats, Floats]:
@@ -125,6 +115,21 @@ class Table:
             for i in range(n_columns):
                 _check_digits(lowest[i], highest[i], column_label(self.names, i))
         return lowest.astype(np.float64), highest.astype(np.float64)
+
+
+def check_shape(shape: tuple[int, ...], fewest_rows: int) -> None:
+    """Refuse a table without columns, or of too few rows."""
+    rows, *columns = shape
+    if columns == [0]:
+        raise DataError(
+            f"X has 0 feature(s) (shape=({rows}, 0)) while a minimum of 1 is required; pass at "
+            "least one column."
+        )
+    if rows < fewest_rows:
+        raise DataError(
+            f"X has {rows} row(s) (n_samples={rows}) while a minimum of {fewest_rows} is "
+            "required; pass more rows."
+        )
 
 
 def _reduced(end: np.ufunc, part: NDArray[Any]) -> NDArray[Any]:

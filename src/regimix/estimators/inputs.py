@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from regimix.data.encoding import Encoded, encode_rows, encode_table, is_plain
 from regimix.data.problem import Problem
 from regimix.data.recipe import Column, Recipe
-from regimix.data.validation import Table, is_frame, read_names
+from regimix.data.validation import Table, is_frame, read_names, read_target, read_weights
 from regimix.engines.base import Engine
 from regimix.engines.memory import MemoryEngine
 from regimix.engines.partition import open_parts
@@ -137,6 +137,15 @@ def new_rows(estimator: Any, X: Any, y: Any = None) -> NewRows:
             "data frame with the columns of the fit."
         )
     return NewRows(table, y, frame=X if framed else None)
+
+
+def r_squared(rows: NewRows, predicted: NDArray[Any], sample_weight: Any) -> float:
+    """Coefficient of determination; responses and weights are read as in a fit."""
+    from sklearn.metrics import r2_score
+
+    y = read_target(rows.y, len(predicted))
+    weights, _ = read_weights(rows.of(sample_weight), len(predicted))
+    return float(r2_score(y, predicted, sample_weight=weights))
 
 
 def _reads_frames(estimator: Any) -> bool:

@@ -31,7 +31,14 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from regimix.data.validation import Table, is_missing, read_names, read_target, read_weights
+from regimix.data.validation import (
+    Table,
+    check_shape,
+    is_missing,
+    read_names,
+    read_target,
+    read_weights,
+)
 from regimix.engines.selection import ROUNDING, smallest
 from regimix.errors import (
     ConvergenceWarning,
@@ -95,7 +102,10 @@ def _in_our_words(inner: Any, X: Any) -> Iterator[None]:
     Pipelines may take text, and others missing values: what they say stands.
     """
     try:
-        yield
+        # scikit-learn adds the values up to see whether all are finite: infinities of both signs
+        # would warn before they are refused. Losses that are no numbers are refused, too.
+        with np.errstate(invalid="ignore"):
+            yield
     except (RegimixError, InvalidParameterError, NotFittedError):
         raise
     except (TypeError, ValueError):
@@ -221,8 +231,11 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
         _check_parameters(self)
         if hasattr(X, "to_numpy") and hasattr(X, "columns"):
             read_names(X)
-        if isinstance(X, list | tuple) and not X:
-            raise DataError("X has no rows (n_samples=0); pass a table with rows.")
+        shape = getattr(X, "shape", ())
+        if isinstance(X, list | tuple):
+            shape = len(X), *np.shape(X[:1])[1:]
+        if shape:
+            check_shape(shape, fewest_rows=1)
         with _in_our_words(self.estimator, X):
             rows, run = self._fit(X, y, sample_weight)
         self._warn(rows, run)
@@ -268,9 +281,10 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Score of the inner estimator, on all rows given."""
         check_is_fitted(self)
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        weights, _ = read_weights(sample_weight, _num_samples(X))
+        given = {} if weights is None else {"sample_weight": weights}
         with _in_our_words(self.estimator, X):
-            return self.estimator_.score(X, y, **weights)
+            return self.estimator_.score(X, y, **given)
 
     @property
     def classes_(self) -> Any:
@@ -333,13 +347,20 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
             X, y = _safe_indexing(X, present), y[present]
         codes = None
         if is_classifier(self.estimator):
-            check_classification_targets(y)
-            codes = np.unique(y, return_inverse=True)[1]
+            try:
+                check_classification_targets(y)
+                codes = np.unique(y, return_inverse=True)[1]
+            except (TypeError, ValueError) as error:
+                raise DataError(
+                    f"y holds no classes ({error}). Pass texts alone, or whole numbers alone."
+                ) from error
         values = np.ones(n_rows) if weights is None else weights[present]
-        # Relative weights were scaled; the inner estimator gets those of the user.
+        # Relative weights were scaled; the inner estimator gets those of the user, unless products
+        # of weights and values might be no numbers in the precision of X.
         unit = 1.0 if whole else float(np.max(sample_weight)) / float(values.max())
-        # Unless their sum is no number.
-        unit = unit if np.isfinite(unit * float(values.sum())) else 1.0
+        precision = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+        most = math.sqrt(np.finfo(precision).max)
+        unit = unit if 1 / most < unit * float(values.sum()) < most else 1.0
         return _Rows(X, y, values, whole, codes, names, unit, present, n_rows)
 
     def _loss_for(self, model: Any) -> Any:
@@ -475,14 +496,7 @@ class _Rows:
     def fit(self, model: Any, kept: Floats) -> Any:
         """Fit the kept rows; a weight that the model does not take repeats its row."""
         rows = np.flatnonzero(kept)
-        values = kept[rows] * self.unit
-        single = getattr(self.X, "dtype", None) == np.float32 and bool(self.names)
-        if single and values.max(initial=0.0) > np.finfo(np.float32).max:
-            raise DataError(
-                f"a weight is {values.max():g}, and X has single precision, in which that is no "
-                "number. Divide sample_weight by its largest value, or pass X in double precision."
-            )
-        weights = dict.fromkeys(self.names, values)
+        weights = dict.fromkeys(self.names, kept[rows] * self.unit)
         if not self.names:
             rows = np.repeat(rows, kept[rows].astype(np.intp))
         return model.fit(_safe_indexing(self.X, rows), self.y[rows], **weights)

@@ -35,12 +35,13 @@ from regimix.estimators.inputs import (
     NewRows,
     new_rows,
     opened,
+    r_squared,
     warn_of_rank,
     warn_user,
     why_early,
 )
 from regimix.model.em import REGIME_GAIN
-from regimix.result.answer import EARLY, Answer
+from regimix.result.answer import EARLY, Answer, likeliest
 from regimix.result.mixture import Mixture
 from regimix.result.rivals import advice
 from regimix.result.summary import Summary
@@ -153,7 +154,8 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
     noise_degrees_ : float
         Degrees of freedom of Student's law of the noise; infinite for the normal law.
     n_searches_, n_agreed_ : int
-        Independent searches that were made, and how many of them reached the best score.
+        Independent searches that were made, and how many of them ended with the best answer, or
+        another as likely.
     mixture_ : Mixture
         Everything else about the answer; prints as a table.
     gate_ : object or None
@@ -242,12 +244,7 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         # The search is the largest part of the library: it is loaded when it is needed.
         from regimix.result.fit import fit_mixture
 
-        given = self.get_params(deep=False)
-        given = {name: given[name] for name in given.keys() - NOT_SEARCHED}
-        if self.checkpoint is not None and self.random_state is None:
-            # A fit that goes on has the seed that it began with.
-            given["random_state"] = seed_in(self.checkpoint)
-        settings = Settings.read(**given)
+        settings = read_settings(self)
         if self.gating is not None or gating_features is not None:
             check_gating(self.gating, gating_features, X)
         with opened(self, X, y, sample_weight, settings) as rows:
@@ -311,20 +308,18 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         doubtful = np.isfinite(mixture.search_evidence).sum() > 1 and mixture.n_agreed < 2
         if doubtful and not mixture.found_nothing and not early:
             best, second = sorted(mixture.search_evidence, reverse=True)[:2]
+            ahead = number(best - second)
             said = Message(
                 f"{mixture.n_searches} independent searches ended with different answers; the best "
-                f"is returned, {number(best - second)} nats above the next. Look at other ",
+                f"is returned, {ahead} nats above the next. Look at other ",
                 Setting("random_state"),
                 " values before you rely on it, or ask for fewer regimes.",
             )
             warn_user(UnrepeatedWarning, said)
         if mixture.rival is not None and found > 1 and not mixture.found_nothing:
-            # "As well as" is said of a lead of less than what a regime must gain.
-            lead = f"{number(mixture.rival.lead)} nats"
-            ahead = f", by {lead}: they" if mixture.rival.lead >= REGIME_GAIN else "; they"
             said = Message(
-                f"{bare(Answer(mixture).rival).removesuffix('.')}{ahead} may be nothing but its "
-                f"pieces. {advice(mixture.rivals)}",
+                f"{bare(Answer(mixture).rival_ahead).removesuffix('.')}; they may be nothing but "
+                f"its pieces. {advice(mixture.rivals)}",
                 InPython(" See mixture_.rivals."),
             )
             warn_user(RivalWarning, said)
@@ -395,11 +390,8 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         regimes can score below least squares, which aims at nothing else. To compare models on
         rows that were held out, ``regimix.metrics.log_density_scorer`` measures their density.
         """
-        from sklearn.metrics import r2_score
-
         rows, shares = self._rows(X, gating_features, y)
-        predicted = self.mixture_.predict(rows.X, shares)
-        return float(r2_score(rows.y, predicted, sample_weight=rows.of(sample_weight)))
+        return r_squared(rows, self.mixture_.predict(rows.X, shares), sample_weight)
 
     # --- judging rows -----------------------------------------------------------------------------
 
@@ -620,6 +612,16 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         return [f"{what}_{j}" for j in range(self.mixture_.n_components)]
 
 
+def read_settings(model: MixedLinearRegression) -> Settings:
+    """Read the parameters of an estimator for its search, or refuse them; no rows are needed."""
+    given = model.get_params(deep=False)
+    given = {name: given[name] for name in given.keys() - NOT_SEARCHED}
+    if model.checkpoint is not None and model.random_state is None:
+        # A fit that goes on has the seed that it began with.
+        given["random_state"] = seed_in(model.checkpoint)
+    return Settings.read(**given)
+
+
 def _check_level(level: Any) -> None:
     if np.ndim(level) > 0:
         raise ParameterError(
@@ -653,10 +655,14 @@ def _nothing(mixture: Mixture) -> Message:
         )
     evidence = mixture.evidence
     if asked is not None:
+        best = likeliest(mixture)
+        todo = "Check the columns, or bring more rows."
+        if best is not None and Answer(mixture).favours:
+            todo = f"The evidence favours {_regimes(best)}."
         return Message(
             f"constants explain {target} better than the {_regimes(asked)} asked for, which "
             f"score{'s' * (asked == 1)} {number(-evidence)} nats less. The best found is returned. "
-            "Check the columns, or bring more rows."
+            f"{todo}"
         )
     line = "One line through the rows is returned."
     if evidence >= 0:

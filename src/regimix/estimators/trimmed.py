@@ -21,7 +21,16 @@ from regimix.errors import (
     read_choice,
     read_count,
 )
-from regimix.estimators.inputs import Rows, new_rows, opened, warn_of_rank, warn_user, why_early
+from regimix.estimators.inputs import (
+    NewRows,
+    Rows,
+    new_rows,
+    opened,
+    r_squared,
+    warn_of_rank,
+    warn_user,
+    why_early,
+)
 from regimix.model.em import REGIME_GAIN, late
 from regimix.result.answer import EARLY, WIDTH
 from regimix.result.inference import least_squares_errors, read_level
@@ -284,8 +293,19 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> Floats:
         """Predict the response by the relation found, (n,); NaN in rows that are left out."""
         rows = new_rows(self, X)
+        return np.asarray(rows.put_back(self._predicted(rows)))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Coefficient of determination (R²) of ``predict``, outliers included.
+
+        1 is best, 0 as good as the mean of y. Rows that are left out do not count.
+        """
+        rows = new_rows(self, X, y)
+        return r_squared(rows, self._predicted(rows), sample_weight)
+
+    def _predicted(self, rows: NewRows) -> Floats:
         rows.table.extent()
-        return np.asarray(rows.put_back(rows.X @ self.coef_ + self.intercept_))
+        return np.asarray(rows.X @ self.coef_ + self.intercept_)
 
     def summary(self, level: float = 0.95) -> TrimmedSummary:
         """Return a table of the coefficients with errors, tests and intervals; ``print`` it."""

@@ -337,6 +337,7 @@ def maximise(rows: Rows, model: Parameters, seen: Expected) -> Fitted:
         outlier_scale=outlier_scale,
     )
     score = bound + float(found.log_evidence.sum()) + shares_evidence(rows, sums.size)
+    score += log_prior(model.noise)
     return Fitted(new, seen.posterior, sums, found.log_evidence, score, model)
 
 
@@ -400,6 +401,11 @@ def shares_evidence(rows: Rows, size: Floats) -> float:
     counts = _counts(rows, size)
     total = gammaln(1.0 + counts).sum() - gammaln(counts.size + rows.mass) + gammaln(counts.size)
     return float(total + gammaln(size.size + 1.0) - MODEL.regime_gain * size.size)
+
+
+def log_prior(noise: NoiseLaw) -> float:
+    """Return the log prior of a noise law: tails are as rarely heavy as there is a regime."""
+    return -MODEL.regime_gain if np.isfinite(noise.degrees) else 0.0
 
 
 # By ``time.monotonic()``: whatever goes in rounds makes its last one then.
@@ -476,7 +482,10 @@ def point_of(rows: Rows, fitted: Fitted) -> Parameters:
 
 
 def scores_without(rows: Rows, fitted: Fitted) -> Floats:
-    """Score the model without each of its components; the others stay, shares settle, (m,)."""
+    """Score the model without each of its components; the others stay as they are, (m,).
+
+    A lower bound: shares move towards where they would settle for a few rounds.
+    """
     model, divergence = fitted.model, fitted.divergence
     density = log_densities(rows, model)
     return np.array(
@@ -505,6 +514,7 @@ def _score_of_others(
     if rows.outliers:
         held = max(rows.mass - float(size.sum()), 0.0)
         law = 0.0 if fitted.model.outlier_law == Background.PLAIN else _free_price(held)
+    law += log_prior(fitted.model.noise)
     return float(rows.weights @ log_total) + labels + law - float(divergence[keep].sum())
 
 

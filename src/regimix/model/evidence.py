@@ -208,7 +208,7 @@ def _integral(
     Returns its nodes, the precisions, the part of each coefficient that they leave to the prior
     (..., node, width), the share of each node, and the logarithm of the total.
     """
-    u, w = _window(*mode, prior)
+    u, w = _window(*mode, rest, prior)
     tau = np.exp(u)
     curved = tau[..., None] * values[..., None, :]
     inverse = 1.0 / (1.0 + curved)
@@ -236,7 +236,9 @@ def _mode(
     return tau, degrees, left
 
 
-def _window(tau: Floats, degrees: Floats, left: Floats, prior: Prior) -> tuple[Floats, Floats]:
+def _window(
+    tau: Floats, degrees: Floats, left: Floats, rest: Floats, prior: Prior
+) -> tuple[Floats, Floats]:
     """Place the nodes of the quadrature around the mode, as wide as the integrand.
 
     Returns log precisions and their weights. Around the mode the integrand is
@@ -247,7 +249,12 @@ def _window(tau: Floats, degrees: Floats, left: Floats, prior: Prior) -> tuple[F
     # At the upper limit the integrand may still rise.
     slope = np.maximum(0.5 * (degrees - tau * left), 0.0)
     before = np.minimum(np.sqrt(2 * DROP / half) + DROP / half, DROP / np.maximum(slope, 1e-300))
-    after = np.minimum(np.sqrt(2 * DROP / half), np.log(DROP / half + 4.0) + 1.0)
+    # Above the mode the prior gives way to the rows, and of the squares only those are left that no
+    # coefficients take away. The integrand falls at least as one of these alone does, whose mode is
+    # later and higher.
+    later = np.log(np.maximum(degrees / np.maximum(tau * rest, 1e-300), 1.0))
+    drop = DROP + half * (later + np.expm1(-later))
+    after = later + np.minimum(np.sqrt(2 * drop / half), np.log(drop / half + 4.0) + 1.0)
     first, last = np.maximum(mode - before, low), np.minimum(mode + after, high)
     radius, centre = 0.5 * (last - first), 0.5 * (last + first)
     return centre[..., None] + radius[..., None] * NODES, radius[..., None] * WEIGHTS

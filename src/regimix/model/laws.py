@@ -84,20 +84,39 @@ def resolution(y: Floats) -> float:
     """Return the step of the grid that responses lie on; zero if they lie on none.
 
     Rounded responses are multiples of a step: the greatest common divisor of their gaps, found by
-    Euclid's algorithm. A few values off the grid (typed with more digits) must not hide it, so
-    values that occur once are left out where others repeat.
+    Euclid's algorithm. A few values off the grid (typed with more digits) must not hide it: where
+    others repeat, it is the grid of these, unless a finer one of all values is the shorter
+    description of them.
     """
     low, high = np.quantile(y, [MODEL.bulk_level, 1 - MODEL.bulk_level], method="inverted_cdf")
     bulk = y[(y >= low) & (y <= high)]  # a few values far away would hide all other gaps
     values, counts = np.unique(y if low == high else bulk, return_counts=True)
     step = _common_step(values)
     repeated = values[counts > 1]
-    if step == 0.0 and repeated.size > 1 and counts[counts > 1].sum() > 0.5 * y.size:
+    if repeated.size < 2 or counts[counts > 1].sum() <= 0.5 * y.size:
+        return step
+    coarse = _common_step(repeated)
+    if step == 0.0:
         gaps = np.diff(repeated)
         # Values that differ by arithmetic alone are the same.
         gaps = gaps[gaps > MODEL.finest_grid * float(repeated[-1] - repeated[0])]
-        step = _common_step(repeated) or (float(gaps.min()) if gaps.size else 0.0)
-    return step
+        return coarse or (float(gaps.min()) if gaps.size else 0.0)
+    return coarse if coarse > step and _lie_on(values, repeated[0], coarse, step) else step
+
+
+def _lie_on(values: Floats, start: float, coarse: float, fine: float) -> bool:
+    """Say whether values lie on a coarse grid but for a few, and not all on a fine one.
+
+    Any value lies on some fine grid, as nearly as seven digits can tell, so that one value off the
+    coarse grid may show one by chance. Each value on the coarse grid is told by fewer digits than
+    on the fine one; each other value is then told by all its digits, and which ones they are is
+    told, too.
+    """
+    off = np.abs((values - start) - coarse * np.round((values - start) / coarse)) > 0.5 * fine
+    n, others = values.size, int(np.count_nonzero(off))
+    which = gammaln(n + 1) - gammaln(others + 1) - gammaln(n - others + 1)
+    digits = np.log(fine / (MODEL.written_digits * float(values[-1] - values[0])))
+    return bool((n - others - 1) * np.log(coarse / fine) > others * digits + which)
 
 
 def _common_step(values: Floats) -> float:
@@ -133,12 +152,12 @@ def coincide_by_chance(Z: Floats, y: Floats, weights: Floats, step: float) -> bo
     Z, y : ndarray of shape (n, p), (n,)
         Distinct rows.
     weights : ndarray of shape (n,)
-        How often each of them is there.
+        How often each of them is there; or about so often, where rows have weights of their own.
     step : float
         Resolution of the response, zero if it has none.
     """
-    same = float(weights @ (weights - 1.0))
-    if same == 0.0 or step == 0.0 or not np.array_equal(weights, np.round(weights)):
+    same = float(weights @ np.maximum(weights - 1.0, 0.0))
+    if same == 0.0 or step == 0.0:
         return False
     group = np.unique(Z, axis=0, return_inverse=True)[1].ravel()
     # From a value of the bulk, which lies on the grid.

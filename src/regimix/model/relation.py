@@ -388,8 +388,11 @@ def line_of(rows: Rows) -> tuple[Floats, float]:
     for _ in range(MODEL.rounds):
         before = scale
         weighted = rows.design * (rows.weights * tail)[:, None]
-        # The prior keeps columns apart that are alike in these rows.
-        gram = weighted.T @ rows.design + np.diag((scale / rows.prior.deviation) ** 2)
+        gram = weighted.T @ rows.design
+        # The prior keeps columns apart that are alike in these rows; where it is lost in the
+        # rounding of the sums, that does.
+        rounding = rows.width * np.finfo(np.float64).eps * np.diag(gram)
+        gram += np.diag((scale / rows.prior.deviation) ** 2 + rounding)
         coef = np.asarray(np.linalg.solve(gram, weighted.T @ rows.y), dtype=np.float64)
         residual = rows.y - rows.design @ coef
         scale = max(replace(rows, y=residual).spread(), rows.smallest_scale, 1e-12)

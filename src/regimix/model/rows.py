@@ -71,8 +71,8 @@ class Whitening:
         return np.concatenate([np.asarray(constant)[..., None], slopes], axis=-1)
 
 
-def whiten(sample: Sample, *, intercept: bool) -> Whitening:
-    """Find the map that whitens the columns of a sample, robustly.
+def whiten(sample: Sample, *, intercept: bool, robust: bool = True) -> Whitening:
+    """Find the map that whitens the columns of a sample.
 
     Columns are scaled to variance one, then whitened by the inverse root of their covariance; each
     round starts over with rows of large length down-weighted, so that few far rows cannot set the
@@ -84,17 +84,19 @@ def whiten(sample: Sample, *, intercept: bool) -> Whitening:
         Standardised rows.
     intercept : bool
         Whether their first column is the constant.
+    robust : bool
+        Whether far rows are down-weighted. If not, lengths are root mean squares over the rows.
     """
     columns = sample.Z[:, int(intercept) :]
     weights = sample.weights / sample.weights.sum()
-    shrinkage = _shrinkage(columns, weights)
+    shrinkage = _shrinkage(columns, weights) if robust else np.ones(len(columns))
     shrunk = weights * shrinkage
     center = _center(columns, shrunk, intercept)
     # Rounding is relative to the values that count, and far rows count as if they were near.
     sizes = (np.abs(columns) * np.sqrt(shrinkage)[:, None]).max(axis=0)
     transform = _inverse_root(columns - center, sizes, shrunk)
     # More rounds would let a rare 0/1 column shrink for ever.
-    for _ in range(MODEL.inner_rounds - 1):
+    for _ in range(MODEL.inner_rounds - 1 if robust else 0):
         now = weights * _shrinkage((columns - center) @ transform, weights)
         if np.array_equal(now, shrunk):
             break  # no row was far and none is: another round would change nothing

@@ -21,7 +21,7 @@ from regimix.result.mixture import Mixture
 from regimix.result.predictive import StudentLaw
 from regimix.result.rowlaw import are_fitted
 from regimix.trimmed.reweight import CUTOFF
-from regimix.words import fixed, percent
+from regimix.words import count, fixed, percent
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -161,7 +161,7 @@ class RowDisplay(Display):
     def _name(self, regime: int) -> str:
         """Name a regime, or the outliers, with the share of the rows that are labelled so."""
         name = "outliers" if regime < 0 else regime_name(regime, self.doubtful)
-        # By labels, not the share of the model, which is an estimate. Rows of the fit count by
+        # By labels, not its share, which is an estimate. Rows of the fit count by
         # their weights, others once each.
         share = float(np.mean(self.labels == regime)) if self.labels.size else 0.0
         share = share if self.shares is None else self.shares[regime]
@@ -278,7 +278,7 @@ def draw_outliers(
     crosses = {**style, "marker": "x", "s": CROSS * size, "linewidths": 1.2}
     drawn = [ax.scatter(x[way == 0], y[way == 0], label=label, **crosses)]
     arrows = {**style, "s": max(ARROW * size, 40), "linewidths": 0.3}
-    beyond = f"{fixed(int(np.count_nonzero(way)), 0)} beyond the edge"
+    beyond = f"{count(int(np.count_nonzero(way)), 'outlier')} beyond the edge"
     for out in [out for out in ARROWS if (way == out).any()]:
         at = np.clip(x[way == out], *frame.x), np.clip(y[way == out], *frame.y)
         drawn.append(ax.scatter(*at, marker=ARROWS[out], label=beyond, **arrows))

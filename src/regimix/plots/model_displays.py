@@ -27,6 +27,7 @@ from regimix.plots.display import (
     regime_name,
 )
 from regimix.plots.palette import NEUTRAL, OUTLIERS, colour, marker
+from regimix.result.answer import Answer
 from regimix.result.compare import Comparison
 from regimix.result.mixture import Mixture
 from regimix.result.profile import Profile, ProfileColumn
@@ -425,6 +426,7 @@ class SelectionDisplay(Display):
     chosen: int  #: the number of regimes of the model
     asked: int | None = None  #: the number that was asked for, if one was: it was not chosen then
     nothing: bool = False  #: whether the rows support no regime: none was chosen then
+    favours: str = ""  #: says so if the evidence favours another number than that asked for
 
     @classmethod
     def _of(cls, model: Any, X: Any, y: Any) -> Self:  # noqa: ARG003 - recorded at the fit
@@ -432,9 +434,8 @@ class SelectionDisplay(Display):
         path = mixture.selection
         if path is None:
             raise ParameterError(
-                "this fit kept no selection path: its number of regimes was given, the search does "
-                'not weigh several, or it was read from a file. Fit with n_components="auto" and '
-                'search="auto".'
+                "this fit kept no selection path: its search compares no numbers of regimes, or "
+                'its file is of an earlier version. Fit with search="auto".'
             )
         return cls(
             n_components=np.asarray(path.n_components),
@@ -444,6 +445,7 @@ class SelectionDisplay(Display):
             chosen=int(path.chosen),
             asked=mixture.settings.n_components,
             nothing=mixture.found_nothing,
+            favours=Answer(mixture).favours,
         )
 
     def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Self:
@@ -466,12 +468,13 @@ class SelectionDisplay(Display):
             ax.set_xticks(self.n_components)
         ax.margins(x=0.08)
         names = "number of regimes", "below the best (log-likelihood)"
-        return self._finish(ax, names, legend)
+        return self._finish(ax, names, legend, self.favours)
 
     def _origin(self) -> str:
         """Say where the number of regimes comes from."""
         if self.nothing:
-            return f"shown: {self.chosen} (the rows support none)"
+            none = "not supported" if self.favours else "the rows support none"
+            return f"shown: {self.chosen} ({none})"
         if self.asked is None:
             return f"chosen: {self.chosen}"
         if self.asked == self.chosen:

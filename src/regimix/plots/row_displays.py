@@ -28,7 +28,7 @@ from regimix.plots.display import (
     view_rows,
 )
 from regimix.plots.palette import NEUTRAL, colour
-from regimix.result.answer import HELD, Answer, law_name, lines_over, typical_row
+from regimix.result.answer import HELD, Answer, few_values, law_name, lines_over, typical_row
 from regimix.words import clean, count, listing
 
 if TYPE_CHECKING:
@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-# A feature of no more values than this is shown like a category: its points are spread out.
-FEW_VALUES = 5
-# How far they are spread, as a share of the smallest distance between two values.
+# How far points are spread where values are few, as a share of the smallest distance of two values.
 JITTER = 0.18
 # Bands are this many noise levels wide on each side: 19 of 20 rows.
 BAND = 2.0
@@ -177,10 +175,11 @@ class RegimesDisplay(RowDisplay):
 
     def _spread(self, ax: Axes) -> Floats:
         """Move the values of a feature that has few of them apart; mark the values themselves."""
-        values = np.unique(self.x)
-        if not 2 <= values.size <= FEW_VALUES or self.x.size <= 4 * values.size:
+        values = few_values(self.x)
+        if values.size:
+            ax.set_xticks(values)
+        if not values.size or self.x.size <= 4 * values.size:
             return self.x
-        ax.set_xticks(values)
         step = JITTER * float(np.diff(values).min())
         return self.x + np.random.default_rng(0).uniform(-step, step, self.x.size)
 
@@ -215,7 +214,7 @@ def _ends(x: Floats, labels: NDArray[np.int64], regime: int) -> Floats:
 class OverviewDisplay(Display):
     """Rows and regimes over the feature that tells regimes apart best and, smaller, over others.
 
-    Axes leave room for the bulk of the rows: few rows that are far away are not shown, and
+    Axes show the bulk of the rows: few rows that are far away are not shown, and
     counted.
 
     Attributes
@@ -241,7 +240,7 @@ class OverviewDisplay(Display):
     def plot(self, ax: Axes | None = None, *, legend: bool = True, **options: Any) -> Self:
         """Draw the features; on given axes, the most telling one.
 
-        Options are those of ``RegimesDisplay.plot``: bands, room, max_points.
+        Options are those of ``RegimesDisplay.plot``: bands, stretch, max_points.
         """
         shown = self.panels if ax is None else self.panels[:1]
         self.axes_ = [ax] if ax is not None else _places(len(shown))
@@ -249,7 +248,7 @@ class OverviewDisplay(Display):
             panel._plot(place, _bulk(panel), legend=legend and i == 0, **options)  # noqa: SLF001
             outside = _outside(panel)
             if outside:
-                said = f"{count(outside, 'row')} outside"
+                said = f"{count(outside, 'row')} beyond the edge"
                 before = place.get_title("right")
                 both = f"{before}, {said}" if before else said
                 place.set_title(both, loc="right", fontsize="small", color=NEUTRAL)
@@ -279,13 +278,13 @@ def _places(n_panels: int) -> list[Axes]:
 
 
 def _bulk(panel: RegimesDisplay) -> tuple[Span, Span]:
-    """Find where the bulk of the rows is, with room around it."""
+    """Find where the bulk of the rows is, with a margin around it."""
     kept = panel.labels >= 0
     spans = list[Span]()
     for values in (panel.x, panel.y):
         low, high = np.quantile(values[kept] if kept.any() else values, [0.01, 0.99])
-        room = REACH * ((high - low) or 1.0)
-        spans.append((float(low - room), float(high + room)))
+        margin = REACH * ((high - low) or 1.0)
+        spans.append((float(low - margin), float(high + margin)))
     return spans[0], spans[1]
 
 

@@ -157,9 +157,11 @@ class Scale:
         return np.asarray(np.interp(values, (self.low, self.high), (self.start, self.end)))
 
 
-def ticks(low: float, high: float, most: int) -> list[float]:
-    """Choose round values within a range."""
+def ticks(low: float, high: float, most: int, values: Sequence[float] = ()) -> list[float]:
+    """Choose round values within a range; or those that alone occur, if their labels fit."""
     span = high - low
+    if len(values) > 1 and min(np.diff(values)) * most >= span:
+        return list(values)
     if not (math.isfinite(span) and span > FINEST * max(abs(low), abs(high))):
         return [low]
     power = 10.0 ** math.floor(math.log10(span / most))
@@ -194,13 +196,18 @@ def frame(inner: Floats, outer: Floats) -> tuple[float, float]:
     return low - pad, high + pad
 
 
-def axes(x: Span, y: Span, names: tuple[str, str], size: Span) -> tuple[Scale, Scale, Html]:
-    """Draw a quiet grid, with the names where they are read: the vertical one on top."""
+def axes(
+    x: Span, y: Span, names: tuple[str, str], size: Span, values: Sequence[float] = ()
+) -> tuple[Scale, Scale, Html]:
+    """Draw a quiet grid, with the names where they are read: the vertical one on top.
+
+    ``values`` are those of the horizontal axis that alone occur, if they are few.
+    """
     width, bottom = size[0], size[1] - BOTTOM
     rows = ticks(*y, max(3, int(size[1] // UP)))
     left = max(NARROWEST, 18 + DIGIT * max(map(len, tick_labels(rows))))
     right = width - RIGHT
-    columns = ticks(*x, max(4, int((width - left) // ACROSS)))
+    columns = ticks(*x, max(4, int((width - left) // ACROSS)), values)
     across, up = Scale(*x, left, right), Scale(*y, bottom, TOP)
     drawn = [tag("text", names[1], class_="name", x=2.0, y=14.0)]
     for value, label in zip(rows, tick_labels(rows), strict=True):
@@ -260,7 +267,8 @@ def forest(terms: Terms) -> Html:
             # Marks are drawn in pixels, at a share of the width.
             spot = tag("svg", marks([0.0], [0.0], j, 4.0), x=place, y=y, overflow="visible")
             drawn.append(tag("g", words, whisker, spot, data_regime=j, data_pick=""))
-    title = f"Change of {terms.target} for one deviation of a feature, in each regime"
+    change = "one standard deviation" if terms.ranked else "one unit"
+    title = f"Change of {terms.target} for {change} of a feature, in each regime"
     return _fluid(title, bottom + 26, *drawn)
 
 
@@ -279,10 +287,11 @@ def _columns(scale: Scale, bottom: float) -> Html:
 
 def convergence(attempts: Sequence[Attempt]) -> Html:
     """Draw what each attempt would have gained, and whether it was taken."""
-    shown = [a for a in attempts if math.isfinite(a.gain)][:MOST_ATTEMPTS]
+    # Numbers are those of all attempts, as the table lists them.
+    shown = [(i, a) for i, a in enumerate(attempts, 1) if math.isfinite(a.gain)][:MOST_ATTEMPTS]
     if not shown:
         return Html("")
-    gains = [a.gain for a in shown]
+    gains = [a.gain for _, a in shown]
     low, high = min(*gains, -1.0), max(*gains, 1.0)
     up = Scale(_signed_log(low), _signed_log(high), 184.0, 14.0)
     zero, drawn = up(0.0), []
@@ -290,12 +299,12 @@ def convergence(attempts: Sequence[Attempt]) -> Html:
         place = up(_signed_log(value))
         drawn.append(line("0", place, "100%", place, None if value else "zero"))
         drawn.append(tag("text", number(value), x=0, y=place - 4))
-    for i, attempt in enumerate(shown):
-        x = _at(0.09 + 0.88 * (i + 0.5) / len(shown))
+    for place_of, (i, attempt) in enumerate(shown):
+        x = _at(0.09 + 0.88 * (place_of + 0.5) / len(shown))
         place, kind = up(_signed_log(attempt.gain)), "taken" if attempt.accepted else "left"
         stem = line(x, zero, x, place, f"stem {kind}")
         ball = tag("circle", class_=kind, cx=x, cy=place, r=5 if attempt.accepted else 3)
-        words = f"{i + 1}. {attempt.move} ({attempt.source}): {number(attempt.gain)}, {kind}"
+        words = f"{i}. {attempt.move} ({attempt.source}): {number(attempt.gain)}, {kind}"
         drawn.append(tag("g", tag("title", words), stem, ball))
     return _fluid("What each attempt would have gained", 200, tag("g", *drawn, class_="grid"))
 

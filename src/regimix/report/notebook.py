@@ -30,8 +30,7 @@ def mixture_html(mixture: Mixture) -> str:
         *(tag("p", notice) for notice in found.notices),
         _table(mixture, found),
     ]
-    if found.noise_law:
-        parts.append(tag("p", found.noise_law))
+    parts += [tag("p", said) for said in (found.noise_law, found.favours) if said]
     if rows is not None:
         cloud = Cloud.of(rows, Terms.of(mixture, rows.X, 0.95), MOST_POINTS)
         parts += [cloud.draw(*SIZE), tag("p", _below(cloud), class_="regimix-soft")]
@@ -93,7 +92,7 @@ def equations(mixture: Mixture, width: int) -> list[str]:
 
 
 def _table(mixture: Mixture, found: Answer) -> Html:
-    head = [tag("th", name, scope="col") for name in ("", "share of the model", "noise")]
+    head = [tag("th", name, scope="col") for name in ("", "share", "noise")]
     head.append(tag("th", "equation", scope="col", class_="words"))
     last = equations(mixture, EQUATION)
     body = []

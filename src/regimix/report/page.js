@@ -140,8 +140,9 @@
     return (value) => start + Math.min(1, Math.max(0, (value - low) / span)) * (end - start);
   }
 
-  function ticks(low, high, most) {
+  function ticks(low, high, most, values = []) {
     const span = high - low;
+    if (values.length > 1 && Math.min(...values.slice(1).map((value, i) => value - values[i])) * most >= span) return values;
     if (!(span > 1e-9 * Math.max(Math.abs(low), Math.abs(high)))) return [low];
     const power = 10 ** Math.floor(Math.log10(span / most));
     const step = [1, 2, 5, 10].find((size) => size * power * most >= span * (1 - 1e-9)) * power;
@@ -161,12 +162,12 @@
     return values.map((value) => (value < -step / 2 ? "-" : "") + fixed(Math.abs(value), decimals));
   }
 
-  function grid(x, y, names, width, height) {
+  function grid(x, y, names, width, height, values) {
     const bottom = height - EDGE.bottom, right = width - EDGE.right;
     const rows = ticks(...y, Math.max(3, Math.floor(height / 60)));
     const rowLabels = tickLabels(rows);
     const left = Math.max(EDGE.left, 18 + 7.2 * Math.max(...rowLabels.map((t) => t.length)));
-    const columns = ticks(...x, Math.max(4, Math.floor((width - left) / 80)));
+    const columns = ticks(...x, Math.max(4, Math.floor((width - left) / 80)), values);
     const across = scale(...x, left, right), up = scale(...y, bottom, EDGE.top);
     const group = element("g", { class: "grid" });
     group.append(element("text", { class: "name", x: 2, y: 14 }, names[1]));
@@ -198,7 +199,7 @@
         ? feature.x.slice(0, count).map((x, i) => feature.lines[cloud.nearest[i]][0] + feature.lines[cloud.nearest[i]][1] * x + cloud.residual[i])
         : cloud.y;
       const yFrame = adjusted ? feature.adjusted : cloud.frame;
-      const { across, up, group, perUnit } = grid(feature.frame, yFrame, [feature.name, cloud.target], width, height);
+      const { across, up, group, perUnit } = grid(feature.frame, yFrame, [feature.name, cloud.target], width, height, feature.values);
       places = Array.from({ length: count }, (_, i) => [across(feature.x[i]), up(y[i])]);
       const svg = plot.querySelector("svg");
       svg.setAttribute("viewBox", `0 0 ${width} ${height}`);

@@ -31,7 +31,7 @@ from regimix.result.answer import (
     evidence_by_number,
     found_instead,
     granted,
-    likeliest,
+    label_shares,
     ranked,
     rows_labelled,
     student_scale,
@@ -39,10 +39,11 @@ from regimix.result.answer import (
 from regimix.result.inference import read_level
 from regimix.result.mixture import Mixture
 from regimix.result.profile import Profile
-from regimix.result.rivals import check_of, check_regimes, distinct, noise_named, tried
+from regimix.result.rivals import check_of, check_regimes, distinct, tried
 from regimix.search.settings import Settings
-from regimix.theory.audit import Finding, Verdict, audit, clear_gap, little_corruption
+from regimix.theory.audit import Finding, Verdict, audit, little_corruption, searched_gap
 from regimix.words import (
+    UNKNOWN,
     aligned,
     clean,
     count,
@@ -80,13 +81,13 @@ MANY_REGIMES, SHORT_EQUATION = 4, 80
 NAMES = {
     "regimes": "There is something to find",
     "separation": "Regimes differ enough",
-    "noise": "Noise is small beside the distance between regimes",
+    "noise": "Noise is small enough",
     "corruption": "Outliers are fewer than the rows of the smallest regime",
     "rows": "Every regime has enough rows",
     "feature tails": "No row dominates by extreme features",
     "same features": "Features spread alike in every regime",
     "subspace gap": "A few directions of the features stand out",
-    "subspace": "Those directions hold every regime",
+    "subspace": "As many directions as regimes hold every regime",
     "contraction, seen": "Rounds of the fit shrink the error",
     "contraction, proven": "Convergence is proven even in the worst case",
 }
@@ -185,6 +186,7 @@ def _environment() -> Any:
         count=count,
         clean=clean,
         name=lambda text: charts.prose(named(text)),
+        gained=lambda gain: number(gain) if np.isfinite(gain) else UNKNOWN,
         sha=_hash,
         compared=compared,
     )
@@ -194,7 +196,7 @@ def _environment() -> Any:
 def headline(mixture: Mixture, rows: Rows | None, level: float) -> dict[str, Any]:
     """Put into words what was found, and what it means for the rows that are shown."""
     out = rows_labelled(mixture, -1)
-    whole = rows is not None and rows.fitted and rows.n == mixture.n_rows == mixture.mass
+    whole = rows is not None and rows.fitted and rows.n == mixture.n_rows and mixture.counts_once
     if out is None and whole and rows is not None:
         # The mixture has not counted them.
         out = int(np.count_nonzero(rows.labels < 0))
@@ -211,21 +213,22 @@ def headline(mixture: Mixture, rows: Rows | None, level: float) -> dict[str, Any
         "many": many,
         "answer": found,
         "equations": equations(mixture, SHORT_EQUATION if many else EQUATION),
-        "which": outlier_words(rows, round(mixture.mass), share),
+        "which": outlier_words(rows, round(mixture.mass), share, found),
         "sure": sure,
         "notices": notices,
     }
 
 
 def rivals(mixture: Mixture) -> list[tuple[str, str]]:
-    """List the likeliest single relations, each with its lead over the regimes."""
+    """List the likeliest single relations, each with its lead (``Answer.leads_over``)."""
+    found = Answer(mixture)
+    base = found.leads_over[1]
     target = named(clean(mixture.target_name))
     features = [named(clean(name)) for name in mixture.feature_names]
     return [
-        (f"O{rival.describe(target, features)[1:]}", number(rival.lead))
-        for rival in distinct(mixture.rivals)[
-            :MOST_RIVALS
-        ]  # those of an earlier version may repeat
+        (f"O{rival.describe(target, features, found.line_noise)[1:]}", number(base + rival.lead))
+        # Those of an earlier version may repeat.
+        for rival in distinct(mixture.rivals)[:MOST_RIVALS]
     ]
 
 
@@ -237,7 +240,7 @@ def checks(
         return []
     if mixture.n_components == 1 and mixture.rivals:
         # The rivals of one regime are these relations: one quantity, one value.
-        seen = [check_of(mixture.rivals, noise_named(mixture.noise_degrees))]
+        seen = [check_of(mixture.rivals, found.line_noise)]
     else:
         seen = check_regimes(
             np.asarray(rows.X, dtype=np.float64),
@@ -318,6 +321,7 @@ def _context(
         "selection": selection(mixture),
         "most_attempts": MOST_ATTEMPTS,
         "tried": charts.convergence(mixture.attempts),
+        "undrawn": any(not np.isfinite(attempt.gain) for attempt in mixture.attempts),
         "granted": granted(mixture),
         "student_scale": student_scale(mixture).replace("'", "’"),
         "held": HELD,
@@ -382,7 +386,7 @@ def comparison(mixture: Mixture, rows: Rows | None, level: float) -> dict[str, A
     if mixture.n_components < 2 or mixture.inference is None or mixture.found_nothing:
         return None
     # The rows that are shown may be others, or count by weights that are not known here.
-    same = rows is not None and rows.fitted and rows.n == mixture.n_rows == mixture.mass
+    same = rows is not None and rows.fitted and rows.n == mixture.n_rows and mixture.counts_once
     # Those that the mixture remembers have their weights.
     remembered = mixture.excerpt is not None and mixture.excerpt.complete
     shown = (rows.X, rows.y) if same and rows and not remembered else ()
@@ -447,17 +451,23 @@ def selection(mixture: Mixture) -> dict[str, Any]:
 
 def _favoured(mixture: Mixture, asked: int, found: int) -> str:
     """Say that the number was given, and what the evidence says of it."""
-    end = f"; {found_instead(found, mixture.stopped)}."
+    instead, known = found_instead(found, mixture.stopped), evidence_by_number(mixture)
+    said = f"{_asked_for(asked)}; {instead}."
     if asked == found:
-        end = ": the number was given, not chosen by evidence."
-    said, known, best = f"{_asked_for(asked)}{end}", evidence_by_number(mixture), likeliest(mixture)
-    if len(known) < 2 or best is None:
+        instead = "the number was given, not chosen by evidence"
+        said = f"{_asked_for(asked)}: {instead}."
+    if len(known) < 2:
         return f"{said} No other numbers were compared."
-    favours = f"{several(best, 'regime')}{' too' if best == found else ''}"
-    looked = listing([str(k) for k in known])
+    said += f" The evidence favours {several(asked, 'regime')}, too."
+    if mixture.found_nothing:
+        said = (
+            f"{_asked_for(asked)}; none of the numbers that were compared has evidence of 3 nats."
+        )
+    if favours := Answer(mixture).favours:
+        said = f"{favours} {instead[0].upper()}{instead[1:]}."
     return (
-        f"{said} Of the numbers that were looked at on the way ({looked}), the evidence favours "
-        f"{favours}. Evidence is {EVIDENCE}. BIC and ICL are there to compare."
+        f"{said} Numbers that were looked at on the way are {listing([str(k) for k in known])}. "
+        f"Evidence is {EVIDENCE}. BIC and ICL are there to compare."
     )
 
 
@@ -479,8 +489,11 @@ def assumptions(mixture: Mixture, rows: Rows | None) -> list[Finding]:
             shown = () if rows.of > rows.n and rows.counts is None else (rows.X, rows.y)
             found = audit(mixture, *shown).findings
     if found is None:
-        ratio = mixture.outlier_share / max(float(mixture.weights.min()), 1e-300)
-        found = (little_corruption(ratio), *_distinct(mixture), *_gap(mixture))
+        # By labels, as the audit counts them; by shares, where they were not counted.
+        shares = label_shares(mixture) or (*mixture.weights.tolist(), mixture.outlier_share)
+        ratio = shares[-1] / max(min(shares[:-1]), 1e-300)
+        few = little_corruption(ratio, allowed=Answer(mixture).allows_outliers)
+        found = (few, *_distinct(mixture), *_gap(mixture))
     return [replace(finding, name=NAMES.get(finding.name, finding.name)) for finding in found]
 
 
@@ -514,11 +527,7 @@ def _distinct(mixture: Mixture) -> list[Finding]:
 
 def _gap(mixture: Mixture) -> list[Finding]:
     """Judge the subspace that was searched, if it was recorded."""
-    spectrum = mixture.spectrum
-    if spectrum is None:
-        return []
-    d, kept = spectrum.basis.shape
-    return [clear_gap(spectrum if kept < d else None)]
+    return [] if mixture.spectrum is None else [searched_gap(mixture.spectrum)]
 
 
 # --- how to get it again --------------------------------------------------------------------------

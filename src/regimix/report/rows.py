@@ -16,7 +16,7 @@ from regimix.data.validation import Table, read_target
 from regimix.engines.parquet import ParquetReader, columns_of
 from regimix.engines.parts import PartTable
 from regimix.errors import DataError
-from regimix.result.answer import Distances, distances, rows_labelled
+from regimix.result.answer import Answer, Distances, distances, rows_labelled
 from regimix.result.mixture import Mixture
 from regimix.result.rowlaw import EXTRA_COLUMNS, MOST_NUMBERS, SURE, are_fitted
 from regimix.result.summary import coefficient_table
@@ -91,13 +91,14 @@ class Rows:
         return f"Of the {count(self.n, 'row')} shown, {some} {verb} in doubt."
 
 
-def outlier_words(rows: Rows | None, n_rows: int, share: float) -> str:
+def outlier_words(rows: Rows | None, n_rows: int, share: float, found: Answer) -> str:
     """Say which rows fit no regime; without rows, how large a share of those of the fit.
 
     ``n_rows`` are the rows of the fit, repetitions counted.
     """
-    known = f"{count(round(share * n_rows), 'row')} ({percent(share)}) fit no regime"
-    none = "None: every row lies within reach of a regime."
+    noun = found.noun
+    known = f"{count(round(share * n_rows), 'row')} ({percent(share)}) fit no {noun}"
+    none = f"None: {found.no_outlier}."
     if rows is None:
         return f"{known}." if share else none
     outliers, shown = rows.outliers, count(rows.n, "row")
@@ -105,12 +106,12 @@ def outlier_words(rows: Rows | None, n_rows: int, share: float) -> str:
     if rows.counts is not None:
         total = int(rows.counts[-1])
         among = f" Among the {fixed(rows.n, 0)} shown, farthest first: {keys}." if keys else ""
-        part = f"{fixed(total, 0)} ({percent(total / rows.of)}) fit no regime."
+        part = f"{fixed(total, 0)} ({percent(total / rows.of)}) fit no {noun}."
         return f"Of the {count(rows.of, 'row')} that were read, {part}{among}"
     if not outliers.size and rows.of > rows.n and share:
         return f"{known}; none of them is in the excerpt of {fixed(rows.n, 0)} that is shown here."
     if not outliers.size:
-        each = f"None of the {shown} shown: each lies within reach of a regime."
+        each = f"None of the {shown} shown: {found.no_outlier.replace('every row', 'each')}."
         return none if rows.fitted else each
     part = percent(outliers.size / rows.n)
     said = f"{count(int(outliers.size), 'row')} ({part})"
@@ -124,10 +125,10 @@ def outlier_words(rows: Rows | None, n_rows: int, share: float) -> str:
     elif rows.of > rows.n:
         said += f" of the {fixed(rows.n, 0)} kept as an excerpt"
     if outliers.size == 1:
-        return f"{said} fits no regime: {keys}."
+        return f"{said} fits no {noun}: {keys}."
     worst = float(np.abs(rows.far.distance[outliers[0]]))
     by = f", farthest first (the first by {number(worst, 2)} times the noise)"
-    return f"{said} fit no regime: {keys}{by if np.isfinite(worst) else ''}."
+    return f"{said} fit no {noun}: {keys}{by if np.isfinite(worst) else ''}."
 
 
 def label_data(rows: Rows) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from regimix.report.charts import Html, Scale, axes, chart, frame, line, marks, shape, tag
 from regimix.report.rows import Rows, Terms, sample
-from regimix.result.answer import lines_over, typical_row
+from regimix.result.answer import few_values, lines_over, typical_row
 from regimix.words import clean, count, fixed
 
 Floats = NDArray[np.float64]
@@ -54,6 +54,13 @@ class View:
     frame: Span
     adjusted_frame: Span
     y_frame: Span
+
+    @property
+    def values(self) -> list[float]:
+        """The values of the feature in the frame, if they are few and whole."""
+        values = few_values(self.x)
+        seen = values[(values >= self.frame[0]) & (values <= self.frame[1])].tolist()
+        return seen if all(value == round(value) for value in seen) else []
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,8 +192,9 @@ class Cloud:
         # One frame for the plain response, whatever feature it is drawn against.
         low, high = min(v.y_frame[0] for v in self.views), max(v.y_frame[1] for v in self.views)
         span = high - low
-        # A probability that is not one must not be rounded to it.
-        outlying = np.where(rows.outlying < 1, np.minimum(rows.outlying, 0.9999), 1.0)[points]
+        # As they are shown, for a number must not be rounded twice; nor to one, if it is not one.
+        outlying = np.round(rows.outlying[points], 3)
+        outlying[(outlying == 1) & (rows.outlying[points] < 1)] = 0.9999
         indices = range(self.terms.mixture.n_components)
         # Outliers that are listed, but not drawn, have the values of the first features too.
         beside = rows.X[np.ix_(points, self.terms.order[:MOST_BESIDE])].astype(np.float64).T
@@ -213,6 +221,7 @@ class Cloud:
                     "name": view.name,
                     "x": compact(x, view.frame[1] - view.frame[0]),
                     "frame": view.frame,
+                    "values": view.values,
                     "adjusted": view.adjusted_frame,
                     "lines": view.lines.tolist(),
                     "reach": view.reach.tolist(),
@@ -225,7 +234,8 @@ class Cloud:
         """Draw the first view: against the feature that matters most."""
         view = self.views[0]
         x, y, names = view.x, view.adjusted, (view.name, self.terms.target)
-        across, up, grid = axes(view.frame, view.adjusted_frame, names, (width, height))
+        size = width, height
+        across, up, grid = axes(view.frame, view.adjusted_frame, names, size, view.values)
         labels, points, lines = self.rows.labels[self.points], list[Html](), list[Html]()
         beyond = (x < across.low) | (x > across.high) | (y < up.low) | (y > up.high)
         for j in (-1, *range(self.terms.mixture.n_components)):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from regimix.errors import StopReason
 from regimix.model.em import REGIME_GAIN
 from regimix.result.inference import conf_int, errors
+from regimix.result.rivals import noise_named
 from regimix.result.rowlaw import MOMENT_ROWS, SURE
 from regimix.words import (
     UNKNOWN,
@@ -58,6 +59,10 @@ BY_RESPONSIBILITY = (
     "Errors, tests and intervals are conditional on the regimes that were found. Rows of uncertain "
     "label count by their probabilities, and widen them."
 )
+# How regimes are compared with a curve, beside as they are.
+IF_SHARES_DEPENDED = "if their shares depended on the features"
+# A feature of no more values than this is shown like a category: axes name its values.
+FEW_VALUES = 5
 # What is done in a picture of one feature about the others (`typical_row`).
 HELD = "other features at their medians"
 ENDS: dict[str, str] = {
@@ -138,6 +143,10 @@ class Answer:
     @property
     def _number(self) -> str:
         found = count(self.mixture.n_components, "linear regime")
+        if self.mixture.found_nothing and self.favours:
+            # Another number has evidence: it is not that there is no regime.
+            asked = count(self.mixture.settings.n_components or 0, "linear regime")
+            return f"{self._rows} do not support {asked}"
         return f"{'No linear regime' if self.mixture.found_nothing else found} in {self._rows}"
 
     @property
@@ -162,29 +171,120 @@ class Answer:
         if rival is None:
             return ""
         features = [named(clean(name)) for name in self.mixture.feature_names]
-        said = rival.describe(self._target, features)
-        lead, several_lines = rival.lead, f"{spelled(m)} straight lines"
+        said = rival.describe(self._target, features, self.line_noise)
+        several_lines = f"{spelled(m)} straight lines"
         lines = "one straight line does" if m == 1 else f"{several_lines} do"
         if self.mixture.found_nothing:
-            # Constants may be better than the lines: it is compared with the better of both.
-            lead = min(lead, lead_over_constants(self.mixture))
             lines = f"{'a straight line' if m == 1 else several_lines} or constants do"
-        how = "better than" if lead >= REGIME_GAIN else "as well as"
+        clearly = min(self._ahead[0], rival.lead - self.mixture.gain_of_shares) >= REGIME_GAIN
+        how = "better than" if clearly else "as well as"
         comma = "," if ", with" in said else ""
         return f"O{said[1:]}{comma} explains these rows {how} {lines}."
 
     @property
+    def line_noise(self) -> str:
+        """The noise law of the straight line that single relations are compared with."""
+        alone = self.mixture.n_components == 1
+        return noise_named(self.mixture.noise_degrees if alone else np.inf)
+
+    @property
     def rival_ahead(self) -> str:
         """The same with the figure behind it: by how much it is likelier."""
-        rival, m = self.mixture.rival, self.mixture.n_components
-        if rival is None:
+        if self.mixture.rival is None:
             return ""
-        nothing, said = self.mixture.found_nothing, self.rival.removesuffix(".")
-        what = "line" if m == 1 else "lines" if nothing else "regimes"
-        beside = self._beside_constants if nothing else ""
-        return f"{said}: it is {number(rival.lead)} nats likelier than the {what}{beside}."
+        return f"{self.rival.removesuffix('.')}: it is {self._likelier()}."
+
+    @property
+    def _ahead(self) -> tuple[float, str]:
+        """By how many nats a rival is likelier, and than what.
+
+        Where nothing was found, constants may be better than the lines: one figure is enough, that
+        over the better of both.
+        """
+        mixture = self.mixture
+        lead, over = mixture.rivals[0].lead, lead_over_constants(mixture)
+        if mixture.found_nothing and over < lead:
+            return over, "constants"
+        return lead, self._shown
+
+    @property
+    def _shown(self) -> str:
+        if self.mixture.n_components == 1:
+            return "the line"
+        return "the lines" if self.mixture.found_nothing else "the regimes"
+
+    def _likelier(self, where: str = "") -> str:
+        """Say by how much a rival is likelier than the regimes (below): they are as they are shown.
+
+        Its lead can be added to their evidence, unless it is that on some of the rows.
+        """
+        lead, what = self._ahead
+        below = where if what != "constants" else ""
+        said = f"{number(lead)} nats likelier than {what}{below}{self.on_some_rows}"
+        if what == "constants" or not lead - self.mixture.gain_of_shares < REGIME_GAIN <= lead:
+            return said
+        return f"{said}, which would be as likely {IF_SHARES_DEPENDED}"
+
+    @property
+    def on_some_rows(self) -> str:
+        """On how many rows rivals were compared, if not on all that the evidence is of."""
+        rows = self.mixture.rivals_rows
+        return "" if rows is None else f" on {fixed(rows, 0)} of the rows"
+
+    @property
+    def single(self) -> str:
+        """Whether one relation explains the rows as well as the regimes; if not, why not."""
+        mixture = self.mixture
+        if self.rival or not mixture.rivals:
+            return self.rival
+        lead, gain = mixture.rivals[0].lead, mixture.gain_of_shares
+        if lead < 0:
+            return "No single relation that was tried explains the rows as well."
+        if mixture.gate is not None:
+            return (
+                f"A single relation is likelier than {self._shown} without gating; it was not "
+                "compared with the gating."
+            )
+        if simpler := likelier_still(mixture):
+            return (
+                f"A single relation is likelier than {self._shown}, but {simpler} likelier still."
+            )
+        return (
+            f"A single relation is {number(lead)} nats likelier than {self._shown}"
+            f"{self.on_some_rows}, but these would gain {number(gain)} {IF_SHARES_DEPENDED} "
+            "(gating)."
+        )
+
+    @property
+    def leads_over(self) -> tuple[str, float]:
+        """What a list of single relations counts their leads from, and how far below the lines.
+
+        Where nothing was found that are constants, as for all evidence.
+        """
+        base = evidence_beside_rivals(self.mixture)
+        if self.mixture.found_nothing and np.isfinite(base):
+            return "constants", base
+        return self._shown, 0.0
 
     # --- how much of the rows is explained --------------------------------------------------------
+
+    @property
+    def allows_outliers(self) -> bool:
+        """Whether a row could be an outlier at all."""
+        settings = self.mixture.settings
+        return settings.outliers != 0 and settings.search != "partition"
+
+    @property
+    def no_outlier(self) -> str:
+        """Why no row is an outlier, where none is."""
+        if not self.allows_outliers:
+            return "no row was allowed to be one"
+        return f"every row lies within reach of a {self.noun}"
+
+    @property
+    def noun(self) -> str:
+        """What is shown: a regime, or a line that is none."""
+        return "line" if self.mixture.found_nothing else "regime"
 
     @property
     def lead(self) -> str:
@@ -206,8 +306,9 @@ class Answer:
         outliers = rows_labelled(mixture, -1) if self.counted is None else self.counted
         share = mixture.outlier_share if outliers is None else outliers / mixture.mass
         if not share:
-            return f"all {rows}", "No row is an outlier."
-        # Rows without labels cannot be counted: what is known are the shares of the model.
+            is_one = "is an outlier" if self.allows_outliers else "was allowed to be an outlier"
+            return f"all {rows}", f"No row {is_one}."
+        # Rows without labels cannot be counted: what is known are the shares.
         explained, rest = f"an estimated {percent(1 - share)} of the {rows}", percent(share)
         if outliers is not None:
             explained = f"{fixed(mixture.mass - outliers, 0)} of the {rows} ({percent(1 - share)})"
@@ -226,10 +327,12 @@ class Answer:
             return ""
         if not rows:
             return "No row is in doubt."
+        sure = (
+            "neither a regime nor being an outlier is" if self.allows_outliers else "no regime is"
+        )
         return (
             f"{count(rows, 'row')} ({percent(rows / self.mixture.mass)}) "
-            f"{'is' if rows == 1 else 'are'} in doubt: neither a regime nor being an outlier is "
-            f"{SURE:.0%} likely."
+            f"{'is' if rows == 1 else 'are'} in doubt: {sure} {SURE:.0%} likely."
         )
 
     def _nothing(self, by: str) -> str:
@@ -338,7 +441,8 @@ class Answer:
         sizes = (-high, -low) if high < 0 else (low, high)  # of a fall
         ends = f"{100 * self.level:g}% interval {interval(*sizes, float(error[order[0]]))}"
         if low <= 0 <= high:
-            return f"It hardly depends on {names[0]}: {signed[0]} a unit ({ends})."
+            # An interval around zero does not show that the slope is small.
+            return f"{target} does not clearly depend on {names[0]}: {signed[0]} a unit ({ends})."
         return f"{moves} ({ends})."
 
     @property
@@ -361,13 +465,13 @@ class Answer:
         if rows is None or not np.isfinite(rows.r_squared_expected):
             return said
         which = "all rows" if self.mixture.mass <= MOMENT_ROWS else f"{MOMENT_ROWS} random rows"
+        which += ", outliers included" if self.allows_outliers else ""
         line = ""
         if np.isfinite(rows.r_squared_least_squares):
             line = f", least squares {probability(rows.r_squared_least_squares)}"
         expected = probability(rows.r_squared_expected)
         return (
-            f"{said} Over {which}, outliers included, the expected response (predict) has R² "
-            f"{expected}{line}."
+            f"{said} Over {which}, the expected response (predict) has R² {expected}{line}."
         ).strip()
 
     @property
@@ -386,11 +490,12 @@ class Answer:
                 return "The data support no straight line, but the one relation named above."
             return (
                 "The data do not support any straight line, nor the one relation named above, "
-                f"which has {number(ahead)} nats over constants, where {REGIME_GAIN:g} are needed."
+                f"which has {number(ahead)} nats over constants{self.on_some_rows}, where "
+                f"{REGIME_GAIN:g} are needed."
             )
         if mixture.found_nothing:
             return "The data do not support any relation; more rows or other columns might."
-        said = "" if mixture.settings.search == "net" else _evidence(mixture)
+        said = "" if mixture.settings.search == "net" else _evidence(mixture, self.on_some_rows)
         if pair is None:
             return said
         which = "The two equations"
@@ -410,6 +515,8 @@ class Answer:
         if not attempts:
             return f"{why}."
         taken = sum(attempt.accepted for attempt in attempts)
+        if taken:
+            why = why.replace("no change", "no other change")
         return f"{why} ({count(len(attempts), 'change')} tried, {fixed(taken, 0)} taken)."
 
     @property
@@ -433,6 +540,15 @@ class Answer:
         mixture = self.mixture
         best = mixture.found_nothing and mixture.settings.n_components is None
         return "best evidence" if best else "evidence"
+
+    @property
+    def fewer(self) -> str:
+        """Says so if fewer regimes were found than were asked for."""
+        mixture, asked = self.mixture, self.mixture.settings.n_components
+        if asked is None or mixture.n_components >= asked or mixture.found_nothing:
+            return ""
+        instead = found_instead(mixture.n_components, mixture.stopped)
+        return f"{asked} regimes were asked for; {instead}."
 
     @property
     def favours(self) -> str:
@@ -467,20 +583,12 @@ class Answer:
         )
 
     @property
-    def _beside_constants(self) -> str:
-        return f", and {number(lead_over_constants(self.mixture))} likelier than constants"
-
-    @property
     def notices(self) -> tuple[str, ...]:
         """What to know before reading the rest."""
         mixture, rival, said = self.mixture, self.mixture.rival, list[str]()
         if rival is not None and mixture.n_components > 1:
-            lead = f"That relation is {number(rival.lead)} nats likelier than"
-            said.append(
-                f"{lead} the lines below{self._beside_constants}."
-                if mixture.found_nothing
-                else f"{lead} the regimes below; they may be nothing but its pieces."
-            )
+            pieces = "" if mixture.found_nothing else "; they may be nothing but its pieces"
+            said.append(f"That relation is {self._likelier(' below')}{pieces}.")
         elif rival is not None:
             said.append(bare(self.rival_ahead))
         if mixture.stopped in EARLY:
@@ -488,13 +596,13 @@ class Answer:
                 f"The search ended early: {EARLY[mixture.stopped]}. There may be more to find; "
                 "this is the best so far."
             )
-        asked = mixture.settings.n_components
-        if asked is not None and mixture.n_components < asked and not mixture.found_nothing:
-            instead = found_instead(mixture.n_components, mixture.stopped)
-            said.append(f"{asked} regimes were asked for; {instead}.")
-        said += filter(None, [self.coarse])
-        # Weights that are not whole numbers add up to the number of rows, but for rounding.
-        if round(mixture.mass) != mixture.n_rows:
+        said += filter(None, [self.fewer, self.coarse])
+        if mixture.weighting == "importances":
+            said.append(
+                "Rows count by their weights, which are relative: their mean is one. Numbers of "
+                "rows, pictures and lists have each row once."
+            )
+        elif round(mixture.mass) != mixture.n_rows:
             said.append(
                 f"Rows count by their weights: {fixed(mixture.mass, 0)} in all, from "
                 f"{count(mixture.n_rows, 'row')} of the table. Pictures and lists show each of "
@@ -550,15 +658,15 @@ def _spread(mixture: Mixture, j: int) -> str:
     return f"{spread}; of the variation among the rows sorted to it, it explains {explained}."
 
 
-def _evidence(mixture: Mixture) -> str:
-    """Say how strong the evidence is, and for which regime it is least."""
+def _evidence(mixture: Mixture, on_some: str) -> str:
+    """Say how strong the evidence is, and for which regime it is least; rivals had some rows."""
     whole, each, rival = mixture.evidence, mixture.component_evidence, mixture.rival
     said = (
         f"The evidence is {grade(whole)}: {number(whole)} nats over constants for the "
         "model as a whole (10 nats are already 22,000 to one)."
     )
     if rival is not None:
-        said += f" But the one relation named above has {number(rival.lead)} more."
+        said += f" But the one relation named above has {number(rival.lead)} more{on_some}."
     if each is None or mixture.n_components == 1:
         return said
     least = float(np.min(each))
@@ -610,13 +718,30 @@ def likeliest(mixture: Mixture) -> int | None:
 
 
 def lead_over_constants(mixture: Mixture) -> float:
-    """Return by how much the likeliest single relation is likelier than constants, in nats.
+    """Return by how much the likeliest single relation is likelier than constants, in nats."""
+    return mixture.rivals[0].lead + evidence_beside_rivals(mixture)
 
-    Its lead is over the lines that are shown. Where nothing was found, the evidence of the mixture
-    may be that of another number of lines.
+
+def likelier_still(mixture: Mixture) -> str:
+    """Say what simpler model is likelier than the likeliest rival, if one is, with its verb.
+
+    Regimes whose number was asked for may be worse than constants, or than one straight line.
     """
-    known = evidence_by_number(mixture)
-    return mixture.rivals[0].lead + known.get(mixture.n_components, mixture.evidence)
+    over, line = lead_over_constants(mixture), evidence_by_number(mixture).get(1, -np.inf)
+    if mixture.found_nothing and over < 0:
+        return "constants are"
+    alone = mixture.n_components == 1 or mixture.rivals_rows is not None
+    return "" if alone or line <= over else "one straight line is"
+
+
+def evidence_beside_rivals(mixture: Mixture) -> float:
+    """Return the evidence of the regimes that are shown, on the rows that rivals are compared on.
+
+    Where nothing was found, the evidence of the mixture may be that of another number of lines.
+    """
+    if mixture.rivals_rows is not None:
+        return mixture.rivals_evidence
+    return evidence_by_number(mixture).get(mixture.n_components, mixture.evidence)
 
 
 def found_instead(m: int, stopped: str) -> str:
@@ -642,7 +767,7 @@ def rows_labelled(mixture: Mixture, label: int) -> int | None:
     counts = mixture.label_counts
     if counts is not None and len(counts) == mixture.n_components + 1:
         return counts[label]
-    if not mixture.labels.size or mixture.mass != mixture.n_rows:
+    if not mixture.labels.size or not mixture.counts_once:
         return None
     return int(np.count_nonzero(mixture.labels == label))
 
@@ -690,6 +815,12 @@ def typical_row(X: NDArray[Any]) -> Floats:
     return np.asarray(np.median(X, axis=0), dtype=np.float64)
 
 
+def few_values(x: Floats) -> Floats:
+    """Return the values of a feature that has few of them, as a category does; else none."""
+    values = np.unique(x)
+    return values if 2 <= values.size <= FEW_VALUES else values[:0]
+
+
 def lines_over(coef: Floats, intercept: Floats, held: Floats, feature: int) -> Floats:
     """Return intercept and slope of each regime over one feature, the others held, (m, 2)."""
     slope = coef[:, feature]
@@ -721,7 +852,9 @@ def describe(mixture: Mixture, width: int) -> str:
     if rival and mixture.n_components == 1:
         lines += ["", *rival]
     lines += ["", *wrap(bare(found.coarse), width)] if found.coarse else []
-    return "\n".join([*lines, "", found.ended, found.details])
+    return "\n".join(
+        [*lines, "", found.ended, found.details, *wrap(found.favours or found.fewer, width)]
+    )
 
 
 def ranked(mixture: Mixture, component: int) -> list[int]:
@@ -737,7 +870,7 @@ def equation(mixture: Mixture, component: int, width: int | None = None) -> str:
     terms = [_term(float(coef[i]), short(mixture.feature_names[i], LONGEST_NAME)) for i in order]
     if mixture.fit_intercept or not terms:
         terms.insert(0, _term(float(mixture.intercept[component]), ""))
-    space = np.inf if width is None else width
+    space = np.inf if width is None else max(width, 0)  # the shares may take all of the width
     name = short(mixture.target_name, LONGEST_NAME)
     shown = int(min(len(terms), 1 + space // SHORTEST_TERM))  # the first may be a single digit
     while shown > 1 and len(_joined(name, terms, shown)) > space:

@@ -81,7 +81,7 @@ class Bootstrap:
     @property
     def standard_error(self) -> Floats:
         """Standard deviations over the resamples, (m, d + 1), the intercept last."""
-        return self._over_resamples(lambda kept: kept.std(axis=0, ddof=1))
+        return self._over_resamples(_deviation)
 
     def conf_int(
         self, level: float | None = None, kind: Literal["percentile", "basic"] = "percentile"
@@ -117,6 +117,12 @@ class Bootstrap:
         said = f"; {count(lost, 'time')} one was lost" if lost else ""
         regimes = count(self.coef.shape[1], "regime")
         return f"Bootstrap of {count(self.n_resamples, 'resample')}, {regimes}{said}"
+
+
+def _deviation(values: Floats) -> Floats:
+    """Return the deviation of each coefficient, whose square need not be a number."""
+    unit = np.maximum(np.abs(values).max(axis=0), np.finfo(np.float64).tiny)
+    return np.asarray((values / unit).std(axis=0, ddof=1) * unit)
 
 
 def bootstrap(

@@ -45,9 +45,13 @@ GRANTED = (
     "That the regimes are different ones is taken for granted: evidence and stability() are about "
     "that."
 )
+NO_WEIGHTS = (
+    "Coefficients of different regimes are taken to be independent: the fit weighted its rows, and "
+    "these came without weights. compare(X, y, sample_weight=...) does not assume it."
+)
 NO_INFORMATION = (
-    "Coefficients of different regimes are taken to be independent: the rows do not determine them "
-    "all together."
+    "Coefficients of different regimes are taken to be independent: the observed information of "
+    "all of them together is singular or indefinite, or too large to compute."
 )
 
 
@@ -191,15 +195,22 @@ def compare(mixture: Mixture, X: Any, y: Any, sample_weight: Any, level: Any) ->
     m = mixture.n_components
     if m < 2:
         raise ParameterError("there is one regime, and nothing to compare it with; see summary().")
-    values, known = estimates(mixture), errors(mixture)
+    values = estimates(mixture)
+    # In units of the errors, whose squares need not be numbers; what is open has none.
+    known = errors(mixture)
+    unit = np.fmax.reduce(known, axis=0)
+    unit = np.where(np.isnan(unit), np.inf, np.where(unit > 0, unit, 1.0))
+    known = known / unit
     pairs = tuple(combinations(range(m), 2))
     a, b = np.array(pairs).T
     variance, note, joint = known[a] ** 2 + known[b] ** 2, NO_ROWS, None
     if mixture.fitted_by_label:
         note = BY_LABEL
+    elif X is not None and sample_weight is None and mixture.weighting == "importances":
+        note = NO_WEIGHTS  # repetitions may be there as rows, importances may not
     elif X is not None or mixture.excerpt is not None:
         rows, note = _rows(mixture, X, y, sample_weight), NO_INFORMATION
-        joint = joint_covariance(mixture, *rows)
+        joint = joint_covariance(mixture, *rows, unit=unit)
     if joint is not None:
         each = np.einsum("aiai->ai", joint)
         mutual = np.einsum("aibi->abi", joint)[a, b]
@@ -208,10 +219,11 @@ def compare(mixture: Mixture, X: Any, y: Any, sample_weight: Any, level: Any) ->
         note = JOINT
     # The noise of each regime is estimated: degrees of freedom by Welch and Satterthwaite.
     free = np.maximum(inference.degrees, 1e-9)[:, None]
-    share = known[a] ** 4 / free[a] + known[b] ** 4 / free[b]
-    difference, std_err = values[b] - values[a], np.sqrt(np.maximum(variance, 0.0))
+    difference, std_err = values[b] - values[a], np.sqrt(np.maximum(variance, 0.0)) * unit
     with np.errstate(divide="ignore", invalid="ignore"):
-        degrees = np.where(std_err > 0, (known[a] ** 2 + known[b] ** 2) ** 2 / share, np.inf)
+        first = known[a] ** 2 / (known[a] ** 2 + known[b] ** 2)
+        share = first**2 / free[a] + (1 - first) ** 2 / free[b]
+        degrees = np.where(std_err > 0, 1 / share, np.inf)
         t = difference / std_err
     p_value = np.asarray(2 * stdtr(degrees, -np.abs(t)))
     made = max(int(np.count_nonzero(np.isfinite(p_value))), 1)
@@ -246,9 +258,11 @@ def _rows(mixture: Mixture, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Fl
 
 
 def joint_covariance(
-    mixture: Mixture, X: NDArray[Any], y: Floats, weights: Floats, counts: bool
+    mixture: Mixture, X: NDArray[Any], y: Floats, weights: Floats, counts: bool, unit: Any = 1.0
 ) -> Floats | None:
     """Return the covariance of all coefficients (intercepts last), (m, terms, m, terms).
+
+    Coefficients are in units of ``unit``, (terms,).
 
     The inverse of the observed information of coefficients, logarithms of the noise and log odds of
     the shares; between two sums of squared scores where weights are importances. None if the rows
@@ -277,11 +291,13 @@ def joint_covariance(
     if not counts:
         covariance = covariance @ squares @ covariance
     # Back to the user's units: slopes by the deviations, intercepts by the means.
-    back = np.eye(p)
-    back[:d, :d] = np.diag(1 / deviation)
-    back[d:, :d] = -mean / deviation
+    noise = mixture.scale.max()
+    back = noise * np.eye(p)
+    back[:d, :d] = np.diag(noise / deviation)
+    back[d:, :d] = -noise * (mean / deviation)
+    back /= np.broadcast_to(unit, p)[:, None]
     inner = covariance[: m * block, : m * block].reshape(m, block, m, block)[:, :p, :, :p]
-    return np.asarray(np.einsum("ij,ajbk,lk->aibl", back, inner, back))
+    return np.asarray(np.einsum("ij,ajbk,lk->aibl", back, inner / noise**2, back))
 
 
 def _information(

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from regimix.data.problem import Frame, Problem
 from regimix.engines.base import Engine, Sample
@@ -59,7 +58,7 @@ from regimix.search.algorithm2 import net_rows, search_net
 from regimix.search.checkpoint import Checkpoint, fingerprint
 from regimix.search.finish import assign_and_trim, make_exact
 from regimix.search.likelihood import assign_nearest, most_likely, nearest_regimes
-from regimix.search.loop import Search, complete_in_stages, first_stage, search_again
+from regimix.search.loop import Search, complete_in_stages, first_stage, is_small, search_again
 from regimix.search.numbers import SEARCH
 from regimix.search.propose import Proposer
 from regimix.search.selection import (
@@ -67,9 +66,11 @@ from regimix.search.selection import (
     Path,
     Repeats,
     Selection,
-    choose_background,
-    choose_noise,
+    Weighed,
+    best_of,
     score_of_constants,
+    select,
+    weigh,
 )
 from regimix.search.settings import Control, Settings, answer_interrupts
 from regimix.search.single import find_single, majority
@@ -194,6 +195,7 @@ def to_mixture(
         fit_intercept=problem.fit_intercept,
         n_rows=problem.n_rows,
         mass=problem.mass,
+        weighting=problem.weighting,
         rows=RowLaw.of(engine, settings.seed, share @ law.thetas / share.sum()),
         inference=inference,
         excerpt=Excerpt.of(engine, labelling, settings.seed) if settings.keep_rows else None,
@@ -246,6 +248,16 @@ class _Clock:
 
 
 @dataclass(frozen=True)
+class _Compared:
+    """How single relations compare with the regimes: fields of a Mixture, which explains them."""
+
+    rivals: tuple[Rival, ...] = ()
+    rivals_rows: int | None = None
+    rivals_evidence: float = np.nan
+    gain_of_shares: float = 0.0
+
+
+@dataclass(frozen=True)
 class _Found:
     """What a search hands over, in standardised units."""
 
@@ -263,7 +275,7 @@ class _Found:
     # The law and the share of outliers to expect among new rows, if there are none among these.
     outliers: tuple[Law, float] | None
     settled: bool
-    rivals: tuple[Rival, ...]
+    compared: _Compared
 
 
 def fit_mixture(engine: Engine, settings: Settings, init: Floats | None = None) -> Mixture:
@@ -376,7 +388,7 @@ def _answer(
         selection=found.selection,
         settled=polished.settled,
         search_evidence=found.search_evidence,
-        rivals=found.rivals,
+        **vars(found.compared),
     )
     finish_checkpoint(saved, stopped)
     return mixture
@@ -522,54 +534,61 @@ def _complete(
     sample: Sample,
 ) -> _Found:
     """Choose among what a search has seen, and polish it on the sample."""
-    fitted, asked, law = state.current, settings.n_components, None
+    asked, law = settings.n_components, None
     count = asked if settings.search == "partition" else None
-    if count is None:
-        fitted = _with_noise(rows, state, settings)
-    plain = settings.outliers == 0 and np.isinf(fitted.model.noise.degrees)
-    if asked is not None and (plain or count is not None) and not _hurried(engine.problem):
-        find = most_likely if count is None else nearest_regimes
-        model = find(rows, fitted.model, asked, settings.seed)
-        law, fitted = _law(units, model, outliers=False), evaluate(rows, model)
-    constants = score_of_constants(rows, fitted, state.path)
+    hurried = _hurried(engine.problem)
     # Among the other rows of a larger table there may be outliers. (Copies of a row are one row.)
     whole = bool(np.isclose(sample.weights.sum(), engine.problem.mass))
     ended = count is None and state.stopped not in USER_WAITS
     free = whole and ended and settings.outliers is None
-    searched, seen, margin = rows, fitted, 0.0
-    rows, path, fitted = choose_background(rows, state.path, seen, settings.noise, asked, free=free)
-    if settings.n_components is not None and count is None and not late():
-        path = _with_one(rows, path, settings.noise)
-    needed = REGIME_GAIN if settings.n_components is None else 0.0
-    evidence = fitted.score - constants
-    nothing, hurried = evidence < needed, _hurried(engine.problem)
-    if nothing and settings.n_components is None:
-        rows, path = searched, state.path
-        line = path.best.get(1) if hurried else None
-        seen = line or _one_line(rows, path, _robust_start(rows, units, engine, settings.seed))
-        # Outliers of a line that is not established are a claim, as a regime is.
-        margin = REGIME_GAIN
-        rows, path, fitted = choose_background(
-            rows, path, seen, settings.noise, 1, margin, free=free
+    weighed, repeats = _weighed(rows, state, repeats, settings, free=free, ended=ended)
+    number = asked if asked in weighed else state.current.model.m
+    plain = settings.outliers == 0 and np.isinf(weighed[number].fitted.model.noise.degrees)
+    if asked is not None and (plain or count is not None) and not hurried:
+        find = most_likely if count is None else nearest_regimes
+        model = find(rows, weighed[number].fitted.model, asked, settings.seed)
+        law, number = _law(units, model, outliers=False), model.m
+        weighed[number] = Weighed.of(rows, evaluate(rows, model))
+    likeliest = max(weighed, key=lambda m: weighed[m].score)
+    number = likeliest if asked is None else number
+    if law is None and ended and not hurried and not is_small(rows):
+        weighed[number] = weighed[number].settle(rows, FINAL_ROUNDS, FINAL_SETTLED)
+    known = [one.fitted for one in weighed.values()]
+    # The same for every number that may be asked for.
+    constants = score_of_constants(rows, known, 1 + likeliest)
+    needed = REGIME_GAIN if asked is None else 0.0
+    evidence = weighed[number].score - constants
+    nothing = asked is None and evidence < needed
+    if nothing:
+        line = state.path.best.get(1) if hurried else None
+        line = line or _one_line(
+            rows, state.path, _robust_start(rows, units, engine, settings.seed)
         )
-    elif law is None and ended and not hurried:
-        fitted = refit(rows, fitted.model, FINAL_ROUNDS, settled=FINAL_SETTLED)
-        fitted = _likeliest(rows, path, fitted, settings.n_components)
-        evidence = fitted.score - constants  # as in the selection path
+        # Outliers of a line that is not established are a claim, as a regime is.
+        number = 1
+        weighed[1] = weigh(
+            rows, first_stage(rows), line, settings.noise, free=free, favour=REGIME_GAIN
+        )
+        if not hurried:
+            weighed[1] = weighed[1].settle(rows, FINAL_ROUNDS, FINAL_SETTLED)
+        # The search's own best may be a model that hardly a row follows, and is not shown.
+        peak = max(one.score for one in weighed.values()) - constants
+        evidence = peak if peak < needed else evidence
+    chosen = weighed[number]
+    fitted = chosen.fitted
+    selection = select(rows, weighed, number)
+    searched, rows = rows, replace(rows, outliers=chosen.clean is not fitted)
     outliers = None
-    if searched.outliers and not rows.outliers:
-        # The share to expect is that of the model with outliers times its probability.
-        chance = seen.model.background * float(expit(seen.score - margin - fitted.score))
-        outliers = _law(units, point_of(searched, seen)), chance
+    if chosen.outliers is not None and chosen.dirty is not None:
+        dirty = point_of(searched, chosen.dirty)
+        outliers = _law(units, dirty), chosen.outliers.background * chosen.chance
+    kind = "clean" if chosen.clean is fitted else "dirty"
+    path = Path({m: getattr(one, kind) for m, one in weighed.items() if getattr(one, kind)})
     compared = count is None and state.stopped in ENDS
     stopped = StopReason.TIME_LIMIT if compared and late() else state.stopped
-    rivals = _rivals(rows, units, engine.problem, sample, path, fitted) if compared else ()
-    selection = path.select(rows, fitted)
-    if nothing and settings.n_components is None:
-        selection = replace(selection, chosen=1)
-        # The search's own best may be a model that hardly a row follows, and is not shown.
-        peak = float(selection.evidence.max()) - constants
-        evidence = peak if peak < needed else evidence
+    judged = _Compared()
+    if compared:
+        judged = _rivals(rows, units, engine.problem, sample, path, fitted, searched)
     scores, ranks, settled = None, None, False
     if not hurried:
         # Without a component its rows would be outliers.
@@ -589,10 +608,10 @@ def _complete(
         state.proposer.spectrum,
         replace(selection, evidence=selection.evidence - constants),
         () if count is not None else tuple(score - constants for score in repeats.scores),
-        nothing and settings.n_components is None,
+        nothing,
         outliers,
         settled,
-        rivals,
+        judged,
     )
 
 
@@ -605,38 +624,72 @@ def _as_weighted(rows: Rows, fitted: Fitted, weights: Floats) -> Parameters:
     return point_of(full, refit(full, fitted.model, FINAL_ROUNDS, settled=FINAL_SETTLED))
 
 
-def _with_noise(rows: Rows, state: Search, settings: Settings) -> Fitted:
-    """Complete a search: look at the numbers of regimes that it left out, choose the noise law."""
-    fitted, asked = state.current, settings.n_components
+def _weighed(
+    rows: Rows, state: Search, repeats: Repeats, settings: Settings, *, free: bool, ended: bool
+) -> tuple[dict[int, Weighed], Repeats]:
+    """Weigh the models that searches have seen, and those of numbers that they left out.
+
+    Of a small table also what each search has ended with: models that are alike beside outliers may
+    differ without.
+    """
+    path, fitted = state.path, state.current
+    small = is_small(rows) or len(repeats.models) > 1
     if late() and state.stopped == StopReason.NOTHING_IMPROVES:
         state.stopped = StopReason.TIME_LIMIT  # what follows is left out
-    if asked is None and state.stopped == StopReason.NOTHING_IMPROVES:
-        # A given number was not chosen, and a search that was stopped must not go on here.
-        fitted = complete_in_stages(state.path, rows, fitted)
-    if late():
-        return fitted
-    return choose_noise(rows, first_stage(rows), state.path, fitted, settings.noise, asked)
+    if fitted.model.m:
+        # What the search ended with, unless something better was seen on the way.
+        path.best[fitted.model.m] = best_of(
+            fitted, path.best.get(fitted.model.m), SEARCH.same_score
+        )
+    if settings.search == "partition":
+        return {m: Weighed.of(rows, seen) for m, seen in path.best.items()}, repeats
+    if state.stopped == StopReason.NOTHING_IMPROVES and (small or settings.n_components is None):
+        # A search that was stopped must not go on here.
+        fitted = complete_in_stages(path, rows, fitted)
+    few = first_stage(rows)
+
+    def judged(seen: Fitted) -> Weighed:
+        one = weigh(rows, few, seen, settings.noise, free=free)
+        return one.settle(rows, FINAL_ROUNDS, FINAL_SETTLED) if small and ended else one
+
+    weighed = {
+        m: judged(seen) if small or m in (1, fitted.model.m) else Weighed.of(rows, seen)
+        for m, seen in path.best.items()
+    }
+    if not (small and ended):
+        return _without_substitutes(rows, weighed), repeats
+    ends = {id(seen): judged(seen) for seen in repeats.models if seen.model.m}
+    for one in ends.values():
+        m = one.fitted.model.m
+        weighed[m] = weighed[m].better(one)
+    for m in sorted(weighed, reverse=True):
+        # What a larger model leaves when it loses a regime may be better than what was seen.
+        larger = weighed.get(m + 1)
+        if larger is not None:
+            weighed[m] = weighed[m].better(larger.smaller(rows))
+            weighed[m] = weighed[m].settle(rows, FINAL_ROUNDS, FINAL_SETTLED)
+    weighed = _without_substitutes(rows, weighed)
+    scores = tuple(
+        replace(ends[id(seen)], favour=weighed[seen.model.m].favour).score
+        if np.isfinite(score) and seen.model.m
+        else score
+        for score, seen in zip(repeats.scores, repeats.models, strict=True)
+    )
+    return weighed, replace(repeats, scores=scores)
 
 
-def _with_one(rows: Rows, path: Path, noise: str) -> Path:
-    """Return the path with one regime of the likelier noise law: what a free choice might take."""
-    path = replace(path, best=dict(path.best))
-    if 1 in path.best:
-        one = evaluate(rows, path.best[1].model)
-        path.see(choose_noise(rows, first_stage(rows), path, one, noise, 1))
-    return path
+def _without_substitutes(rows: Rows, weighed: dict[int, Weighed]) -> dict[int, Weighed]:
+    """Charge for regimes in place of outliers.
 
-
-def _likeliest(rows: Rows, path: Path, fitted: Fitted, asked: int | None) -> Fitted:
-    """Return the model that the score prefers, now that all have been seen to the end.
-
-    A model that the search came across on its way may overtake the one it ended with.
+    What one model calls outliers may be a regime of another, without any. That must gain what a
+    regime must once more: neither the regime nor that there are no outliers stands without the
+    other.
     """
-    others = [seen for m, seen in path.best.items() if m != fitted.model.m]
-    best = max([fitted, *others], key=attrgetter("score"))
-    if asked is not None or best is fitted:
-        return fitted
-    return refit(rows, best.model, FINAL_ROUNDS, settled=FINAL_SETTLED)
+    best = max(weighed, key=lambda m: -np.inf if (one := weighed[m].dirty) is None else one.score)
+    if not rows.outliers or weighed[best].chance < 0.5:
+        return weighed
+    charged = {m: replace(one, favour=-REGIME_GAIN) for m, one in weighed.items()}
+    return {**charged, best: weighed[best]}
 
 
 def _one_relation(rows: Rows, units: Units, problem: Frame, sample: Sample, best: Search) -> bool:
@@ -645,24 +698,35 @@ def _one_relation(rows: Rows, units: Units, problem: Frame, sample: Sample, best
     Many lines that no two searches place alike are how a curve or a fan looks. The relation is the
     answer then, and where exactly the lines lie is none.
     """
-    rivals = _rivals(rows, units, problem, sample, best.path, best.current)
-    return bool(rivals) and grade(rivals[0].lead) == "overwhelming"
+    compared = _rivals(rows, units, problem, sample, best.path, best.current, rows)
+    ahead = (rival.lead - compared.gain_of_shares for rival in compared.rivals[:1])
+    return any(grade(lead) == "overwhelming" for lead in ahead)
 
 
 def _rivals(
-    rows: Rows, units: Units, problem: Frame, sample: Sample, path: Path, fitted: Fitted
-) -> tuple[Rival, ...]:
-    """Compare with single relations; of many rows, the first ones say enough."""
+    rows: Rows,
+    units: Units,
+    problem: Frame,
+    sample: Sample,
+    path: Path,
+    fitted: Fitted,
+    searched: Rows,
+) -> _Compared:
+    """Compare with single relations; of many rows, the first ones say enough.
+
+    ``searched`` are the rows as the search saw them: constants are scored on those.
+    """
     if late():
-        return ()
+        return _Compared()
     many = max(SEARCH.first_rows, SEARCH.rows_per_coefficient * rows.width)
     few = max(FEW_ROWS, int(MODEL.many_rows) * rows.width)
+    known = rows, units, problem, sample, path, fitted, searched
     if fitted.model.m > 1 and 2 * few <= min(many, rows.n):
         # Relations that are hopeless among few rows are so among many.
-        rivals = _rivals_among(rows.head(few), rows, units, problem, sample, path, fitted)
-        if rivals and grade(-rivals[0].lead) == "overwhelming":
-            return rivals
-    return _rivals_among(rows.head(many), rows, units, problem, sample, path, fitted)
+        compared = _rivals_among(rows.head(few), *known)
+        if compared.rivals and grade(-compared.rivals[0].lead) == "overwhelming":
+            return compared
+    return _rivals_among(rows.head(many), *known)
 
 
 def _rivals_among(
@@ -673,30 +737,35 @@ def _rivals_among(
     sample: Sample,
     path: Path,
     fitted: Fitted,
-) -> tuple[Rival, ...]:
+    searched: Rows,
+) -> _Compared:
     """Compare the regimes of all rows with single relations, by the first of them."""
-    model, seen = fitted.model, path.best
-    models = [fitted]
-    if few.n < rows.n:
-        # Few rows may show fewer regimes than all do.
+    model, seen, here, part = fitted.model, path.best, fitted, few.n < rows.n
+    best = here.score
+    if part:
         seen = {m: refit(few, one.model, SEARCH.short_rounds) for m, one in path.best.items()}
-        models = [evaluate(few, model), *seen.values()]
+        here = evaluate(few, model)
+        # Few rows may show fewer regimes than all do.
+        best = max([here.score, *(one.score for m, one in seen.items() if m <= model.m)])
     y = sample.y[: few.n] * problem.target_scale + problem.target_center
     some = Sample(sample.Z[: few.n], y, few.weights)
     unit = units.y_scale * problem.target_scale
     straight = 1 in seen and np.isinf(seen[1].model.noise.degrees)
     line = seen[1].score if straight else -np.inf
     noise = noise_named(model.noise.degrees if model.m == 1 else np.inf)
-    contest = Contest(some, few, unit, max(one.score for one in models), line, noise)
-    if model.m == 1:
-        # That is one relation already: one look at what would make it likelier is enough.
-        return find_rivals(contest, 1)
-    rivals = find_rivals(contest)
-    if rivals and rivals[0].lead >= 0:
+    contest = Contest(some, few, unit, best, line, noise)
+    # One regime is one relation already: one look at what would make it likelier is enough.
+    rivals = find_rivals(contest, 1) if model.m == 1 else find_rivals(contest)
+    if not rivals or rivals[0].lead < 0:
+        return _Compared(rivals, few.n if part else None)
+    gain, evidence = 0.0, np.nan
+    if model.m > 1:
         # A curve follows where each regime is; so could their shares, for the same price.
         gain = max(gain_of_shares(few, evaluate(few, model)) - REGIME_GAIN, 0.0)
-        rivals = tuple(replace(rival, lead=rival.lead - gain) for rival in rivals)
-    return rivals
+    if part:
+        beside = replace(few, outliers=searched.outliers)
+        evidence = best - score_of_constants(beside, [here, *seen.values()], 1 + model.m)
+    return _Compared(rivals, few.n if part else None, evidence, gain)
 
 
 def _with_outliers(law: Law, outliers: Law, share: float) -> Law:

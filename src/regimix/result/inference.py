@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-# A standard error above this has a square that is no number: its covariance stays unknown.
+# A standard error above this has a square that is no number, and one below its inverse a square
+# that is nothing: such covariances stay unknown.
 LARGEST_ERROR = 1e150
 # A coefficient depends on what the rows leave open if this part of it lies there.
 OPEN = 1e-6
@@ -118,13 +119,10 @@ def infer(
             middle = squared.sums[j].gram - squared.doubt[j]
         half = _half(problem, roots, middle)
         half *= law.scale[j] * problem.target_scale
-        largest = float(np.abs(half).max(initial=0.0))
-        if largest > LARGEST_ERROR:
-            half /= largest
-            errors[j] = largest * np.sqrt(np.einsum("ij,ij->i", half, half))
-            continue
-        errors[j] = np.sqrt(np.einsum("ij,ij->i", half, half))
-        if covariance is not None:
+        errors[j] = _lengths(half)
+        some = errors[j][errors[j] > 0]
+        within = (some > 1 / LARGEST_ERROR) & (some < LARGEST_ERROR)
+        if covariance is not None and within.all():
             covariance[j] = half @ half.T
     explained, overall = _explained(problem, law, found)
     first = int(problem.fit_intercept)
@@ -143,7 +141,13 @@ def infer(
 def least_squares_errors(problem: Frame, gram: Floats, scale: float) -> Floats:
     """Return the standard errors of one fit in user units, (p,), the intercept last."""
     half = _half(problem, _Roots.of(gram), None) * scale * problem.target_scale
-    return np.asarray(np.sqrt(np.einsum("ij,ij->i", half, half)))
+    return _lengths(half)
+
+
+def _lengths(half: Floats) -> Floats:
+    """Return the length of each row, whose square need not be a number."""
+    unit = np.maximum(np.abs(half).max(axis=1, initial=0.0), np.finfo(np.float64).tiny)
+    return np.asarray(unit * np.linalg.norm(half / unit[:, None], axis=1))
 
 
 def _note(size: float, rank: int, p: int, *, doubtful: bool) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import entr, logsumexp, softmax
 
 from regimix.data.encoding import encode_rows
+from regimix.data.problem import Weighting
 from regimix.data.recipe import Recipe
 from regimix.data.validation import (
     Table,
@@ -352,6 +353,14 @@ class Mixture(Regimes):
     rivals : tuple of Rival
         Single relations (curved, of uneven spread, with skewed noise, ...) that were compared with
         the regimes, the likeliest first; ``lead`` is how much likelier, in nats.
+    rivals_rows : int or None
+        Rows that they were compared on; None if these are all that ``evidence`` is of. Leads on
+        some rows cannot be added to the evidence of all.
+    rivals_evidence : float
+        Evidence of the regimes on these rows; NaN where they are all, or no rival is ahead.
+    gain_of_shares : float
+        What shares that depend on the features would add to the evidence of several regimes, in
+        nats, less the price of an ingredient. Found out only where a rival is ahead; else zero.
     resampled : Stability or None
         What :meth:`stability` found, if it was asked for and put here (``with_stability``).
     settled : bool
@@ -364,6 +373,10 @@ class Mixture(Regimes):
         Why the search ended: one of ``regimix.errors.StopReason``.
     n_rows, mass : int, float
         Rows of the fit, and their total weight.
+    weighting : {"none", "counts", "importances"} or None
+        How rows counted: once each; by whole numbers, which are repetitions; or by any others,
+        which are scaled to a mean of one, so that their sum does not show them. None: not recorded
+        (a model file of an earlier version).
     fit_intercept, feature_names, target_name : bool, tuple of str, str
     settings : Settings
         As given, without callback and checkpoint, which belong to the run.
@@ -413,10 +426,14 @@ class Mixture(Regimes):
     doubtful_rows: int | None = None
     search_evidence: tuple[float, ...] = ()
     rivals: tuple[Rival, ...] = ()
+    rivals_rows: int | None = None
+    rivals_evidence: float = np.nan
+    gain_of_shares: float = 0.0
     resampled: Stability | None = None
     settled: bool = True
     encoding: Recipe | None = None
     notes: tuple[str, ...] = ()
+    weighting: Weighting | None = None
 
     def __post_init__(self) -> None:
         # A callback would tie the result to objects of the caller, and could not be pickled; a
@@ -426,6 +443,13 @@ class Mixture(Regimes):
         # A model file holds the text; one of a later version may hold a reason not known here.
         known = (reason for reason in StopReason if reason == self.stopped)
         object.__setattr__(self, "stopped", next(known, self.stopped))
+
+    @property
+    def counts_once(self) -> bool:
+        """Whether every row of the fit counted once, as far as is known."""
+        if self.weighting is None:
+            return self.mass == self.n_rows
+        return self.weighting == "none"
 
     @property
     def found_nothing(self) -> bool:
@@ -438,14 +462,13 @@ class Mixture(Regimes):
     def rival(self) -> Rival | None:
         """The likeliest single relation, if it explains the rows as well as the regimes do.
 
+        A curve follows where each regime is; regimes whose shares do so, too, must not be likelier.
         None with a gate: the regimes were compared without it, and explain more with it.
         """
         best = self.rivals[0] if self.rivals and self.gate is None else None
-        if best is None or best.lead < 0:
+        if best is None or best.lead < self.gain_of_shares:
             return None
-        # Where constants are better than lines, it must be better than constants.
-        beaten = self.found_nothing and answer.lead_over_constants(self) < 0
-        return None if beaten else best
+        return None if answer.likelier_still(self) else best
 
     @property
     def n_searches(self) -> int:
@@ -454,7 +477,7 @@ class Mixture(Regimes):
 
     @property
     def n_agreed(self) -> int:
-        """How many of them reached the best score."""
+        """How many of them ended with the best answer that any did, or another as likely."""
         return Repeats(self.search_evidence).agreed
 
     @property

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import betaln, gammaln, hyp2f1, log_ndtr, logsumexp, ndtr, stdtr, stdtrit
 
 from regimix.data.validation import chunks
+from regimix.threads import in_threads
 
 if TYPE_CHECKING:
     from regimix.result.inference import Inference
@@ -123,9 +124,9 @@ class Forecast:
         together they may overlap. What the model gives to the rest is the chance. Under a regime of
         infinite deviation no response is unlikely.
         """
-        n, m = self.means.shape
-        scores, law = np.empty(n), StudentLaw(self.degrees)
-        for rows in chunks(n, m * (m + 1)):
+        (n, m), law = self.means.shape, StudentLaw(self.degrees)
+
+        def scores(rows: slice) -> Floats:
             known = np.isfinite(self.deviations[rows])
             deviation, middle = np.where(known, self.deviations[rows], 1.0), self.means[rows]
             with np.errstate(divide="ignore"):
@@ -140,10 +141,12 @@ class Forecast:
             with np.errstate(over="ignore"):
                 start = (starts[:, :, None] - middle[:, None, :]) / deviation[:, None, :]
                 stop = (stops[:, :, None] - middle[:, None, :]) / deviation[:, None, :]
-            log_chance = _log_between(start, stop, law)
-            total = logsumexp(log_chance + log_shares[:, None, :], axis=(1, 2))
-            scores[rows] = -np.logaddexp(total, log_unknown) / math.log(10)
-        return np.maximum(scores, 0.0)
+            log_total = _log_total(start, stop, log_shares, law)
+            return np.asarray(-np.logaddexp(log_total, log_unknown))
+
+        # Rows by themselves, in threads where a caller has allowed some.
+        found = list(in_threads(scores, list(chunks(n, m * (m + 1)))))
+        return np.maximum(np.concatenate(found) / math.log(10), 0.0)
 
 
 class StudentLaw:
@@ -166,6 +169,13 @@ class StudentLaw:
         v = self.degrees
         student = v * np.expm1(np.where(self.normal, 0.0, 2 * drop / (v + 1)))
         return np.sqrt(np.where(self.normal, 2 * drop, student))
+
+    def below(self, distances: Floats) -> Floats:
+        """Return the chance of a smaller number; last axis: regimes."""
+        if self.normal.all():
+            return np.asarray(ndtr(distances))
+        student = stdtr(self.degrees, distances)
+        return np.asarray(np.where(self.normal, ndtr(distances), student))
 
     def log_below(self, distances: Floats) -> Floats:
         """Return the log of the chance of a smaller number; last axis: regimes."""
@@ -197,11 +207,26 @@ def _gaps(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     return np.hstack([-end, upper]), np.hstack([lower, end])
 
 
-def _log_between(start: Floats, stop: Floats, law: StudentLaw) -> Floats:
-    """Return the log of the chance of a number between two, in the lower tail: digits stay."""
-    with np.errstate(invalid="ignore", divide="ignore"):
+def _log_total(start: Floats, stop: Floats, log_shares: Floats, law: StudentLaw) -> Floats:
+    """Return the log of the chance of a number in one of the gaps, under all regimes, (n,)."""
+    with np.errstate(invalid="ignore"):
+        # The same chances in the lower tail: there digits stay.
         swap = start + stop > 0
-        low, high = np.where(swap, -stop, start), np.where(swap, -start, stop)
+    low, high = np.where(swap, -stop, start), np.where(swap, -start, stop)
+    chances = np.maximum(law.below(high) - law.below(low), 0.0).sum(axis=1)
+    total = np.einsum("ij,ij->i", chances, np.exp(log_shares))
+    # Logarithms are several times the work; half of the digits will do without them.
+    rare = total < math.sqrt(EPSILON)
+    log_total: Floats = np.log(np.where(rare, 1.0, total))
+    if rare.any():
+        log_chance = _log_between(low[rare], high[rare], law)
+        log_total[rare] = logsumexp(log_chance + log_shares[rare, None, :], axis=(1, 2))
+    return log_total
+
+
+def _log_between(low: Floats, high: Floats, law: StudentLaw) -> Floats:
+    """Return the log of the chance of a number between two, both in the lower tail."""
+    with np.errstate(invalid="ignore", divide="ignore"):
         log_high = law.log_below(high)
         log_chance = log_high + np.log1p(-np.exp(np.minimum(law.log_below(low) - log_high, 0.0)))
     return np.where(low < high, log_chance, -np.inf)

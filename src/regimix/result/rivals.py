@@ -76,8 +76,8 @@ class Rival:
     skewed : bool
         Whether noise above the relation may be larger or smaller than below.
     lead : float
-        Evidence beyond that of the regimes, on the same rows, in nats. Where a relation leads
-        several regimes, these count with shares that depend on the features, if that gains.
+        Evidence beyond that of the regimes, on the same rows, in nats. On some of the rows
+        (``Mixture.rivals_rows``) fewer regimes than are shown may be likelier; then beyond those.
     """
 
     power: float = 1.0
@@ -99,7 +99,9 @@ class Rival:
             return "If the response counts something, use a model of counts (negative binomial)."
         if self.power != 1.0:
             what = "the logarithm" if self.power == 0.0 else f"the power {self.power:g}"
-            return f"Fit {what} of the response instead."
+            # A power alone would leave the curve.
+            curve = "" if self.terms == "linear" else ", with squares and products of the features"
+            return f"Fit {what} of the response instead{curve}."
         if self.terms != "linear":
             return (
                 "Add columns for squares and products of the features, or let the shares of the "
@@ -115,8 +117,13 @@ class Rival:
             "you rely on the regimes."
         )
 
-    def describe(self, target: str = "y", features: Sequence[str] = ("x",)) -> str:
-        """Say which relation it is, in a phrase that begins with "one"."""
+    def describe(
+        self, target: str = "y", features: Sequence[str] = ("x",), line: str = "normal"
+    ) -> str:
+        """Say which relation it is, in a phrase that begins with "one".
+
+        ``line`` is the noise law of the straight line that it is compared with.
+        """
         response = powered(target, self.power)
         if self.noise == COUNTS:
             response = f"the logarithm of the expected {target}"
@@ -125,6 +132,8 @@ class Rival:
         kind = "relation" if self.terms == "linear" else "curved relation"
         # A model file of a later version may hold what is not known here.
         noise = NOISES.get(self.noise, "other noise")
+        if noise == HEAVY and line not in ("normal", self.noise):
+            noise = f"otherwise {HEAVY}"  # the line has heavy tails, too
         if self.skewed:
             noise = f"{noise.removesuffix(' noise')}, skewed noise" if noise else "skewed noise"
         parts = SPREADS.get(self.spread, "uneven spread"), noise
@@ -179,7 +188,9 @@ def advised(rivals: Sequence[Rival]) -> Rival:
 def advice(rivals: Sequence[Rival]) -> str:
     """Say what to do about the likeliest of these."""
     best, first = rivals[0], advised(rivals)
-    return first.advice if first is best else f"{first.advice} {best.advice}"
+    if first is best:
+        return best.advice
+    return f"{first.advice.removesuffix('.')}, which is nearly as likely. {best.advice}"
 
 
 def tried(rivals: Sequence[Rival]) -> str:
@@ -295,12 +306,13 @@ class Contest:
             return np.log(y + 0.5), np.zeros(y.size)
         if rival.power == 1.0:
             return y, np.zeros(y.size)
-        if self.step > 0:
-            # Zero has no logarithm; a response is hardly ever nearer to it than one step.
-            low, high = np.maximum(y - 0.5 * self.step, 0.5 * y), y + 0.5 * self.step
-            rise = _power(high, rival.power) - _power(low, rival.power)
-            return _power(y, rival.power), np.log(rise / (high - low))
-        slope = np.log(abs(rival.power) or 1.0) + (rival.power - 1.0) * np.log(y)
+        # Zero has no logarithm; a response is hardly ever nearer to it than one step.
+        low, high = np.maximum(y - 0.5 * self.step, 0.5 * y), y + 0.5 * self.step
+        rise = _power(high, rival.power) - _power(low, rival.power)
+        wide = rise > 0  # elsewhere a step is lost in rounding
+        slope = np.full(y.size, np.log(abs(rival.power) or 1.0))
+        slope[~wide] += (rival.power - 1.0) * np.log(y[~wide])
+        slope[wide] = np.log(rise[wide] / (high - low)[wide])
         return _power(y, rival.power), slope
 
     def _whitened(self, rival: Rival) -> tuple[Rows, Units, tuple[Floats, float]]:

@@ -194,7 +194,7 @@ def are_fitted(mixture: Mixture, X: NDArray[Any], y: Floats, shares: Any = None)
         same = np.array_equal(y[excerpt.numbers], excerpt.y)
         return same and np.array_equal(X[excerpt.numbers], excerpt.X)
     law = mixture.rows
-    if law is not None and mixture.mass == y.size <= MOMENT_ROWS:
+    if law is not None and mixture.counts_once and y.size <= MOMENT_ROWS:
         # They were described by all rows.
         off = np.abs(np.mean(X, axis=0, dtype=np.float64) - law.mean)
         if (off > SAME_MEAN * (law.deviation + np.abs(law.mean))).any():

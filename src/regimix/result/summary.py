@@ -69,8 +69,13 @@ class Summary:
         for regime, values in zip(found.regimes, table, strict=True):
             lines += _block(mixture, regime, values, self.level)
         lines.append("=" * WIDTH)
-        said = bare(found.rival_ahead), found.noise_law, granted(mixture), found.r_squared
-        for words in (*mixture.notes, *said):
+        said = (
+            bare(found.rival_ahead),
+            found.favours or found.fewer,
+            found.noise_law,
+            granted(mixture),
+        )
+        for words in (*mixture.notes, *said, found.r_squared):
             lines += wrap(words, WIDTH)
         return "\n".join(lines)
 
@@ -124,7 +129,7 @@ def as_frame(table: dict[str, Any] | list[dict[str, Any]]) -> Any:
 
 def _header(mixture: Mixture) -> list[str]:
     """Say what was fitted, in two columns."""
-    inference, rows, m = mixture.inference, mixture.rows, mixture.n_components
+    inference, rows = mixture.inference, mixture.rows
     overall = np.nan if inference is None else inference.r_squared_overall
     evidence = UNKNOWN if mixture.settings.search == "net" else number(mixture.evidence)
     name = Answer(mixture).evidence_name.capitalize()
@@ -137,9 +142,9 @@ def _header(mixture: Mixture) -> list[str]:
         "Seed": short(str(mixture.seed), LONGEST_TARGET),
     }
     right = {
-        "Regimes": f"none, {count(m, 'line')} shown" if mixture.found_nothing else str(m),
+        "Regimes": _regimes(mixture),
         "Outliers, by label": _part(mixture, rows_labelled(mixture, -1)),
-        "Outliers, share of the model": percent(mixture.outlier_share),
+        "Outliers, share": percent(mixture.outlier_share),
         "R², each by its regime": probability(overall),
         "R², expected response": probability(np.nan if rows is None else rows.r_squared_expected),
         "R², least squares": probability(np.nan if rows is None else rows.r_squared_least_squares),
@@ -150,6 +155,16 @@ def _header(mixture: Mixture) -> list[str]:
         for pair in zip(left.items(), right.items(), strict=True)
     ]
     return ["Mixture of linear regimes".center(WIDTH).rstrip(), "=" * WIDTH, *lines]
+
+
+def _regimes(mixture: Mixture) -> str:
+    """Write how many regimes there are; of lines that are none, how many are shown."""
+    m = mixture.n_components
+    if not mixture.found_nothing:
+        return str(m)
+    if Answer(mixture).favours:
+        return f"{count(m, 'line')}, not supported"
+    return f"none, {count(m, 'line')} shown"
 
 
 def _part(mixture: Mixture, rows: int | None) -> str:
@@ -178,7 +193,7 @@ def _block(mixture: Mixture, regime: RegimeLine, values: Floats, level: float) -
 
 def _title(mixture: Mixture, regime: RegimeLine) -> str:
     rows = rows_labelled(mixture, regime.index)
-    parts = [f"{regime.share} of the model", *([] if rows is None else [count(rows, "row")])]
+    parts = [f"share {regime.share}", *([] if rows is None else [count(rows, "row")])]
     parts.append(f"noise {regime.noise}")
     if regime.r_squared:
         parts.append(f"R² {regime.r_squared}")
@@ -203,7 +218,7 @@ def print_cells(values: Floats) -> tuple[str, ...]:
     if any(len(cell) >= width for cell, width in zip(cells, widths, strict=True)):
         cells = tuple(number(value) for value in (coef, error, lower, upper))
     # What is next to nothing beside its error is nothing.
-    t_value = number(t if abs(t) > 5e-5 else 0.0, 3)
+    t_value = number(0.0 if abs(t) <= 5e-5 else t, 3)
     if len(t_value) >= WIDTHS[2]:
         t_value = scientific(t, 3)
     return *cells[:2], t_value, probability(p), *cells[2:]

@@ -292,20 +292,27 @@ def _broad(state: Search) -> Indices:
 
 
 def _count(state: Search, count: int | None) -> None:
-    """Force the number of components that was asked for; if none was, look at one more.
-
-    Beside a background, a small component is hardly likelier than outliers are; that there are no
-    outliers is judged later, among the models that were seen. In large tables it is likelier.
-    """
+    """Force the number of components that was asked for; in a small table, try harder."""
     if count is not None:
         _match_count(state, count)
-    elif _budget(state.rows) >= SEARCH.agreeing_searches and not _again(state):
-        larger = _forced(state, 1)
-        for fitted in larger:
-            state.path.see(fitted)
-        best = max(larger, key=attrgetter("score"), default=state.current)
-        if best.score > state.current.score + SEARCH.same_score:
-            state.current = best
+    if is_small(state.rows) and not _again(state):
+        state.current = _merged_again(state, state.current)
+
+
+def _merged_again(state: Search, fitted: Fitted) -> Fitted:
+    """Add a component and take one away while that is better.
+
+    Moves end where no part of the model can be improved; two parts may have to change at once.
+    """
+    while True:
+        larger = _forced(state, fitted, 1)
+        found = [shrink(state.rows, one) for one in larger]
+        for one in (*larger, *found):
+            state.path.see(one)
+        best = max(found, key=attrgetter("score"), default=fitted)
+        if best.score <= fitted.score + SEARCH.same_score:
+            return fitted
+        fitted = best
 
 
 def _match_count(state: Search, count: int) -> None:
@@ -314,20 +321,20 @@ def _match_count(state: Search, count: int) -> None:
         state.current = shrink(state.rows, state.current)
         state.save()
     while state.current.model.m < count:
-        larger = _forced(state, count - state.current.model.m)
+        larger = _forced(state, state.current, count - state.current.model.m)
         if not larger:
             return
         state.current = max(larger, key=attrgetter("score"))
         state.save()
 
 
-def _forced(state: Search, missing: int) -> list[Fitted]:
-    """Return models with more components than the current one, whatever they score."""
-    model = state.current.model
+def _forced(state: Search, fitted: Fitted, missing: int) -> list[Fitted]:
+    """Return models with more components than a given one, whatever they score."""
+    model = fitted.model
     found = []
     for j in range(-1, model.m):
         released = np.array([j] if j >= 0 else [], dtype=np.intp)
-        part = state.rows.take(_pool(state, released))
+        part = state.rows.take(_pool(fitted, released))
         if part.n < smallest_component(state.rows.width) * (1 + released.size):
             continue
         kept = model.pick(np.setdiff1d(np.arange(model.m), released))
@@ -343,9 +350,9 @@ def _forced(state: Search, missing: int) -> list[Fitted]:
     return found
 
 
-def _pool(state: Search, released: Indices) -> Indices:
+def _pool(fitted: Fitted, released: Indices) -> Indices:
     """Return the rows held by the background and the released components."""
-    posterior = state.current.posterior
+    posterior = fitted.posterior
     held = posterior[-1] + posterior[released].sum(axis=0)
     return np.flatnonzero(held > 0.5)
 
@@ -448,7 +455,7 @@ def _generous(missing: int) -> int | None:
 
 def _try_add(state: Search) -> bool:
     """Search among the rows that the background holds."""
-    pool = _pool(state, NONE)
+    pool = _pool(state.current, NONE)
     if pool.size < smallest_component(state.rows.width):
         return False
     if "add" in _left_out(state) and pool.size <= MODEL.many_rows * state.rows.width:
@@ -472,7 +479,7 @@ def _try_replace(state: Search) -> bool:
     for group, source in _replacements(state):
         if source in left_out or not _new(state, "replace", source, group):
             continue
-        pool = _pool(state, group)
+        pool = _pool(state.current, group)
         part = state.rows.take(pool)
         if source == "split":
             own = state.rows.take(np.flatnonzero(state.current.posterior[group[0]] > 0.5))
@@ -495,7 +502,7 @@ def _replacements(state: Search) -> list[tuple[Indices, str]]:
     moves: list[tuple[Indices, str]] = []
     broad = _broad(state)
     if broad.size:
-        part = state.rows.take(_pool(state, broad))
+        part = state.rows.take(_pool(state.current, broad))
         moves += [(broad, source) for source in state.proposer.sources(part)]
     moves += [(np.array([j]), "split") for j in np.argsort(-model.scale, kind="stable")]
     if state.rows.features.shape[1] <= SEARCH.raw_width:
@@ -625,31 +632,28 @@ def search_again(
     the best again. The best is returned, and what all of them have seen. Where as many searches as
     could have agreed did not, ``pointless`` says whether more of them would serve nobody.
     """
-    best: Search | None = None
-    scores: list[float] = []
-    for number in range(_budget(rows)):
-        state = search_in_stages(
+
+    def search(number: int, count: int | None, reached: float = -np.inf) -> Search:
+        return search_in_stages(
             rows,
             make_proposer(number),
             control,
-            n_components=n_components,
-            given=given,
+            n_components=count,
+            given=given if count == n_components else None,
             checkpoint=checkpoint,
             number=number,
-            reached=max(scores, default=-np.inf),
+            reached=reached,
         )
+
+    best: Search | None = None
+    scores: list[float] = []
+    ends: list[Fitted] = []
+    for number in range(_budget(rows)):
+        state = search(number, n_components, max(scores, default=-np.inf))
         missed = n_components is not None and state.current.model.m != n_components
         scores.append(-np.inf if missed else state.current.score)
-        if best is None:
-            best = state
-        else:
-            winner, other = (state, best) if _better(state, best) else (best, state)
-            for fitted in other.path.best.values():
-                winner.path.see(fitted)
-            winner.attempts[:] = best.attempts + state.attempts
-            winner.proposer.n_proposals = best.proposer.n_proposals + state.proposer.n_proposals
-            winner.stopped = state.stopped
-            best = winner
+        ends.append(state.current)
+        best = state if best is None else _joined(best, state)
         if (
             state.stopped != Search.stopped
             or Repeats(tuple(scores)).agreed >= SEARCH.agreeing_searches
@@ -657,7 +661,35 @@ def search_again(
         ):
             break
     assert best is not None
-    return best, Repeats(tuple(scores))
+    # Beside a background, a small component is hardly likelier than outliers are; that there are
+    # none is judged later, among the models that were seen. In large tables it is seen on the way.
+    while is_small(rows) and best.stopped == Search.stopped and best.current.model.m:
+        more = search(len(scores), best.current.model.m + 1)
+        if n_components is not None or not _better(more, best, SEARCH.same_score):
+            _see_all(best, more)
+            best.stopped = more.stopped
+            break
+        best = _joined(best, more)
+        again = search(len(scores) + 1, best.current.model.m)
+        scores += [more.current.score, again.current.score]
+        ends += [more.current, again.current]
+        best = _joined(best, again)
+    return best, Repeats(tuple(scores), tuple(ends))
+
+
+def _joined(best: Search, state: Search) -> Search:
+    """Return the better of two searches, with what both have seen and tried."""
+    winner, other = (state, best) if _better(state, best) else (best, state)
+    _see_all(winner, other)
+    winner.attempts[:] = best.attempts + state.attempts
+    winner.proposer.n_proposals = best.proposer.n_proposals + state.proposer.n_proposals
+    winner.stopped = state.stopped
+    return winner
+
+
+def _see_all(winner: Search, other: Search) -> None:
+    for fitted in other.path.best.values():
+        winner.path.see(fitted)
 
 
 def _budget(rows: Rows) -> int:
@@ -666,12 +698,18 @@ def _budget(rows: Rows) -> int:
     return min(SEARCH.most_searches, max(1, affordable))
 
 
-def _better(state: Search, best: Search) -> bool:
+def is_small(rows: Rows) -> bool:
+    """Say whether a table is searched until searches agree, and everything is looked at."""
+    return _budget(rows) >= SEARCH.agreeing_searches
+
+
+def _better(state: Search, best: Search, margin: float = 0.0) -> bool:
     """Say whether a search ended higher; with a given number of regimes, nearer to it first."""
-    if state.target is not None and state.current.model.m != best.current.model.m:
+    if state.target is not None and best.target == state.target:
         missing = [abs(s.current.model.m - state.target) for s in (state, best)]
-        return missing[0] < missing[1]
-    return state.current.score > best.current.score
+        if missing[0] != missing[1]:
+            return missing[0] < missing[1]
+    return state.current.score > best.current.score + margin
 
 
 def complete_in_stages(path: Path, rows: Rows, chosen: Fitted) -> Fitted:

@@ -40,7 +40,7 @@ class SearchNumbers:
     blur: float = 0.25
     # Pairs of components that are searched again, most doubtful first.
     pairs_tried: int = 15
-    # Pairs that are refitted as one, cheapest first.
+    # Pairs that are refitted as one, and components that are left out, cheapest first.
     merges_tried: int = 3
     # Degrees of freedom of heavy tails that are tried.
     degrees: tuple[float, ...] = (3.0, 6.0, 12.0)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import entr
+from scipy.special import entr, expit
 
 from regimix.model.em import (
     REGIME_GAIN,
@@ -33,11 +34,12 @@ from regimix.search.numbers import SEARCH
 def prune(rows: Rows, fitted: Fitted) -> Fitted:
     """Merge and delete components while that raises the score."""
     while fitted.model.m > 1:
-        interpolated = fitted.posterior[:-1].sum(axis=1) <= rows.width
-        if interpolated.any() and not interpolated.all():
-            # No more rows than coefficients, however often they are repeated, show nothing.
-            fitted = refit(rows, fitted.model.pick(~interpolated), SEARCH.short_rounds)
+        empty = interpolated(fitted)
+        if empty.any() and not empty.all():
+            fitted = refit(rows, fitted.model.pick(~empty), SEARCH.short_rounds)
             continue
+        if late():
+            break
         smaller = _smaller(rows, fitted, limit=REGIME_GAIN)
         if not smaller:
             break
@@ -63,11 +65,12 @@ def _smaller(rows: Rows, fitted: Fitted, limit: float) -> list[Fitted]:
             rest = np.arange(fitted.model.m) != k
             merged = from_labels(rows, union[np.append(rest, True)], fitted.model.pick(rest))
             trials.append(refit(rows, merged.model, rounds, goal=goal))
+    # As many deletions as unions: what the others make of its rows shows when they are refitted.
     without = scores_without(rows, fitted)
-    j = int(np.argmax(without))
-    if fitted.score - without[j] <= limit:
-        others = fitted.model.pick(np.arange(fitted.model.m) != j)
-        trials.append(refit(rows, others, rounds, goal=goal))
+    for j in np.argsort(-without)[: SEARCH.merges_tried]:
+        if fitted.score - without[j] <= limit:
+            others = fitted.model.pick(np.arange(fitted.model.m) != j)
+            trials.append(refit(rows, others, rounds, goal=goal))
     return trials
 
 
@@ -148,9 +151,12 @@ class Repeats:
     ----------
     scores : tuple of float
         Of the model that each search ended with.
+    models : tuple of Fitted
+        These models.
     """
 
     scores: tuple[float, ...]
+    models: tuple[Fitted, ...] = ()
 
     @property
     def agreed(self) -> int:
@@ -167,9 +173,8 @@ class Path:
 
     def see(self, fitted: Fitted) -> None:
         """Remember a model if it is the best of its size."""
-        known = self.best.get(fitted.model.m)
-        if fitted.model.m and (known is None or fitted.score > known.score):
-            self.best[fitted.model.m] = fitted
+        if fitted.model.m:
+            self.best[fitted.model.m] = best_of(fitted, self.best.get(fitted.model.m))
 
     def complete(self, rows: Rows, chosen: Fitted) -> None:
         """Fill in the smaller numbers and the next larger one."""
@@ -185,19 +190,23 @@ class Path:
             self.see(smaller)
             fitted = self.best.get(fitted.model.m - 1, smaller)
 
-    def select(self, rows: Rows, chosen: Fitted) -> Selection:
-        """Weigh the models."""
-        # The answer stands for its number, even if chance saw a better one on the way.
-        self.best[chosen.model.m] = chosen
-        counts = sorted(self.best)
-        weighed = np.array([_criteria(rows, self.best[count]) for count in counts])
-        return Selection(
-            np.array(counts, dtype=np.int64),
-            weighed[:, 0],
-            weighed[:, 1],
-            weighed[:, 2],
-            chosen.model.m,
-        )
+
+def best_of(first: Fitted, second: Fitted | None, margin: float = 0.0) -> Fitted:
+    """Return the better of two models of the same size; the second must be better by a margin.
+
+    Components of no more rows than coefficients show nothing, however often rows are repeated: a
+    model with such a component is of a smaller size, really.
+    """
+    if second is None:
+        return first
+    real = [not interpolated(one).any() for one in (first, second)]
+    return second if (real[1], second.score) > (real[0], first.score + margin) else first
+
+
+def interpolated(fitted: Fitted) -> NDArray[np.bool_]:
+    """Say which components have no more rows than coefficients."""
+    rows: Floats = fitted.posterior[:-1].sum(axis=1)
+    return np.asarray(rows <= fitted.model.coef.shape[1])
 
 
 def _halved(rows: Rows, model: Parameters, j: int) -> Parameters:
@@ -219,104 +228,179 @@ def _halved(rows: Rows, model: Parameters, j: int) -> Parameters:
     return Parameters.point(coef, scale, share, halved.origin, halved.noise)
 
 
-def _criteria(rows: Rows, fitted: Fitted) -> tuple[float, float, float]:
+# --- which noise, and whether there are outliers --------------------------------------------------
+
+
+def choose_noise(rows: Rows, few: Rows, fitted: Fitted, kind: str) -> Fitted:
+    """Return the model with the likelier noise law, or with Student's if that was asked for.
+
+    Of many rows, the first ones say which law it is.
+    """
+    if kind == "normal" or (kind == "auto" and np.isfinite(fitted.model.noise.degrees)):
+        return fitted
+    if few is not rows:
+        chosen = choose_noise(few, few, evaluate(few, fitted.model), kind)
+        if chosen.model.noise == fitted.model.noise:
+            return fitted
+        return refit(rows, chosen.model, MODEL.rounds)
+    if kind == "auto" and not _heavy(rows, fitted):
+        return fitted
+    best = None if kind == "student" else fitted
+    for degrees in SEARCH.degrees:
+        goal = -np.inf if best is None else best.score
+        model = replace(fitted.model, noise=NoiseLaw(degrees), factor=None)
+        trial = refit(rows, model, MODEL.rounds, goal=goal)
+        if trial.score > goal:
+            best = trial
+    return fitted if best is None else best
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A model of some number of regimes, with outliers and without.
+
+    Where outliers are possible, any share of them is as likely as any other a priori: next to none
+    is improbable, and in a small table the farthest row is soon called one, which makes the noise
+    too small. So that there are none is weighed too, as likely a priori as that there are.
+
+    Attributes
+    ----------
+    dirty, clean : Fitted or None
+        The best model with outliers, and without any; None if that is out of the question.
+    favour : float
+        Nats by which none is likelier a priori; below zero, that there are some.
+    """
+
+    dirty: Fitted | None
+    clean: Fitted | None = None
+    favour: float = 0.0
+
+    @classmethod
+    def of(cls, rows: Rows, fitted: Fitted) -> Weighed:
+        """Take a model as it is."""
+        return cls(fitted) if rows.outliers else cls(None, fitted)
+
+    @property
+    def fitted(self) -> Fitted:
+        """The likelier of the two."""
+        fitted = self.clean if self.chance < 0.5 else self.dirty
+        assert fitted is not None
+        return fitted
+
+    @property
+    def chance(self) -> float:
+        """Probability that there are outliers."""
+        if self.dirty is None or self.clean is None:
+            return float(self.clean is None)
+        return float(expit(self.dirty.score - self.clean.score - self.favour))
+
+    @property
+    def outliers(self) -> Parameters | None:
+        """The model that knows what outliers to expect among new rows, if it is the other one."""
+        return None if self.dirty is None or self.chance >= 0.5 else self.dirty.model
+
+    @property
+    def score(self) -> float:
+        """Evidence of the likelier of the two, less what it must gain beyond the other."""
+        against = self.favour if self.fitted is self.dirty else -self.favour
+        return self.fitted.score - max(against, 0.0)
+
+    def settle(self, rows: Rows, rounds: int, settled: float) -> Weighed:
+        """Run rounds of EM until little is left to gain."""
+        return self._each(
+            rows,
+            lambda kind, fitted: best_of(
+                refit(kind, fitted.model, rounds, settled=settled), fitted
+            ),
+        )
+
+    def smaller(self, rows: Rows) -> Weighed:
+        """Take away a regime: merge or delete, whichever loses less."""
+        return self._each(rows, shrink)
+
+    def better(self, other: Weighed | None) -> Weighed:
+        """Return the best of two models of the same number of regimes; if alike, this one."""
+        if other is None:
+            return self
+        dirty = self.dirty and best_of(self.dirty, other.dirty, SEARCH.same_score)
+        clean = self.clean and best_of(self.clean, other.clean, SEARCH.same_score)
+        return replace(self, dirty=dirty, clean=clean)
+
+    def _each(self, rows: Rows, change: Callable[[Rows, Fitted], Fitted]) -> Weighed:
+        pure = replace(rows, outliers=False)
+        return replace(
+            self,
+            dirty=None if self.dirty is None else change(rows, self.dirty),
+            clean=None if self.clean is None else change(pure, self.clean),
+        )
+
+
+def select(rows: Rows, weighed: dict[int, Weighed], chosen: int) -> Selection:
+    """List the criteria of models by their number of regimes."""
+    counts = sorted(weighed)
+    criteria = np.array([_criteria(rows, weighed[count]) for count in counts])
+    evidence, bic, icl = criteria.T
+    return Selection(np.array(counts, dtype=np.int64), evidence, bic, icl, chosen)
+
+
+def _criteria(rows: Rows, weighed: Weighed) -> tuple[float, float, float]:
     """Return evidence, BIC and ICL of a model on the searched rows."""
+    fitted, outliers = weighed.fitted, weighed.outliers
+    law = outliers or fitted.model
+    share = 0.0 if outliers is None else outliers.background * weighed.chance
     point = Parameters.point(
         fitted.model.coef,
         fitted.model.scale,
-        fitted.sums.size / rows.mass,
+        fitted.sums.size / rows.mass * (1.0 - share),
         fitted.model.origin,
         fitted.model.noise,
-        fitted.model.outlier_law,
-        fitted.model.outlier_scale,
+        law.outlier_law,
+        law.outlier_scale,
     )
+    rows = replace(rows, outliers=weighed.dirty is not None)
     posterior, log_total = responsibilities(rows, point)
     # Coefficients, scale and share of each component; the background's share is the rest.
     free = fitted.model.m * (rows.width + 2) - (not rows.outliers)
     bic = free * float(np.log(rows.mass)) - 2 * float(log_total @ rows.weights)
     entropy = float(entr(posterior).sum(axis=0) @ rows.weights)
-    return fitted.score, bic, bic + 2 * entropy
+    return weighed.score, bic, bic + 2 * entropy
 
 
-# --- which noise, and whether there are outliers --------------------------------------------------
+def weigh(
+    rows: Rows, few: Rows, seen: Fitted, kind: str, *, free: bool, favour: float = 0.0
+) -> Weighed:
+    """Weigh a model by its noise law, and with outliers against without.
 
-
-def choose_noise(
-    rows: Rows, few: Rows, path: Path, fitted: Fitted, kind: str, count: int | None
-) -> Fitted:
-    """Return the model with the likelier noise law, or with Student's if that was asked for.
-
-    With a given number of components (``count``) only models of that many compete. Of many rows,
-    the first ones say which law it is.
+    Parameters
+    ----------
+    few : Rows
+        The first rows, which tell one noise law from another.
+    kind : str
+        "normal", "student" or "auto".
+    free : bool
+        Whether there may be no outliers, though the rows were searched with them.
+    favour : float
+        Nats by which none is likelier a priori.
     """
-    if kind == "normal":
-        return fitted
-    if few is not rows:
-        chosen = choose_noise(few, few, path, evaluate(few, fitted.model), kind, count)
-        if chosen.model.noise == fitted.model.noise:
-            return fitted
-        return refit(rows, chosen.model, MODEL.rounds)
-    found = [fitted]
-    if count is None and fitted.model.m > 1 and 1 in path.best:
-        found.append(evaluate(rows, path.best[1].model))
-    best = None if kind == "student" else fitted
-    for candidate in found:
-        if kind == "auto" and not _heavy(rows, candidate):
-            continue
-        for degrees in SEARCH.degrees:
-            # Tails are 20 times less likely to be heavy than normal, a priori.
-            goal = -np.inf if best is None else best.score + REGIME_GAIN * (best is fitted)
-            model = replace(candidate.model, noise=NoiseLaw(degrees), factor=None)
-            trial = refit(rows, model, MODEL.rounds, goal=goal)
-            trial = trial if count is not None else prune(rows, trial)
-            if trial.score > goal:
-                best = trial
-    return fitted if best is None else best
+    fitted = seen if late() else choose_noise(rows, few, seen, kind)
+    if not (rows.outliers and free) or late() or _surely_dirty(rows, fitted, favour):
+        return Weighed.of(rows, fitted)
+    pure = replace(rows, outliers=False)
+    clean = refit(pure, seen.model, MODEL.rounds)
+    return Weighed(fitted, choose_noise(pure, pure, clean, kind), favour)
 
 
-def choose_background(
-    rows: Rows,
-    path: Path,
-    fitted: Fitted,
-    kind: str,
-    count: int | None,
-    needed: float = 0.0,
-    *,
-    free: bool = True,
-) -> tuple[Rows, Path, Fitted]:
-    """Return rows, path and model without a background, if that is the likelier model.
+def _surely_dirty(rows: Rows, fitted: Fitted, favour: float) -> bool:
+    """Say whether few of many rows show that there are outliers.
 
-    Where outliers are possible, any share of them is as likely as any other a priori: next to none
-    is improbable, and in a small table the farthest row is soon called one, which makes the noise
-    too small. That there are none at all is the rival. Both are equally likely a priori, unless
-    outliers need to gain some nats. Where the choice is not ``free``, all stays as it is.
+    All that clean rows can gain is the prior of their share.
     """
-    if not (free and rows.outliers) or late():
-        return rows, path, fitted
-    clean = replace(rows, outliers=False)
-    few = clean.head(int(MODEL.many_rows * rows.width))
-    if rows.n >= max(SEARCH.first_rows, SEARCH.growth * few.n):
-        # Few rows tell most outliers; all that clean rows can gain is the prior of their share.
-        goal = evaluate(replace(few, outliers=True), fitted.model).score
-        goal -= np.log(rows.n) + needed
-        if refit(few, fitted.model, MODEL.rounds, goal=goal).score < goal:
-            return rows, path, fitted
-    goal = fitted.score - needed
-    best = refit(clean, fitted.model, MODEL.rounds, goal=goal if count is not None else -np.inf)
-    others = Path({best.model.m: best})
-    for m, seen in path.best.items():
-        if m != best.model.m:
-            others.see(refit(clean, seen.model, SEARCH.short_rounds))
-    likeliest = best if count is not None else max(others.best.values(), key=attrgetter("score"))
-    # What one model calls outliers may be a regime of another; then that must gain what a regime
-    # must, for neither the regime nor that there are no outliers stands without the other.
-    if best.score < goal and likeliest.score < goal + REGIME_GAIN:
-        return rows, path, fitted
-    if likeliest.score > best.score + SEARCH.same_score:
-        best = likeliest
-    if np.isinf(best.model.noise.degrees):
-        best = choose_noise(clean, clean, others, best, kind, count)
-    return clean, others, best
+    few = rows.head(int(MODEL.many_rows * rows.width))
+    if rows.n < max(SEARCH.first_rows, SEARCH.growth * few.n):
+        return False
+    goal = evaluate(few, fitted.model).score - np.log(rows.n) - favour
+    clean = replace(few, outliers=False)
+    return bool(refit(clean, fitted.model, MODEL.rounds, goal=goal).score < goal)
 
 
 def _heavy(rows: Rows, fitted: Fitted) -> bool:
@@ -341,34 +425,36 @@ def _heavy(rows: Rows, fitted: Fitted) -> bool:
 # --- whether there is a relation ------------------------------------------------------------------
 
 
-def score_of_constants(
-    rows: Rows, fitted: Fitted, path: Path | None = None, *, more: int = 1
-) -> float:
-    """Return the best score found for constants: one, and up to so many more than regimes.
+def score_of_constants(rows: Rows, known: Sequence[Fitted], most: int) -> float:
+    """Return the best score found for constants: as many as are likeliest, but at most so many.
 
-    Models that the search came across say where else constants may be. The evidence of all of them
-    is counted from here, so that a model has about the same evidence whichever number was asked
-    for.
+    A constant for each of few different responses would explain more than any line does; regimes
+    are compared with about as many constants as they are. Models that are known say where these may
+    be, beside the quantiles of the response. The evidence of all models is counted from here, so
+    that one has about the same evidence whichever number was asked for. As for regimes, the
+    likelier of with and without outliers counts.
     """
     alone = rows.constants()
-    known = [fitted, *(path.best.values() if path is not None else ())]
+    starts = [_without_slopes(alone, one) for one in known if one.model.m <= most]
+    kinds = [replace(alone, outliers=outliers) for outliers in {rows.outliers, False}]
+    return max(_constants(kind, starts, most) for kind in kinds)
+
+
+def _constants(alone: Rows, starts: list[Parameters], most: int) -> float:
+    """Return the best score of constants, with outliers or without."""
     # Few numbers are found from few rows; all rows then judge the best of them.
     some = alone.head(SEARCH.first_rows)
-    starts = [_without_slopes(alone, one) for one in known]
-    starts += [_levels(alone, k) for k in range(1, max(one.model.m for one in known) + 1 + more)]
-    fits: list[Fitted] = []
-    for start in starts:
-        fits.append(refit(some, start, MODEL.rounds, settled=SEARCH.same_score))
-        if len(fits) > len(known) + 1 and fits[-1].score < fits[-2].score - REGIME_GAIN:
+    fits = [refit(some, start, MODEL.rounds, settled=SEARCH.same_score) for start in starts]
+    best = max(fits, key=attrgetter("score"), default=None)
+    for levels in range(1, most + 1):
+        fitted = refit(some, _levels(alone, levels), MODEL.rounds, settled=SEARCH.same_score)
+        if best is None or fitted.score > best.score:
+            best = fitted
+        elif levels > best.model.m and fitted.score < best.score - REGIME_GAIN:
             break  # even more levels are even less likely
-    best = max(fits, key=attrgetter("score")).model
+    assert best is not None
     rounds = MODEL.rounds if some.n == alone.n else SEARCH.short_rounds
-    score = refit(alone, best, rounds).score
-    if not rows.outliers:
-        return score
-    # There may be no outliers either way.
-    clean = replace(alone, outliers=False)
-    return max(score, *(refit(clean, fit, rounds).score for fit in (best, _levels(alone, 1))))
+    return refit(alone, best.model, rounds).score
 
 
 def _without_slopes(alone: Rows, fitted: Fitted) -> Parameters:

@@ -352,7 +352,7 @@ def _asked(
     rows, units = whitened_rows(sample, intercept=intercept)
     fits = _lines(rows, units, starts, pace)
     best = fits[0]
-    evidence = best.score - score_of_constants(rows, best, more=0)
+    evidence = best.score - score_of_constants(rows, [best], most=1)
     most = [fit.score for fit in fits if fit.model.share[0] >= 0.5]
     enough = evidence >= REGIME_GAIN and best.score >= max(most, default=-np.inf) + REGIME_GAIN
     point = point_of(rows, best)

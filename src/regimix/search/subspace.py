@@ -27,6 +27,7 @@ from regimix.errors import ParameterError
 from regimix.model.em import late
 from regimix.model.rows import weighted_quantile
 from regimix.search.numbers import SEARCH
+from regimix.words import count, number
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -89,12 +90,13 @@ class Subspace:
         else:
             verdict = "a gap" if self.has_gap else "no clear gap, the cut is arbitrary"
             lines.append(
-                f"eigenvalue {kept} is {self.gap:.2f} times eigenvalue {kept + 1}: {verdict}"
+                f"eigenvalue {kept} is {number(self.gap, 3)} times eigenvalue {kept + 1}: {verdict}"
             )
         if self.noise_level is not None:
+            verb = "exceeds" if self.certain == 1 else "exceed"
             lines.append(
-                f"{self.certain} eigenvalues exceed {self.noise_level:.3g}, the largest under "
-                "permuted responses: at least so many directions are real"
+                f"{count(self.certain, 'eigenvalue')} {verb} {self.noise_level:.3g}, the largest "
+                "under permuted responses: at least so many directions are real"
             )
         top = max(float(self.spectrum[0]), 1e-300) if d else 1.0
         for i, value in enumerate(self.spectrum[: kept + 4]):

@@ -60,6 +60,7 @@ def load_file(
         raise ParameterError(
             f"file_format must be one of {', '.join(FORMATS)}; got {file_format!r}."
         )
+    _codec(encoding)
     if str(source) == "-":
         return _read("standard input", sys.stdin.buffer.read(), file_format, encoding)
     paths = find_paths(Path(source), file_format)
@@ -196,16 +197,21 @@ def _whole(body: bytes | Path) -> bytes:
     return body if isinstance(body, bytes) else body.read_bytes()
 
 
+def _codec(encoding: str) -> str:
+    """Return the name that Python has for an encoding."""
+    try:
+        return codecs.lookup(encoding).name
+    except LookupError as error:
+        words = f" must be one that Python knows, such as 'utf-8' or 'latin-1'; got {encoding!r}."
+        raise ParameterError(Message(Setting("encoding"), words)) from error
+
+
 def _as_utf8(name: str, body: bytes | Path, encoding: str) -> tuple[bytes | Path, str]:
     """Unpack and decode a text; return it in UTF-8, and whole lines of its beginning.
 
     A file that needs no change stays on disk: polars maps it into memory.
     """
-    try:
-        is_utf8 = codecs.lookup(encoding).name == "utf-8"
-    except LookupError as error:
-        words = f" must be one that Python knows, such as 'utf-8' or 'latin-1'; got {encoding!r}."
-        raise ParameterError(Message(Setting("encoding"), words)) from error
+    is_utf8 = _codec(encoding) == "utf-8"
     start = _beginning(body)
     if start.startswith(GZIP):
         body = _unpacked(name, body)

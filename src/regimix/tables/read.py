@@ -293,15 +293,19 @@ class Roles:
         for name, value in lists:
             if isinstance(value, str):
                 raise ParameterError(f"{name} must be a list of column names; got {value!r}.")
+        self._check_conflicts()
 
     def check(self, names: Collection[str], source: str) -> None:
-        """Refuse names that are not there, and columns with two roles."""
+        """Refuse names that are not there."""
         check_column(names, self.target, source, "the target")
         check_columns(names, self.features or (), source, "a feature")
         check_columns(names, self.drop, source, "to drop")
         check_columns(names, self.gating, source, "a column for the gating")
         for name, role in ((self.weights, "the weights"), (self.key, "the key")):
             check_columns(names, () if name is None else (name,), source, role)
+
+    def _check_conflicts(self) -> None:
+        """Refuse columns with two roles, which needs no table."""
         features, drop = Setting("features"), Setting("drop")
         for name in self.features or ():
             if name in (self.target, self.weights):

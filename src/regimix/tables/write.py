@@ -40,6 +40,7 @@ from regimix.paths import (
 )
 from regimix.tables.parquet import READERS, ParquetTable
 from regimix.tables.read import DataSet
+from regimix.threads import fitting_threads
 
 if TYPE_CHECKING:
     import polars as pl
@@ -172,7 +173,8 @@ def write_labels(
     **options
         Those of ``label_columns``.
     """
-    labels = label_columns(data, mixture, **options)
+    with fitting_threads(data.X.shape[1]):
+        labels = label_columns(data, mixture, **options)
     outliers, unknown = count_outliers(list(labels.values()), data.y)
     original, dropped = data.original, data.left_out
     if dropped is not None:

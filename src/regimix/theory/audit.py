@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from regimix.data.problem import Problem
+from regimix.engines.base import Sample
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import DataError
 from regimix.model.em import REGIME_GAIN
 from regimix.model.numbers import MODEL
 from regimix.model.rows import whiten
-from regimix.result.answer import WIDTH
+from regimix.result.answer import WIDTH, Answer
 from regimix.result.mixture import Mixture
 from regimix.search.numbers import SEARCH
 from regimix.search.subspace import Subspace, find_subspace
@@ -52,7 +53,7 @@ QUIET, LOUD = 0.05, 0.5
 # Noise below this part of the spread of y is rounding: theorems on rows without noise apply. A fit
 # takes no noise to be smaller than a tenth of it.
 ROUNDING = 10 * MODEL.smallest_noise
-# For one regime alone: half of the variance is noise.
+# For one regime alone, noise over the spread of its fitted values: half of the variance is noise.
 ALONE = 1.0
 # γ*: the paper asks for a small constant, and notes that 1 can hide the smallest regime. From a
 # good start, rounds converged with more (three regimes, ten features: all of 20 runs up to 1.5).
@@ -95,13 +96,19 @@ class Finding:
 
 @dataclass(frozen=True)
 class RegimeAudit:
-    """The paper's quantities of one regime, estimated in whitened coordinates."""
+    """The paper's quantities of one regime, estimated in whitened coordinates.
+
+    A distance is the root mean square of the difference of two regimes' fitted values, in units of
+    the standard deviation of y, both over the rows that are no outliers. Noise is the regime's own
+    (``Mixture.scale``) over that distance, both in units of y; alone, over the standard deviation
+    of its fitted values among its rows.
+    """
 
     share: float  #: τ*_(j), its share of all rows
     rows_per_coefficient: float
-    distance: float  #: to the nearest regime, in standard deviations of y; nan if there is none
+    distance: float  #: to the nearest regime; nan if there is none
     separation: float  #: Q_j of Definition 1: that distance over the regime's own length
-    noise: float  #: over the distance to the nearest regime (alone: over its own length)
+    noise: float  #: over that distance (alone: over the spread of its fitted values)
     contraction: float  #: what one round left of the error from a displaced start; nan if not tried
 
 
@@ -131,7 +138,8 @@ class Audit:
         if self.sample_rows < self.n_rows:
             rows = fixed(self.sample_rows, 0)
             lines.append(f"(judged on {rows} of the rows: numbers are estimates)")
-        head = "regime   share   rows/coef  distance          Q  noise/distance  left by a round"
+        unit = "noise/distance" if len(self.regimes) > 1 else "noise/fitted"
+        head = f"regime   share   rows/coef  distance          Q  {unit:>14}  left by a round"
         lines += ["", head]
         for j, regime in enumerate(self.regimes):
             lines.append(
@@ -152,8 +160,9 @@ class Audit:
             f"In all: {verdicts.count('holds')} hold, {verdicts.count('unclear')} unclear, "
             f"{verdicts.count('not proven')} not proven. The paper's conditions are sufficient, "
             "not necessary, and its constants are unknown: what is wanted here is where its "
-            "algorithms were seen to work. Distances are root mean squares over the rows, in "
-            "standard deviations of y. Only the regimes that were found are judged; "
+            "algorithms were seen to work. Distances are root mean squares in standard deviations "
+            "of y, both over the rows that are no outliers. Only the regimes that were found are "
+            "judged; "
         )
         others, below = "which others would have been found was simulated:", str(self.detectable)
         if self.detectable is None:
@@ -239,7 +248,7 @@ class _WhitenedFit:
     """A sample of k rows in whitened coordinates, and a mixture of m regimes in the same."""
 
     X: Floats  # (k, p), whitened features, after a constant column if there is an intercept
-    y: Floats  # (k,), in units of its spread among rows of regimes, centred if with an intercept
+    y: Floats  # (k,), in units of its spread without outliers, centred if with an intercept
     weights: Floats  # (k,), how many rows of the table are equal to each
     labels: NDArray[np.int64]  # (k,), -1 for outliers
     coef: Floats  # (m, p)
@@ -270,14 +279,31 @@ class _WhitenedFit:
 
     @property
     def distance(self) -> Floats:
-        """Distance to the nearest other regime (alone: its own length), in spreads of y; not 0."""
-        nearest, length = nearest_distances(self.coef), np.linalg.norm(self.coef, axis=1)
-        distance = np.where(np.isfinite(nearest), nearest, length)
+        """What is near and far, in spreads of y; not 0.
+
+        The distance to the nearest other regime; for one alone the standard deviation of its
+        fitted values among its rows, which is what it explains.
+        """
+        distance = nearest_distances(self.coef)
+        if len(self.coef) == 1:
+            own = self.labels == 0
+            own = own if own.any() else np.ones_like(own)
+            fitted, weights = self.X[own] @ self.coef[0], self.weights[own]
+            distance[0] = np.sqrt(np.cov(fitted, aweights=weights, ddof=0))
         return np.maximum(distance, np.finfo(np.float64).tiny)
+
+    @property
+    def yardstick(self) -> str:
+        """What ``distance`` is, in words."""
+        alone = "the standard deviation of its fitted values"
+        return alone if len(self.coef) == 1 else "the distance to the nearest regime"
 
 
 def _whitened_fit(mixture: Mixture, X: Any, y: Any) -> _WhitenedFit:
-    """Label all rows, draw some, whiten those and translate the mixture into their coordinates."""
+    """Label all rows, draw some, whiten those and translate the mixture into their coordinates.
+
+    The rows that are no outliers set the units: a length is a root mean square over them.
+    """
     labels = mixture.assign(X, y)
     problem = Problem.from_arrays(X, y, fit_intercept=mixture.fit_intercept)
     engine = MemoryEngine(problem)
@@ -286,8 +312,11 @@ def _whitened_fit(mixture: Mixture, X: Any, y: Any) -> _WhitenedFit:
     picked = drawn.numbers
     sample = engine.sample(limit, mixture.seed)
     intercept = problem.fit_intercept
-    whitening = whiten(sample, intercept=intercept)
-    features = whitening.apply(sample.Z)
+    kept = labels[picked] >= 0
+    kept = kept if kept.any() else np.ones_like(kept)
+    Z = sample.Z[kept]
+    inliers = Sample(Z, sample.y[kept], sample.weights[kept])
+    features = whiten(inliers, intercept=intercept, robust=False).apply(sample.Z)
     design = np.column_stack([np.ones((len(picked), int(intercept))), features])
     if not design.shape[1]:  # nothing varies and there is no intercept
         design = np.zeros((len(picked), 1))
@@ -298,13 +327,14 @@ def _whitened_fit(mixture: Mixture, X: Any, y: Any) -> _WhitenedFit:
     whole = problem.n_rows <= limit
     copies = np.repeat(np.arange(len(picked)), drawn.totals.astype(int) if whole else 1)
     spread = spread_of(sample.y[copies], labels[picked[copies]])
-    wanted = sample.Z[some] @ theta.T / spread
+    wanted = Z[some] @ theta.T / spread
+    coef = np.linalg.lstsq(design[kept][some], wanted, rcond=None)[0].T
     return _WhitenedFit(
         X=design[copies],
         y=sample.y[copies] / spread,
         weights=np.ones(len(copies)) if whole else sample.weights,
         labels=labels[picked[copies]],
-        coef=np.asarray(np.linalg.lstsq(design[some], wanted, rcond=None)[0].T, dtype=np.float64),
+        coef=np.asarray(coef, dtype=np.float64),
         scale=mixture.scale / problem.target_scale / spread,
         shares=filled[1:] / labels.size,
         outlier_share=float(filled[0] / labels.size),
@@ -316,7 +346,7 @@ def _whitened_fit(mixture: Mixture, X: Any, y: Any) -> _WhitenedFit:
 
 def _judged(mixture: Mixture, fit: _WhitenedFit) -> Audit:
     """Judge every assumption, and put the quantities of each regime beside."""
-    # The subspace of Algorithm 2 on these rows; None if nothing is projected away.
+    # As Algorithm 2 would find it on these rows; None if nothing is projected away.
     subspace, m = None, len(fit.coef)
     if fit.features.shape[1] > m:
         kind = "bounded" if mixture.spectrum is None else mixture.spectrum.kind
@@ -337,11 +367,15 @@ def _judged(mixture: Mixture, fit: _WhitenedFit) -> Audit:
             _supported(mixture),
             _separated(fit),
             _quiet(fit),
-            little_corruption(fit.corruption_ratio, noiseless=fit.noiseless),
+            little_corruption(
+                fit.corruption_ratio,
+                noiseless=fit.noiseless,
+                allowed=Answer(mixture).allows_outliers,
+            ),
             _enough_rows(fit),
             _light_tails(fit),
             _same_features(fit),
-            clear_gap(subspace),
+            clear_gap(subspace) if mixture.spectrum is None else searched_gap(mixture.spectrum),
             _close_subspace(fit, subspace),
             _contracts(fit, left),
             _guaranteed(fit, foreign),
@@ -369,17 +403,20 @@ def _at_least(name: str, value: float, good: float, bad: float, words: str) -> F
 def _supported(mixture: Mixture) -> Finding:
     """Judge whether there is any regime at all."""
     value, limit = float(mixture.evidence), 0.0 if mixture.settings.n_components else REGIME_GAIN
-    words = f"The regimes score {number(value, 3)} nats more than constants do."
     m = mixture.n_components
+    who = "The regime scores" if m == 1 else "The regimes score"
+    words = f"{who} {number(value, 3)} nats more than constants do."
     shown = "one robust fit to all of them" if m == 1 else f"the best {spelled(m)} lines"
     counted = mixture.settings.search == "net"
     if counted:
         value = limit = np.nan
     if mixture.found_nothing:
-        words = (
-            f"The rows support no linear regime; the model is {shown}, and the rest of this table "
-            "says little."
-        )
+        asked = mixture.settings.n_components
+        nothing = "The rows support no linear regime"
+        if asked is not None and not counted:  # other numbers may be supported
+            instead = "the regime" if asked == 1 else f"the {spelled(asked)} regimes"
+            nothing = f"Constants score {number(-value, 3)} nats more than {instead} asked for"
+        words = f"{nothing}; the model is {shown}, and the rest of this table says little."
     elif counted:
         words = "Algorithm 2 accepted its regimes by counting rows; it has no score."
     verdict: Verdict = "not proven" if mixture.found_nothing else "holds"
@@ -413,27 +450,28 @@ def _quiet(fit: _WhitenedFit) -> Finding:
     value = float(noise[j])
     if len(noise) == 1:
         words = (
-            f"The noise is {number(value, 2)} of what the regime explains. If there is no other "
-            "regime, its coefficients are found up to their standard errors."
+            f"The noise of the regime is {number(value, 2)} of {fit.yardstick}, which is what it "
+            "explains. If there is no other regime, its coefficients are found up to their "
+            "standard errors."
         )
         return _at_most("noise", value, ALONE, np.inf, words)
     words = (
-        f"The noise of regime {j} is {number(value, 2)} of the distance to the nearest regime. The "
-        "paper has no noise; with some, coefficients are found up to their standard errors, and "
-        "rows near the crossing of two regimes cannot be told apart."
+        f"The noise of regime {j} is {number(value, 2)} of {fit.yardstick}. The paper has no "
+        "noise; with some, coefficients are found up to their standard errors, and rows near the "
+        "crossing of two regimes cannot be told apart."
     )
     return _at_most("noise", value, QUIET, LOUD, words)
 
 
-def little_corruption(ratio: float, *, noiseless: bool = False) -> Finding:
-    """Judge whether outliers are few beside the smallest regime (γ*)."""
+def little_corruption(ratio: float, *, noiseless: bool = False, allowed: bool = True) -> Finding:
+    """Judge whether outliers are few beside the smallest regime (γ*), if any were allowed."""
     words = (
         f"There are {number(ratio, 2)} outliers for each row of the smallest regime. The paper "
         "needs a small constant, which it does not give; at 1 an adversary could hide that regime."
     )
     if ratio == 0:
         fast = " Convergence is then faster than linear (Theorem 7)." if noiseless else ""
-        words = f"No row is an outlier.{fast}"
+        words = f"No row {'is' if allowed else 'was allowed to be'} an outlier.{fast}"
     return _at_most("corruption", ratio, LITTLE_CORRUPTION, MUCH_CORRUPTION, words)
 
 
@@ -485,6 +523,9 @@ def _fourth_moment(features: Floats) -> float:
 def _same_features(fit: _WhitenedFit) -> Finding:
     """Judge σ of Corollary 8: covariances of all regimes lie between I and σI, up to a factor."""
     name, extremes, by_chance = "same features", [], []
+    if len(fit.coef) == 1:
+        words = "Of one regime alone there is nothing to compare: its rows set the units."
+        return Finding(name, "holds", np.nan, SAME_SPREAD, words)
     for j in range(len(fit.coef)):
         rows = fit.features[fit.labels == j]
         n, d = rows.shape
@@ -495,7 +536,8 @@ def _same_features(fit: _WhitenedFit) -> Finding:
     if not extremes or max(extremes) <= 0:
         words = "No regime has rows enough, or no feature varies, to compare covariances."
         return Finding(name, "unclear", np.nan, SAME_SPREAD, words)
-    sigma = max(extremes) / max(min(extremes), np.finfo(np.float64).tiny)
+    # What is smaller beside the largest is rounding.
+    sigma = max(extremes) / max(min(extremes), np.finfo(np.float64).eps * max(extremes))
     chance = max(by_chance) / min(by_chance)
     words = (
         f"Over regimes and directions the variance of the features differs by a factor of "
@@ -505,34 +547,52 @@ def _same_features(fit: _WhitenedFit) -> Finding:
     return _at_most(name, sigma, SAME_SPREAD * chance, OTHER_SPREAD * chance, words)
 
 
-def clear_gap(subspace: Subspace | None) -> Finding:
-    """Judge whether the spectrum falls where it is cut."""
+def searched_gap(spectrum: Subspace) -> Finding:
+    """Judge the spectrum that the search looked at, which the mixture carries and a report shows.
+
+    It is cut after the directions that are certain, or after as many as were asked for.
+    """
+    d, kept = spectrum.basis.shape
+    return clear_gap(spectrum if kept < d else None, "that the search looked at")
+
+
+def clear_gap(subspace: Subspace | None, whose: str = "of these rows") -> Finding:
+    """Judge whether the spectrum falls where it is cut; None: it is not cut."""
     name = "subspace gap"
     if subspace is None:
-        words = "All directions of the features are searched: nothing is projected away."
+        words = "All directions of the features are kept: nothing is projected away."
         return Finding(name, "holds", np.inf, SEARCH.clear_gap, words, at_least=True)
-    m = subspace.basis.shape[1]
+    kept, tested = subspace.basis.shape[1], subspace.noise_level is not None
+    verb = "exceeds" if subspace.certain == 1 else "exceed"
+    beyond = f", and {subspace.certain} {verb} what permuted responses give" if tested else ""
     words = (
-        f"Eigenvalue {m} is {number(subspace.gap, 2)} times eigenvalue {m + 1}, and "
-        f"{subspace.certain} exceed what permuted responses give. Without a gap, the subspace that "
-        "the starts of Algorithm 2 come from is partly arbitrary; the default search has others."
+        f"Eigenvalue {kept} is {number(subspace.gap, 3)} times eigenvalue {kept + 1}{beyond}, in "
+        f"the spectrum {whose}. Without a gap, the subspace that the starts of Algorithm 2 come "
+        "from is partly arbitrary; the default search has others."
     )
     clear: Verdict = "holds" if subspace.has_gap else "unclear"
-    verdict: Verdict = clear if subspace.certain else "not proven"
+    verdict: Verdict = "not proven" if tested and not subspace.certain else clear
     return Finding(name, verdict, subspace.gap, SEARCH.clear_gap, words, at_least=True)
 
 
 def _close_subspace(fit: _WhitenedFit, subspace: Subspace | None) -> Finding:
-    """Judge how far the subspace misses a regime (Definition 9)."""
-    name = "subspace"
+    """Judge how far as many directions as there are regimes miss one of them (Definition 9).
+
+    The directions are those of the rows that are judged: those of the search are known in its own
+    coordinates only.
+    """
+    name, m = "subspace", len(fit.coef)
     if subspace is None:
-        return Finding(name, "holds", 0.0, NEAR_SUBSPACE, "The subspace is the whole space.")
+        words = "The features have no more directions than there are regimes: none is missed."
+        return Finding(name, "holds", 0.0, NEAR_SUBSPACE, words)
     basis, slopes = subspace.basis, fit.coef[:, int(fit.intercept) :]
     shares = np.linalg.norm(slopes - slopes @ basis @ basis.T, axis=1) / fit.distance
     j = int(np.argmax(shares))
+    who = "one direction" if m == 1 else f"{spelled(m)} directions, one for each regime,"
     words = (
-        f"The subspace misses regime {j} by {number(shares[j], 2)} of the distance to its "
-        "neighbour. Theorem 4 needs a start within 0.5, and the net takes half of that."
+        f"The {who} that Algorithm 2 would keep of these rows {'misses' if m == 1 else 'miss'} "
+        f"regime {j} by {number(shares[j], 2)} of {fit.yardstick}. Theorem 4 needs a start within "
+        "0.5, and the net takes half of that."
     )
     return _at_most(name, float(shares[j]), NEAR_SUBSPACE, FAR_SUBSPACE, words)
 
@@ -578,12 +638,12 @@ def _contracts(fit: _WhitenedFit, left: Floats) -> Finding:
         words = "A regime has too few rows to try a round on."
         return Finding(name, "unclear", np.nan, SHRINKS, words)
     worst = float(left.max())
-    away = "the way to the next regime" if left.size > 1 else "its own length away"
     looked_at = min(len(fit.X), ROUND_ROWS)
     rows = f" of {fixed(looked_at, 0)} rows" if looked_at < fit.n_rows else ""
     words = (
-        f"From {DISPLACEMENT:g} of {away}, one round{rows} left at most {number(worst, 2)} of the "
-        f"error in {DRAWS} tries (noise included). This is what happens, not what is guaranteed."
+        f"From a start at {DISPLACEMENT:g} of {fit.yardstick}, one round{rows} left at most "
+        f"{number(worst, 2)} of the error in {DRAWS} tries (noise included). This is what happens, "
+        "not what is guaranteed."
     )
     return _at_most(name, worst, SHRINKS, GROWS, words)
 

@@ -183,9 +183,10 @@ def _trial(
     planted = rng.random(len(X)) < share
     deviation = X.std(axis=0)
     steep = rng.standard_normal(X.shape[1]) / np.where(deviation > 0, deviation, 1.0)
-    away = X @ steep
+    # Centred first: beside a large constant column the rest would be lost in rounding.
+    away = (X - X.mean(axis=0) if mixture.fit_intercept else X) @ steep
     if mixture.fit_intercept:
-        away += rng.standard_normal() * np.sqrt(X.shape[1]) - away.mean()
+        away += rng.standard_normal() * np.sqrt(X.shape[1])
     away *= distance * spread_of(y, drawn) / max(float(np.sqrt(np.mean(away**2))), 1e-300)
     line = mixture.predict_components(X)[:, 0] + away
     y[planted] = (line + mixture.scale[0] * rng.standard_normal(len(X)))[planted]

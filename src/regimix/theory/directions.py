@@ -26,7 +26,6 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigvalsh
 from scipy.optimize import minimize_scalar
 
 Floats = NDArray[np.float64]
@@ -167,11 +166,11 @@ class FourthMoments:
             mixed = centre * np.outer(self._second, self._trace)
             matrix = self._fourth - mixed - mixed.T
             # On tensors v⊗v the trace form is one, so α comes back whole. Any α will do.
-            outer, last = np.outer(self._trace, self._trace), len(matrix) - 1
+            outer = np.outer(self._trace, self._trace)
 
             def bound(alpha: float) -> float:
-                shifted = matrix - alpha * outer
-                return float(eigvalsh(shifted, subset_by_index=[last, last])[0]) + alpha
+                # All of them: asked for one among equals, LAPACK may fail.
+                return float(np.linalg.eigvalsh(matrix - alpha * outer)[-1]) + alpha
 
             scale = float(np.trace(matrix)) / len(matrix) * self._trace.sum()
             width = abs(scale) + self.n * self._mean**2

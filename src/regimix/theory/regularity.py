@@ -37,7 +37,6 @@ from math import comb
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import eigh
 
 from regimix.data.validation import read_matrix
 from regimix.errors import ParameterError, read_count
@@ -237,15 +236,16 @@ class Regularity:
 
     def _alternate(self, k: int, *, largest: bool) -> list[float]:
         """Alternate between the k extreme rows along a direction and their extreme eigenvector."""
-        sign, place = (1.0, self.X.shape[1] - 1) if largest else (-1.0, 0)
+        sign, place = (1.0, -1) if largest else (-1.0, 0)
         sums = []
         for direction in self._starts(k, largest):
             best, vector = -np.inf, direction  # signed: larger is more extreme
             for _ in range(ROUNDS):
                 squares = (self.X @ vector) ** 2
                 rows = self.X[np.argpartition(-sign * squares, k - 1)[:k]]
-                values, vectors = eigh(rows.T @ rows, subset_by_index=[place, place])
-                value, vector = sign * float(values[0]), vectors[:, 0]
+                # All of them: asked for one among equals, LAPACK may return none.
+                values, vectors = np.linalg.eigh(rows.T @ rows)
+                value, vector = sign * float(values[place]), vectors[:, place]
                 if value - best <= ROUNDING * abs(value):
                     break
                 best = value
