@@ -58,6 +58,9 @@ def test_what_is_not_known_is_left_out():
     np.testing.assert_array_equal(display.lines_["evidence"].get_ydata(), [-4, 0, np.nan])
     np.testing.assert_array_equal(display.lines_["ICL"].get_ydata(), [np.nan, -1, 0])
     assert np.isnan(display.lines_["BIC"].get_ydata()).all()
+    # Each criterion says which number it favours: they need not be the same.
+    labels = [line.get_label() for line in display.lines_.values()]
+    assert labels == ["evidence: 2 is best", "BIC", "ICL: 3 is best"]
 
 
 def test_a_mixture_without_a_path_is_refused(three):

@@ -7,8 +7,9 @@ import pytest
 
 from regimix import global_ilts
 from regimix.errors import StopReason
-from regimix.result.answer import Answer, closest, distances
+from regimix.result.answer import Answer, closest, distances, other_criteria
 from regimix.result.inference import Inference
+from regimix.search.selection import Selection
 from regimix.search.settings import Settings
 from regimix.words import bare
 from tests.result.test_mixture import mixture_of
@@ -93,11 +94,32 @@ def test_the_two_most_similar_regimes_are_named():
     mixture = mixture_of([[0.0], [9.0], [10.0]], inference=errors, fit_intercept=False)
     assert closest(mixture) == (1, 2, pytest.approx(2**0.5))
     said = (
-        "The most similar equations, of regimes 1 and 2, differ by 1.4 times what chance explains."
+        "The most similar equations, of regimes 1 and 2, are 1.4 standard errors apart, all "
+        "coefficients together; equal ones would be about 1."
     )
     assert Answer(mixture).sure.endswith(said)
     unknown = replace(errors, covariance=None)
     assert closest(replace(mixture, inference=unknown)) is None
+
+
+def test_which_number_bic_and_icl_favour_is_said():
+    path = Selection(
+        n_components=np.array([1, 2, 3]),
+        evidence=np.array([1.0, 9.0, 5.0]),
+        bic=np.array([30.0, 20.0, 10.0]),
+        icl=np.array([3.0, np.inf, 4.0]),
+        chosen=2,
+    )
+    mixture = mixture_of([[0.0], [9.0]], selection=path)
+    assert other_criteria(mixture) == (
+        "BIC, which knows no prior, favours three regimes; ICL, which punishes rows in doubt, "
+        "favours one regime."
+    )
+    alike = replace(mixture, selection=replace(path, icl=path.bic))
+    assert other_criteria(alike) == "BIC and ICL favour three regimes."
+    unknown = np.full(3, np.nan)
+    silent = replace(mixture, selection=replace(path, bic=unknown, icl=unknown))
+    assert other_criteria(silent) == other_criteria(replace(mixture, selection=None)) == ""
 
 
 def test_rows_are_compared_with_their_regime_and_outliers_with_the_nearest():

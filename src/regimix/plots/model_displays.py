@@ -458,7 +458,7 @@ class SelectionDisplay(Display):
         self.lines_ = {}
         for j, (name, gain) in enumerate(self._gains().items()):
             style: dict[str, Any] = {"color": colour(j), "marker": marker(j), "markersize": 6 - j}
-            (line,) = ax.plot(self.n_components, gain, label=name, **style)
+            (line,) = ax.plot(self.n_components, gain, label=self._best(name, gain), **style)
             self.lines_[name] = line
         # On a logarithmic scale, what stays within the linear part would have no ticks but zero.
         if ax.get_ylim()[0] < -LINEAR:
@@ -480,6 +480,11 @@ class SelectionDisplay(Display):
         if self.asked == self.chosen:
             return f"asked for: {self.chosen}"
         return f"found: {self.chosen} (asked for: {self.asked})"
+
+    def _best(self, name: str, gain: Floats) -> str:
+        """Say which number a criterion favours."""
+        known = np.isfinite(gain).any()
+        return f"{name}: {self.n_components[np.nanargmax(gain)]} is best" if known else name
 
     def _gains(self) -> dict[str, Floats]:
         """Bring the criteria to one scale: units of log-likelihood, zero is the best."""

@@ -32,6 +32,7 @@ from regimix.result.answer import (
     found_instead,
     granted,
     label_shares,
+    other_criteria,
     ranked,
     rows_labelled,
     student_scale,
@@ -435,11 +436,14 @@ def selection(mixture: Mixture) -> dict[str, Any]:
     scores = {"Evidence": path.evidence, "BIC": path.bic, "ICL": path.icl}
     drawn = {name: charts.path(counts, values) for name, values in scores.items()}
     words = (
-        f"The model with {several(here, 'regime')} was chosen, by evidence: {EVIDENCE}. BIC and "
-        "ICL are there to compare."
-    )
+        f"The model with {several(here, 'regime')} was chosen, by evidence: {EVIDENCE}. "
+        f"{other_criteria(mixture)}"
+    ).strip()
     if mark == "shown":
-        words = f"None was chosen: none has evidence of 3 nats. Evidence is {EVIDENCE}."
+        words = (
+            f"None was chosen: none has evidence of 3 nats. Evidence is {EVIDENCE}. "
+            f"{other_criteria(mixture)}"
+        ).strip()
     return {
         "charts": {name: points for name, points in drawn.items() if len(points) > 1},
         "words": words if asked is None else _favoured(mixture, asked, here),
@@ -467,8 +471,8 @@ def _favoured(mixture: Mixture, asked: int, found: int) -> str:
         said = f"{favours} {instead[0].upper()}{instead[1:]}."
     return (
         f"{said} Numbers that were looked at on the way are {listing([str(k) for k in known])}. "
-        f"Evidence is {EVIDENCE}. BIC and ICL are there to compare."
-    )
+        f"Evidence is {EVIDENCE}. {other_criteria(mixture)}"
+    ).strip()
 
 
 def _asked_for(number: int) -> str:

@@ -501,7 +501,9 @@ class Answer:
         which = "The two equations"
         if mixture.n_components > 2:
             which = f"The most similar equations, of regimes {pair[0]} and {pair[1]},"
-        return f"{said} {which} differ by {number(pair[2], 2)} times what chance explains.".strip()
+        apart = f"{which} are {number(pair[2], 2)} standard errors apart, all coefficients together"
+        chance = np.sqrt(mixture.coef.shape[1] + mixture.fit_intercept)
+        return f"{said} {apart}; equal ones would be about {number(chance, 2)}.".strip()
 
     # --- how the search ended, and what to know beside --------------------------------------------
 
@@ -715,6 +717,23 @@ def likeliest(mixture: Mixture) -> int | None:
     """Return the number of regimes of the highest evidence, which need not be that shown."""
     known = evidence_by_number(mixture)
     return max(known, key=lambda m: known[m]) if known else None
+
+
+def other_criteria(mixture: Mixture) -> str:
+    """Say which number of regimes BIC and ICL favour, and what they are; nothing if not known."""
+    path = mixture.selection
+    if path is None or len(path.n_components) < 2:
+        return ""
+    best = {
+        name: several(int(path.n_components[np.nanargmin(values)]), "regime")
+        for name, values in (("BIC", path.bic), ("ICL", path.icl))
+        if np.isfinite(values).any()
+    }
+    why = {"BIC": "which knows no prior,", "ICL": "which punishes rows in doubt,"}
+    if len(set(best.values())) == 1 and len(best) == 2:
+        return f"BIC and ICL favour {best['BIC']}."
+    said = [f"{name}, {why[name]} favours {number}" for name, number in best.items()]
+    return f"{'; '.join(said)}." if said else ""
 
 
 def lead_over_constants(mixture: Mixture) -> float:

@@ -84,9 +84,9 @@ class Subspace:
     def describe(self) -> str:
         """Say in words and bars whether the spectrum has a gap where it was cut."""
         d, kept = self.basis.shape
-        lines = [f"{kept} of {d} directions ({self.kind})"]
+        lines = [f"the search kept {kept} of {d} directions ({self.kind})"]
         if kept >= d:
-            lines.append("all directions are kept: there is nothing to project away")
+            lines.append("these are all: there is nothing to project away")
         else:
             verdict = "a gap" if self.has_gap else "no clear gap, the cut is arbitrary"
             lines.append(

@@ -583,7 +583,10 @@ def _close_subspace(fit: _WhitenedFit, subspace: Subspace | None) -> Finding:
     """
     name, m = "subspace", len(fit.coef)
     if subspace is None:
-        words = "The features have no more directions than there are regimes: none is missed."
+        words = (
+            "The features have no more directions than there are regimes: told their number, "
+            "Algorithm 2 would keep them all, and no regime is missed."
+        )
         return Finding(name, "holds", 0.0, NEAR_SUBSPACE, words)
     basis, slopes = subspace.basis, fit.coef[:, int(fit.intercept) :]
     shares = np.linalg.norm(slopes - slopes @ basis @ basis.T, axis=1) / fit.distance
