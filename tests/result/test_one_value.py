@@ -11,6 +11,7 @@ import pytest
 from regimix import MixedLinearRegression, load, save
 from regimix.datasets import load_tone
 from regimix.estimators.mixture import _nothing
+from regimix.model.labelling import SURE
 from regimix.plots import RegimesDisplay, SelectionDisplay
 from regimix.report import render
 from regimix.report.charts import _tails
@@ -20,7 +21,7 @@ from regimix.report.rows import Terms, read_rows
 from regimix.report.scatter import Cloud
 from regimix.result.answer import GRADES, HELD, Answer, grade, granted, rows_labelled
 from regimix.result.rivals import Rival, check_regimes
-from regimix.result.rowlaw import SURE, RowLaw, are_fitted
+from regimix.result.rowlaw import RowLaw, are_fitted
 from regimix.result.stability import Stability
 from regimix.result.summary import Summary
 from regimix.search.numbers import SEARCH

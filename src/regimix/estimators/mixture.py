@@ -154,8 +154,8 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
     noise_degrees_ : float
         Degrees of freedom of Student's law of the noise; infinite for the normal law.
     n_searches_, n_agreed_ : int
-        Independent searches that were made, and how many of them ended with the best answer, or
-        another as likely.
+        Independent searches that were made, and how many of them ended with the answer: as likely,
+        and with the same labels but for rows in doubt.
     mixture_ : Mixture
         Everything else about the answer; prints as a table.
     gate_ : object or None
@@ -305,15 +305,13 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
                 ", or ask for fewer.",
             )
             warn_user(EvidenceWarning, said)
-        doubtful = np.isfinite(mixture.search_evidence).sum() > 1 and mixture.n_agreed < 2
-        if doubtful and not mixture.found_nothing and not early:
-            best, second = sorted(mixture.search_evidence, reverse=True)[:2]
-            ahead = number(best - second)
+        if not (mixture.came_back or mixture.found_nothing or early):
             said = Message(
-                f"{mixture.n_searches} independent searches ended with different answers; the best "
-                f"is returned, {ahead} nats above the next. Look at other ",
+                f"{mixture.n_agreed or 'none'} of {mixture.n_searches} independent searches ended "
+                "with the regimes that are returned. They are the likeliest that were seen, but "
+                "others may be likelier still. Look at other ",
                 Setting("random_state"),
-                " values before you rely on it, or ask for fewer regimes.",
+                " values before you rely on them, or ask for fewer regimes.",
             )
             warn_user(UnrepeatedWarning, said)
         if mixture.rival is not None and found > 1 and not mixture.found_nothing:

@@ -16,9 +16,10 @@ from regimix.data.validation import Table, read_target
 from regimix.engines.parquet import ParquetReader, columns_of
 from regimix.engines.parts import PartTable
 from regimix.errors import DataError
+from regimix.model.labelling import SURE
 from regimix.result.answer import Answer, Distances, distances, rows_labelled
 from regimix.result.mixture import Mixture
-from regimix.result.rowlaw import EXTRA_COLUMNS, MOST_NUMBERS, SURE, are_fitted
+from regimix.result.rowlaw import EXTRA_COLUMNS, MOST_NUMBERS, are_fitted
 from regimix.result.summary import coefficient_table
 from regimix.words import clean, count, fixed, listing, number, percent
 

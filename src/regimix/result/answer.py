@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from regimix.errors import StopReason
 from regimix.model.em import REGIME_GAIN
+from regimix.model.labelling import SURE
 from regimix.result.inference import conf_int, errors
 from regimix.result.rivals import noise_named
-from regimix.result.rowlaw import MOMENT_ROWS, SURE
+from regimix.result.rowlaw import MOMENT_ROWS
 from regimix.words import (
     UNKNOWN,
     bare,

@@ -33,7 +33,7 @@ from regimix.result.inference import Inference, read_level
 from regimix.result.predictive import Forecast, deviations
 from regimix.result.rowlaw import MOST_COVARIANCE_FEATURES, Excerpt, RowLaw
 from regimix.result.summary import Summary, summary_frame
-from regimix.search.selection import Repeats
+from regimix.search.numbers import SEARCH
 from regimix.search.settings import Settings, read_seed
 
 if TYPE_CHECKING:
@@ -350,6 +350,8 @@ class Mixture(Regimes):
         How much of it is lost without each component.
     search_evidence : tuple of float
         The evidence that each of the independent searches ended with.
+    n_agreed : int
+        How many of them ended with the answer: its evidence, and its labels but for rows in doubt.
     rivals : tuple of Rival
         Single relations (curved, of uneven spread, with skewed noise, ...) that were compared with
         the regimes, the likeliest first; ``lead`` is how much likelier, in nats.
@@ -425,6 +427,7 @@ class Mixture(Regimes):
     label_counts: tuple[int, ...] | None = None
     doubtful_rows: int | None = None
     search_evidence: tuple[float, ...] = ()
+    n_agreed: int = 0
     rivals: tuple[Rival, ...] = ()
     rivals_rows: int | None = None
     rivals_evidence: float = np.nan
@@ -476,9 +479,10 @@ class Mixture(Regimes):
         return len(self.search_evidence)
 
     @property
-    def n_agreed(self) -> int:
-        """How many of them ended with the best answer that any did, or another as likely."""
-        return Repeats(self.search_evidence).agreed
+    def came_back(self) -> bool:
+        """Whether searches agreed as often as was asked for; a large table is searched once."""
+        ended = int(np.isfinite(self.search_evidence).sum())
+        return self.n_agreed >= min(ended, SEARCH.agreeing_searches)
 
     @property
     def fitted_by_label(self) -> bool:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from regimix.data.problem import Frame
 from regimix.engines.base import Engine
 from regimix.model.blocks import Labelling, Law, nearest
+from regimix.model.labelling import SURE
 from regimix.model.laws import resolution
 from regimix.model.rows import weighted_quantile
 
@@ -24,8 +25,6 @@ Floats = NDArray[np.float64]
 # than its labels.
 MOST_COVARIANCE_FEATURES = 256
 MOMENT_ROWS = 8192  # mean and covariance settle long before
-# A row is in doubt if the likeliest regime, or being an outlier, is less likely than this.
-SURE = 0.8
 
 
 @dataclass(frozen=True, eq=False)

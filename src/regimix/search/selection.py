@@ -8,6 +8,7 @@ from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 from scipy.special import entr, expit
 
 from regimix.model.em import (
@@ -23,6 +24,7 @@ from regimix.model.em import (
     squares_of,
     union_losses,
 )
+from regimix.model.labelling import SURE
 from regimix.model.laws import NoiseLaw
 from regimix.model.numbers import MODEL
 from regimix.model.rows import Rows
@@ -141,28 +143,6 @@ class Selection:
             "bic": self.bic,
             "icl": self.icl,
         }
-
-
-@dataclass(frozen=True)
-class Repeats:
-    """Independent searches of the same rows.
-
-    Attributes
-    ----------
-    scores : tuple of float
-        Of the model that each search ended with.
-    models : tuple of Fitted
-        These models.
-    """
-
-    scores: tuple[float, ...]
-    models: tuple[Fitted, ...] = ()
-
-    @property
-    def agreed(self) -> int:
-        """How many of them reached the best score."""
-        best = max(self.scores, default=0.0)
-        return sum(score > best - SEARCH.same_score for score in self.scores)
 
 
 @dataclass
@@ -333,6 +313,54 @@ class Weighed:
             dirty=None if self.dirty is None else change(rows, self.dirty),
             clean=None if self.clean is None else change(pure, self.clean),
         )
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Independent searches of the same rows.
+
+    Attributes
+    ----------
+    scores : tuple of float
+        Of the model that each search ended with; minus infinity if it is not what was asked for.
+    ends : tuple of Weighed
+        These models.
+    """
+
+    scores: tuple[float, ...] = ()
+    ends: tuple[Weighed, ...] = ()
+
+    @property
+    def agreed(self) -> int:
+        """How many of them came to the best answer that any did."""
+        if not self.scores:
+            return 0
+        best = int(np.argmax(self.scores))
+        return self.agree_with(self.ends[best].fitted, self.scores[best])
+
+    def agree_with(self, answer: Fitted, score: float) -> int:
+        """Count the searches that came to an answer: to its score, and to its labels."""
+        return sum(
+            abs(one - score) <= SEARCH.same_score and label_alike(end.fitted, answer)
+            for one, end in zip(self.scores, self.ends, strict=True)
+        )
+
+
+def label_alike(first: Fitted, second: Fitted) -> bool:
+    """Say whether two models of the same rows are one answer: as many regimes, the same labels.
+
+    Regimes have no order: they are matched so that most rows agree. Rows that one of the models is
+    in doubt about may differ.
+    """
+    m = first.model.m
+    if m != second.model.m:
+        return False
+    clear = np.minimum(*(one.posterior.max(axis=0) for one in (first, second))) >= SURE
+    labels = [np.argmax(one.posterior[:, clear], axis=0) for one in (first, second)]
+    shared = np.bincount(labels[0] * (m + 1) + labels[1], minlength=(m + 1) ** 2)
+    shared = shared.reshape(m + 1, m + 1)
+    alike = shared[:m, :m][linear_sum_assignment(shared[:m, :m], maximize=True)].sum()
+    return bool(alike + shared[m, m] == clear.sum())
 
 
 def select(rows: Rows, weighed: dict[int, Weighed], chosen: int) -> Selection:
