@@ -89,6 +89,8 @@ from regimix.trimmed.ilts import MAX_ITER, ExactSolver, kept_mass
 from regimix.trimmed.reweight import CUTOFF, consistent_scale, reweight
 
 Floats = NDArray[np.float64]
+# Makes an answer of a model: with the likelier noise, with outliers or without.
+Judge = Callable[[Fitted], Weighed]
 
 # Ends after which there is nothing to go on with. (A budget of starts ends Algorithm 2, too.)
 ENDS = (StopReason.NOTHING_IMPROVES, StopReason.ALL_FOUND, StopReason.NONE_ACCEPTED)
@@ -331,10 +333,11 @@ def _fit_searched(
         given = None if init is None else _given(rows, units.forth(init))
         saved = open_checkpoint(engine, settings, sample, init)
     with clock.stage("search"):
-        found = _search(rows, units, settings, given, saved, engine, sample)
+        judge = _judge(rows, settings, free=_may_be_clean(engine, settings, sample))
+        found = _search(rows, units, settings, given, saved, engine, sample, judge)
 
     def answer() -> Mixture:
-        return _answer(engine, settings, rows, units, sample, *found, saved, clock)
+        return _answer(engine, settings, rows, units, sample, judge, *found, saved, clock)
 
     if not isinstance(engine, MemoryEngine):
         return answer()  # a pass that hangs is not to be made again
@@ -352,6 +355,7 @@ def _answer(
     rows: Rows,
     units: Units,
     sample: Sample,
+    judge: Judge,
     state: Search,
     repeats: Repeats,
     saved: Checkpoint | None,
@@ -360,7 +364,7 @@ def _answer(
     """Complete what a search has found, polish it on all rows, and label them."""
     problem = engine.problem
     with clock.stage("search"):
-        found = _complete(rows, units, settings, state, repeats, engine, sample)
+        found = _complete(rows, units, settings, judge, state, repeats, engine, sample)
     wide = rows.n < problem.n_columns
     with clock.stage("polish"):
         polished = Polished(found.law)
@@ -513,12 +517,9 @@ def _search(
     saved: Checkpoint | None,
     engine: Engine,
     sample: Sample,
+    judge: Judge,
 ) -> tuple[Search, Repeats]:
     """Search for the whole model on the sample."""
-    judge = None
-    if settings.search != "partition" and search_budget(rows) > 1:
-        free = _may_be_clean(engine, settings, sample)
-        judge = _judge(rows, settings, free=free, small=True)
     return search_again(
         rows,
         lambda number: Proposer(
@@ -531,7 +532,7 @@ def _search(
         n_components=settings.n_components,
         given=given,
         checkpoint=saved,
-        judge=judge,
+        judge=judge if settings.search != "partition" and search_budget(rows) > 1 else None,
         pointless=lambda best: (
             settings.n_components is None
             and _one_relation(rows, units, engine.problem, sample, best)
@@ -552,6 +553,7 @@ def _complete(
     rows: Rows,
     units: Units,
     settings: Settings,
+    judge: Judge,
     state: Search,
     repeats: Repeats,
     engine: Engine,
@@ -563,7 +565,8 @@ def _complete(
     hurried = _hurried(engine.problem)
     ended = count is None and state.stopped not in USER_WAITS
     free = ended and _may_be_clean(engine, settings, sample)
-    weighed, repeats = _weighed(rows, state, repeats, settings, free=free, ended=ended)
+    judge = judge if ended else _judge(rows, settings, free=False, settle=False)
+    weighed, repeats = _weighed(rows, state, repeats, settings, judge, ended=ended)
     number = asked if asked in weighed else state.current.model.m
     plain = settings.outliers == 0 and np.isinf(weighed[number].fitted.model.noise.degrees)
     if asked is not None and (plain or count is not None) and not hurried:
@@ -648,7 +651,7 @@ def _as_weighted(rows: Rows, fitted: Fitted, weights: Floats) -> Parameters:
 
 
 def _weighed(
-    rows: Rows, state: Search, repeats: Repeats, settings: Settings, *, free: bool, ended: bool
+    rows: Rows, state: Search, repeats: Repeats, settings: Settings, judge: Judge, *, ended: bool
 ) -> tuple[dict[int, Weighed], Repeats]:
     """Weigh the models that searches have seen, and those of numbers that they left out.
 
@@ -669,7 +672,6 @@ def _weighed(
     if state.stopped == StopReason.NOTHING_IMPROVES and (small or settings.n_components is None):
         # A search that was stopped must not go on here.
         fitted = complete_in_stages(path, rows, fitted)
-    judge = _judge(rows, settings, free=free, small=small and ended)
     weighed = {
         m: judge(seen) if small or m in (1, fitted.model.m) else Weighed.of(rows, seen)
         for m, seen in path.best.items()
@@ -705,11 +707,9 @@ def _agreed(repeats: Repeats, chosen: Weighed | None) -> int:
     return repeats.agreed if chosen is None else repeats.agree_with(chosen.fitted, chosen.score)
 
 
-def _judge(
-    rows: Rows, settings: Settings, *, free: bool, small: bool
-) -> Callable[[Fitted], Weighed]:
+def _judge(rows: Rows, settings: Settings, *, free: bool, settle: bool = True) -> Judge:
     """Make the function that weighs a model; of a small table, once EM has come to its end."""
-    few = first_stage(rows)
+    few, settle = first_stage(rows), settle and search_budget(rows) > 1
     known: list[tuple[Fitted, Weighed]] = []
 
     def judge(seen: Fitted) -> Weighed:
@@ -718,7 +718,7 @@ def _judge(
             if abs(seen.score - before.score) <= SEARCH.same_score and label_alike(seen, before):
                 return one
         one = weigh(rows, few, seen, settings.noise, free=free)
-        if small:
+        if settle:
             one = one.settle(rows, FINAL_ROUNDS, FINAL_SETTLED)
             known.append((seen, one))
         return one

@@ -677,16 +677,17 @@ def _one_more(
 ) -> tuple[Search, Repeats]:
     """Look for one regime more; where their number is free, as long as that is better.
 
-    Beside a background, a small component is hardly likelier than outliers are; that there are none
-    is judged later, among the models that were seen. In large tables it is seen on the way.
+    Beside a background, a small component is hardly likelier than outliers are, and a search does
+    not end with it; without a background it may be. In large tables it is seen on the way.
     """
-    while best.stopped == Search.stopped and best.current.model.m:
-        more = search(len(repeats.ends), best.current.model.m + 1)
-        if not (free and _better(more, best, SEARCH.same_score)):
+    while best.stopped == Search.stopped and (m := repeats.best.fitted.model.m):
+        more = search(len(repeats.ends), m + 1)
+        seen = _added(repeats, more, judge)
+        if not (free and seen.scores[-1] > max(repeats.scores) + SEARCH.same_score):
             _see_all(best, more)
             best.stopped = more.stopped
             break
-        best, repeats = _joined(best, more), _added(repeats, more, judge)
+        best, repeats = _joined(best, more), seen
         for _ in range(1, SEARCH.agreeing_searches):
             if best.stopped == Search.stopped:
                 again = search(len(repeats.ends), more.current.model.m)
@@ -734,13 +735,13 @@ def is_small(rows: Rows) -> bool:
     return search_budget(rows) >= SEARCH.agreeing_searches
 
 
-def _better(state: Search, best: Search, margin: float = 0.0) -> bool:
+def _better(state: Search, best: Search) -> bool:
     """Say whether a search ended higher; with a given number of regimes, nearer to it first."""
     if state.target is not None and best.target == state.target:
         missing = [abs(s.current.model.m - state.target) for s in (state, best)]
         if missing[0] != missing[1]:
             return missing[0] < missing[1]
-    return state.current.score > best.current.score + margin
+    return state.current.score > best.current.score
 
 
 def complete_in_stages(path: Path, rows: Rows, chosen: Fitted) -> Fitted:

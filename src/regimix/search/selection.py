@@ -331,12 +331,14 @@ class Repeats:
     ends: tuple[Weighed, ...] = ()
 
     @property
+    def best(self) -> Weighed:
+        """The best of these models."""
+        return self.ends[int(np.argmax(self.scores))]
+
+    @property
     def agreed(self) -> int:
         """How many of them came to the best answer that any did."""
-        if not self.scores:
-            return 0
-        best = int(np.argmax(self.scores))
-        return self.agree_with(self.ends[best].fitted, self.scores[best])
+        return self.agree_with(self.best.fitted, max(self.scores)) if self.scores else 0
 
     def agree_with(self, answer: Fitted, score: float) -> int:
         """Count the searches that came to an answer: to its score, and to its labels."""
