@@ -64,7 +64,7 @@ def fit(
     components: Annotated[
         str,
         of_search(
-            "N|auto", "How many regimes.", "--components", "-m", parser=options.count_or_auto
+            "N|auto", "How many regimes.", "--components", "-m", parser=options.number_or_word
         ),
     ] = "auto",
     outliers: Annotated[
@@ -72,7 +72,7 @@ def fit(
         of_search(
             "SHARE|auto",
             "Share of the rows that belong to no regime; 0 allows no outliers.",
-            parser=options.share_or_auto,
+            parser=options.number_or_word,
         ),
     ] = "auto",
     noise: Annotated[

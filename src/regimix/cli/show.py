@@ -97,7 +97,10 @@ def print_mixture(outcome: Outcome, most_terms: int, most_outliers: int, voice: 
         voice.answer(part)
         voice.answer()
     if found.rival and mixture.n_components == 1:
-        voice.answer(_rival(found, table))
+        # What to type may be about another relation than the advice.
+        todo = [advice(mixture.rivals)] if mixture.rivals[0].noise == COUNTS else []
+        words = [bare(found.rival_ahead), *todo, refit(mixture, table)]
+        voice.answer(" ".join(words).rstrip())
     if voice.clean("R²") in [column.header for column in regimes.columns]:
         voice.answer(found.r_squared, style="dim")
     if found.noise_law:
@@ -116,14 +119,6 @@ def print_profile(found: Profile, voice: Voice) -> None:
     voice.answer(head, style="bold")
     for line in lines:
         voice.answer(line, whole=True)
-
-
-def _rival(found: Answer, table: DataSet | ParquetTable) -> str:
-    """Say which relation is as likely as one line, and what to do; of several, a warning does."""
-    rivals = found.mixture.rivals
-    # What to type may then be about another relation.
-    todo = [advice(rivals)] if rivals[0].noise == COUNTS else []
-    return " ".join([bare(found.rival_ahead), *todo, refit(found.mixture, table)]).rstrip()
 
 
 def refit(mixture: Mixture, table: DataSet | ParquetTable) -> str:

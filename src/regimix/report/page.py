@@ -497,7 +497,8 @@ def assumptions(mixture: Mixture, rows: Rows | None) -> list[Finding]:
         shares = label_shares(mixture) or (*mixture.weights.tolist(), mixture.outlier_share)
         ratio = shares[-1] / max(min(shares[:-1]), 1e-300)
         few = little_corruption(ratio, allowed=Answer(mixture).allows_outliers)
-        found = (few, *_distinct(mixture), *_gap(mixture))
+        gap = [] if mixture.spectrum is None else [searched_gap(mixture.spectrum)]
+        found = (few, *_distinct(mixture), *gap)
     return [replace(finding, name=NAMES.get(finding.name, finding.name)) for finding in found]
 
 
@@ -527,11 +528,6 @@ def _distinct(mixture: Mixture) -> list[Finding]:
     verdict: Verdict = "unclear" if least > DOUBTFUL else "not proven"
     verdict = "holds" if least > DISTINCT else verdict
     return [Finding("Regimes are distinct", verdict, least, DISTINCT, words, at_least=True)]
-
-
-def _gap(mixture: Mixture) -> list[Finding]:
-    """Judge the subspace that was searched, if it was recorded."""
-    return [] if mixture.spectrum is None else [searched_gap(mixture.spectrum)]
 
 
 # --- how to get it again --------------------------------------------------------------------------
