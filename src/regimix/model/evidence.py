@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import digamma, gammaln
 
 from regimix.model.numbers import MODEL
 
@@ -59,6 +60,11 @@ class Prior:
     def products(self) -> Floats:
         """Products of all pairs of deviations, (width, width)."""
         return np.outer(self.deviation, self.deviation)
+
+    @cached_property
+    def largest_precision(self) -> float:
+        """The end of the range."""
+        return float(np.exp(self.log_precision[1]))
 
 
 @dataclass(frozen=True)
@@ -134,6 +140,10 @@ class Posterior:
 def posterior(sums: Sums, prior: Prior, *, with_factor: bool = True) -> Posterior:
     """Integrate over coefficients and noise."""
     unit = prior.deviation
+    if not with_factor and float(sums.size.min(initial=np.inf)) > MODEL.many_rows * unit.size:
+        found = _of_many(sums, prior)
+        if found is not None:
+            return found
     values, vectors = np.linalg.eigh(sums.gram * prior.products)
     seen = values > MODEL.rounding * np.maximum(values[..., -1:], 1e-300)  # the last is largest
     # Least squares in the rotated, scaled coordinates, in which the prior is standard normal.
@@ -172,6 +182,71 @@ def posterior(sums: Sums, prior: Prior, *, with_factor: bool = True) -> Posterio
         log_evidence=log_evidence,
         uncertainty=add(values * (spread + add(drift * drift, axis=-2)), axis=-1),
         factor=factor,
+    )
+
+
+def _of_many(sums: Sums, prior: Prior) -> Posterior | None:
+    """Integrate where rows are many; None where they do not determine every coefficient.
+
+    Log precision u then follows the law of the logarithm of a gamma variable, but for terms that
+    the rows dwarf: the integrand is exp(a u - c e^u) with the value and two derivatives that it has
+    at about its mode. That takes two solutions of normal equations in place of all eigenvectors.
+    """
+    unit, size, highest = prior.deviation, sums.size, prior.largest_precision
+    width, inside = unit.size, np.arange(unit.size)
+    gram, moment, here = sums.gram * prior.products, sums.moment * unit, sums.coef / unit
+
+    def ridged(ridge: Floats | float) -> Floats:
+        table = gram.copy()
+        table[..., inside, inside] += ridge
+        return table
+
+    def left(step: Floats, ridge: Floats | float) -> Floats:
+        best = here + step
+        return np.asarray(sums.square - add(step * (moment + best * ridge), axis=-1))
+
+    try:
+        # Next to no noise: least squares.
+        ridge: Floats | float = 1.0 / highest
+        step = np.linalg.solve(ridged(ridge), (moment - here * ridge)[..., None])[..., 0]
+        squares = left(step, ridge)
+        if not bool((squares * highest > size).all()):
+            return None  # the noise is as small as it can be
+        tau = (size - width) / squares
+        ridge = (1.0 / tau)[..., None]
+        root = np.linalg.cholesky(ridged(ridge))
+        inverse = np.linalg.inv(root)
+    except np.linalg.LinAlgError:
+        return None
+    turned = np.swapaxes(inverse, -1, -2)
+    step = (turned @ (inverse @ (moment - here * ridge)[..., None]))[..., 0]
+    best, squares = here + step, left(step, ridge)
+    # What the rows leave of the prior's covariance; its trace and that of its square.
+    rest = (turned @ inverse) * ridge[..., None]
+    free = add(rest[..., inside, inside], axis=-1)
+    log_tau, length = np.log(tau), add(best * best, axis=-1)
+    # Where it is less than half, each coefficient is determined; ``_order`` would choose none.
+    if not bool((free < 0.5).all() and (0.5 * length < LOG_10 * (1 + width) * (1 - free) ** 2).all()):
+        return None
+    log_det = 2.0 * add(np.log(root[..., inside, inside]), axis=-1) + width * log_tau
+    value = 0.5 * (size * (log_tau - LOG_2PI) - log_det - tau * squares - length)
+    slope = 0.5 * (size - width + free - tau * squares)
+    held = add(best * (rest @ best[..., None])[..., 0], axis=-1)
+    curve = 0.5 * (free - add(rest * rest, axis=(-2, -1)) + tau * squares) - held
+    shape = slope + curve
+    mean = digamma(shape) - np.log(curve) + log_tau
+    low, high = (end - mean for end in prior.log_precision)
+    beyond = shape * np.minimum(np.expm1(low) - low, np.expm1(high) - high)
+    if not bool(((beyond > DROP) & (low < 0) & (high > 0)).all()):
+        return None  # the range of the noise cuts the law
+    log_total = value + curve + gammaln(shape) - shape * np.log(curve)
+    return Posterior(
+        coef=best * unit,
+        precision=tau * shape / curve,
+        log_precision=mean,
+        log_evidence=log_total - prior.log_span + LOG_FIRST,
+        uncertainty=width - free,
+        factor=None,
     )
 
 
