@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 from scipy.special import digamma, expit, gammaln, kv, log_expit
 
 from regimix.model.em import (
@@ -153,29 +153,23 @@ def _fit(relation: Relation, hopeless: float, *, outliers: bool) -> Fit:
         if left - values[-1] < hopeless:
             raise StopIteration
 
+    low, high = law.bounds
     found = minimize(
         loss,
         law.start,
         jac=True,
         method="L-BFGS-B",
-        bounds=law.bounds,
+        bounds=Bounds(low, high),
         callback=give_up,
         options={"maxiter": most},
     )
-    slopes = law.rows_at(found.x)[1]
-    low, high = np.array(law.bounds).T
     inside = (low < found.x) & (found.x < high)
+    slopes = np.hstack([one[:, None] * block for one, block in law.rows_at(found.x)[1]])[:, inside]
+    curvature = (slopes * weights[:, None]).T @ slopes
     # The Gaussian in place of the posterior is no wider than the range of the parameter.
-    curvature = np.block(
-        [
-            [(block * (weights * one * two)[:, None]).T @ other for two, other in slopes]
-            for one, block in slopes
-        ]
-    )
-    curvature[np.diag_indices_from(curvature)] += np.maximum(
-        law.tight, 2 * np.pi / (high - low) ** 2
-    )
-    curvature = curvature[np.ix_(inside, inside)]
+    curvature.flat[:: len(curvature) + 1] += np.maximum(law.tight, 2 * np.pi / (high - low) ** 2)[
+        inside
+    ]
     score = law.log_prior(found.x) - float(found.fun) - REGIME_GAIN
     score += 0.5 * float(inside.sum() * np.log(2 * np.pi) - _log_determinant(curvature))
     return Fit(score, law.expected(found.x))
@@ -265,7 +259,7 @@ class _Law:
     start: Floats
     mean: Floats
     tight: Floats
-    bounds: list[tuple[float, float]]
+    bounds: tuple[Floats, Floats]
 
     @classmethod
     def of(cls, relation: Relation, *, outliers: bool) -> _Law:
@@ -273,32 +267,39 @@ class _Law:
         rows, ones = relation.rows, np.ones((relation.rows.n, 1))
         coef, unit = relation.line
         # For each block: columns, starts, prior means, prior precisions, bounds.
-        known: list[tuple[Floats, Any, Any, Any, tuple[float, float]]] = [
-            (rows.design, 0.0, -coef / unit, (unit / rows.prior.deviation) ** 2, ANYWHERE)
+        known: list[tuple[Floats, Any, Any, Any, float, float]] = [
+            (rows.design, 0.0, -coef / unit, (unit / rows.prior.deviation) ** 2, *ANYWHERE)
         ]
         if relation.kernel == COUNTS:
-            known.append((ones, 0.0, 0.0, MODEL.dispersion**-2, DISPERSIONS))
+            known.append((ones, 0.0, 0.0, MODEL.dispersion**-2, *DISPERSIONS))
         else:
             low, high = (-0.5 * end for end in reversed(rows.prior.log_precision))
             known.append(
-                (ones, np.clip(np.log(unit), low + 1e-3, high - 1e-3), 0.0, 0.0, (low, high))
+                (ones, np.clip(np.log(unit), low + 1e-3, high - 1e-3), 0.0, 0.0, low, high)
             )
         if relation.spread is not None:
-            known.append((relation.spread, 0.0, 0.0, 1.0, ANYWHERE))
+            known.append((relation.spread, 0.0, 0.0, 1.0, *ANYWHERE))
         if relation.skewed:
-            known.append((ones, 0.0, 0.0, 1.0, (-MODEL.most_skewed, MODEL.most_skewed)))
+            known.append((ones, 0.0, 0.0, 1.0, -MODEL.most_skewed, MODEL.most_skewed))
         if outliers:
-            known.append((ones, -np.log(rows.n), 0.0, 0.0, LOGITS))
-        start, mean, tight = (
-            np.concatenate([np.broadcast_to(one[k], one[0].shape[1]) for one in known])
-            for k in (1, 2, 3)
+            known.append((ones, -np.log(rows.n), 0.0, 0.0, *LOGITS))
+        start, mean, tight, low, high = (
+            np.concatenate([np.broadcast_to(value, block.shape[1]) for block, value in column])
+            for column in ([(one[0], one[k]) for one in known] for k in range(1, 6))
         )
-        bounds = [one[4] for one in known for _ in range(one[0].shape[1])]
         blocks = [one[0] for one in known]
         if relation.spread is not None:
             blocks[1:3] = [np.hstack(blocks[1:3])]
         return cls(
-            relation, outliers, rows.design @ coef, unit, tuple(blocks), start, mean, tight, bounds
+            relation,
+            outliers,
+            rows.design @ coef,
+            unit,
+            tuple(blocks),
+            start,
+            mean,
+            tight,
+            (low, high),
         )
 
     def log_prior(self, free: Floats) -> float:
