@@ -221,8 +221,9 @@ def squares_of(rows: Rows, model: Parameters) -> tuple[Floats, Floats]:
     squares = residual**2
     squares *= model.precision[:, None]
     if model.factor is not None:
+        wide = np.empty_like(rows.design)  # once: new memory takes as long as the product
         for j, factor in enumerate(model.factor):
-            wide = rows.design @ factor
+            np.matmul(rows.design, factor, out=wide)
             squares[j] += np.einsum("ij,ij->i", wide, wide)
     return residual, squares
 
