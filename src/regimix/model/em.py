@@ -441,15 +441,17 @@ def refit(
     *,
     settled: float = MODEL.settled,
     goal: float = -np.inf,
+    enough: float = np.inf,
 ) -> Fitted:
     """Run rounds until all further ones are foreseen to gain less than ``settled`` nats.
 
     A model that cannot reach the score ``goal`` is left as it is: rounds gain less and less, so
-    those that are left gain no more than so many times what the last one did.
+    those that are left gain no more than so many times what the last one did. So is one that has
+    reached the score ``enough``.
     """
     fitted, gained = evaluate(rows, model), np.inf
     for left in range(rounds - 1, 0, -1):
-        if fitted.model.m == 0 or late():
+        if fitted.model.m == 0 or fitted.score >= enough or late():
             break
         before, earlier = fitted.score, gained
         fitted = evaluate(rows, fitted.model)

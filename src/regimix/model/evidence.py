@@ -155,10 +155,15 @@ def _determined(sums: Sums, prior: Prior) -> bool:
     if not (spare > MODEL.many_rows).all():
         return False
     tau = spare / np.maximum(sums.square, sums.size / prior.precisions[1])
-    seen = tau[..., None] * np.einsum("...ii->...i", sums.gram) * prior.deviation**2
+    seen = tau[..., None] * _diagonal(sums.gram) * prior.deviation**2
     # Not all that the rows leave open, but a lower bound.
     free = add(1.0 / (1.0 + seen), axis=-1)
     return bool((free < np.minimum(NEGLIGIBLE * (0.5 * spare) ** 2, 0.5)).all())
+
+
+def _diagonal(table: Any) -> Floats:
+    """Return a view of the diagonals."""
+    return np.asarray(np.einsum("...ii->...i", table))
 
 
 def _sure(shape: Floats, log_tau: Floats, free: Floats, length: Floats, prior: Prior) -> Any:
@@ -230,25 +235,23 @@ def _by_gamma(sums: Sums, prior: Prior, *, with_factor: bool) -> Posterior | Non
     at about its mode. That takes two solutions of normal equations in place of all eigenvectors.
     """
     unit, size, highest = prior.deviation, sums.size, prior.precisions[1]
-    width, inside = unit.size, np.arange(unit.size)
+    width = unit.size
     gram, moment, here = sums.gram * prior.products, sums.moment * unit, sums.coef / unit
+    inside = _diagonal(gram)
 
-    def ridged(ridge: Floats | float) -> Floats:
-        table = gram.copy()
-        table[..., inside, inside] += ridge
-        return table
-
-    def left(step: Floats, ridge: Floats | float) -> Floats:
+    def left(step: Any, ridge: Any) -> Floats:
         """Return the squares that are left one step from here, noise being at least the least."""
         squares = sums.square - add(step * (moment + (here + step) * ridge), axis=-1)
         return np.asarray(np.maximum(squares, size / highest))
 
     try:
         # With next to no noise: least squares.
-        step = np.linalg.solve(ridged(1 / highest), (moment - here / highest)[..., None])[..., 0]
+        inside += 1 / highest
+        step = np.linalg.solve(gram, (moment - here / highest)[..., None])[..., 0]
         tau = (size - width) / left(step, 1 / highest)
         ridge = (1.0 / tau)[..., None]
-        root = np.linalg.cholesky(ridged(ridge))
+        inside += ridge - 1 / highest
+        root = np.linalg.cholesky(gram)
         inverse = np.linalg.inv(root)
     except np.linalg.LinAlgError:
         return None
@@ -260,7 +263,7 @@ def _by_gamma(sums: Sums, prior: Prior, *, with_factor: bool) -> Posterior | Non
     variances = add(inverse * inverse, axis=-2) * ridge
     free, length = add(variances, axis=-1), add(best * best, axis=-1)
     log_tau = np.log(tau)
-    log_det = 2.0 * add(np.log(root[..., inside, inside]), axis=-1) + width * log_tau
+    log_det = 2.0 * add(np.log(_diagonal(root)), axis=-1) + width * log_tau
     value = 0.5 * (size * (log_tau - LOG_2PI) - log_det - squares - length)
     slope = 0.5 * (size - width + free - squares)
     curve = 0.5 * (free + squares - add(variances * variances, axis=-1))

@@ -273,9 +273,9 @@ class _Law:
         if relation.kernel == COUNTS:
             known.append((ones, 0.0, 0.0, MODEL.dispersion**-2, *DISPERSIONS))
         else:
-            low, high = (-0.5 * end for end in reversed(rows.prior.log_precision))
+            least, most = (-0.5 * end for end in reversed(rows.prior.log_precision))
             known.append(
-                (ones, np.clip(np.log(unit), low + 1e-3, high - 1e-3), 0.0, 0.0, low, high)
+                (ones, np.clip(np.log(unit), least + 1e-3, most - 1e-3), 0.0, 0.0, least, most)
             )
         if relation.spread is not None:
             known.append((relation.spread, 0.0, 0.0, 1.0, *ANYWHERE))
@@ -322,8 +322,10 @@ class _Law:
     def rows_at(self, free: Floats) -> tuple[Floats, list[tuple[Floats, Floats]]]:
         """Return log densities of rows, and their derivatives: a factor for each row of a block."""
         rows = self.relation.rows
-        split = np.cumsum([block.shape[1] for block in self.blocks])
-        parts = np.split(free, split[:-1])
+        parts, first = [], 0
+        for block in self.blocks:
+            parts.append(free[first : first + block.shape[1]])
+            first += block.shape[1]
         line = self.expected(free)
         inner = self._counts if self.relation.kernel == COUNTS else self._noise
         log_density, factors = inner(line, parts)
@@ -388,13 +390,14 @@ def line_of(rows: Rows) -> tuple[Floats, float]:
     tail = np.ones(rows.n)
     for _ in range(MODEL.rounds):
         before = scale
-        weighted = rows.design * (rows.weights * tail)[:, None]
-        gram = weighted.T @ rows.design
+        root = np.sqrt(rows.weights * tail)
+        weighted = rows.design * root[:, None]
+        gram = weighted.T @ weighted
         # The prior keeps columns apart that are alike in these rows; where it is lost in the
         # rounding of the sums, that does.
         rounding = rows.width * np.finfo(np.float64).eps * np.diag(gram)
         gram += np.diag((scale / rows.prior.deviation) ** 2 + rounding)
-        coef = np.asarray(np.linalg.solve(gram, weighted.T @ rows.y), dtype=np.float64)
+        coef = np.asarray(np.linalg.solve(gram, weighted.T @ (root * rows.y)), dtype=np.float64)
         residual = rows.y - rows.design @ coef
         scale = max(replace(rows, y=residual).spread(), rows.smallest_scale, 1e-12)
         tail = 4.0 / (3.0 + (residual / scale) ** 2)

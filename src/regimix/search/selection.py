@@ -400,7 +400,7 @@ def _surely_dirty(rows: Rows, fitted: Fitted, favour: float) -> bool:
         return False
     goal = evaluate(few, fitted.model).score - np.log(rows.n) - favour
     clean = replace(few, outliers=False)
-    return bool(refit(clean, fitted.model, MODEL.rounds, goal=goal).score < goal)
+    return bool(refit(clean, fitted.model, MODEL.rounds, goal=goal, enough=goal).score < goal)
 
 
 def _heavy(rows: Rows, fitted: Fitted) -> bool:
@@ -446,14 +446,13 @@ def score_of_constants(rows: Rows, known: Sequence[Fitted], most: int) -> float:
     return refit(alone, best.model, rounds).score
 
 
-def _constants(
-    alone: Rows, starts: list[Parameters], most: int, known: float = -np.inf
-) -> Fitted:
+def _constants(alone: Rows, starts: list[Parameters], most: int, known: float = -np.inf) -> Fitted:
     """Return the best constants of the first rows, with outliers or without.
 
     None is followed farther than it may be better than the others, or than the ``known`` score.
     """
-    some, best = alone.head(SEARCH.first_rows), None
+    some = alone.head(SEARCH.first_rows)
+    best: Fitted | None = None
 
     def fit(start: Parameters, behind: float = 0.0) -> Fitted:
         goal = known if best is None else max(known, best.score)
