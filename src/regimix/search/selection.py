@@ -430,7 +430,7 @@ def _surely_dirty(rows: Rows, fitted: Fitted, favour: float) -> bool:
         return False
     goal = evaluate(few, fitted.model).score - np.log(rows.n) - favour
     clean = replace(few, outliers=False)
-    return bool(refit(clean, fitted.model, MODEL.rounds, goal=goal).score < goal)
+    return bool(refit(clean, fitted.model, MODEL.rounds, goal=goal, enough=goal).score < goal)
 
 
 def _heavy(rows: Rows, fitted: Fitted) -> bool:
@@ -466,25 +466,39 @@ def score_of_constants(rows: Rows, known: Sequence[Fitted], most: int) -> float:
     """
     alone = rows.constants()
     starts = [_without_slopes(alone, one) for one in known if one.model.m <= most]
-    kinds = [replace(alone, outliers=outliers) for outliers in {rows.outliers, False}]
-    return max(_constants(kind, starts, most) for kind in kinds)
-
-
-def _constants(alone: Rows, starts: list[Parameters], most: int) -> float:
-    """Return the best score of constants, with outliers or without."""
+    best = _constants(alone, starts, most)
+    if rows.outliers:
+        pure = replace(alone, outliers=False)
+        clean = _constants(pure, starts, most, best.score)
+        alone, best = (pure, clean) if clean.score > best.score else (alone, best)
     # Few numbers are found from few rows; all rows then judge the best of them.
+    rounds = MODEL.rounds if alone.n <= SEARCH.first_rows else SEARCH.short_rounds
+    return refit(alone, best.model, rounds).score
+
+
+def _constants(alone: Rows, starts: list[Parameters], most: int, known: float = -np.inf) -> Fitted:
+    """Return the best constants of the first rows, with outliers or without.
+
+    None is followed farther than it may be better than the others, or than the ``known`` score.
+    """
     some = alone.head(SEARCH.first_rows)
-    fits = [refit(some, start, MODEL.rounds, settled=SEARCH.same_score) for start in starts]
-    best = max(fits, key=attrgetter("score"), default=None)
+    best: Fitted | None = None
+
+    def fit(start: Parameters, behind: float = 0.0) -> Fitted:
+        goal = known if best is None else max(known, best.score)
+        return refit(some, start, MODEL.rounds, settled=SEARCH.same_score, goal=goal - behind)
+
+    for start in starts:
+        fitted = fit(start)
+        best = fitted if best is None or fitted.score > best.score else best
     for levels in range(1, most + 1):
-        fitted = refit(some, _levels(alone, levels), MODEL.rounds, settled=SEARCH.same_score)
+        fitted = fit(_levels(alone, levels), REGIME_GAIN)
         if best is None or fitted.score > best.score:
             best = fitted
         elif levels > best.model.m and fitted.score < best.score - REGIME_GAIN:
             break  # even more levels are even less likely
     assert best is not None
-    rounds = MODEL.rounds if some.n == alone.n else SEARCH.short_rounds
-    return refit(alone, best.model, rounds).score
+    return best
 
 
 def _without_slopes(alone: Rows, fitted: Fitted) -> Parameters:
