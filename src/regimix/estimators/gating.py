@@ -29,6 +29,7 @@ from regimix.result.gate import (
     read_columns,
     scale_columns,
 )
+from regimix.result.gated import with_gate
 from regimix.result.mixture import Mixture
 
 Floats = NDArray[np.float64]
@@ -130,6 +131,19 @@ def learn_gate(
     learn = _learn_logistic if gating == "logistic" else _learn_trees
     known = _read_columns(Z, own=columns is None)
     return learn(mixture, *known.sampled(problem, mixture.seed))
+
+
+def apply_gate(
+    gate: LearnedGate, mixture: Mixture, rows: Rows, X: Any, gating_features: Any = None
+) -> Mixture:
+    """Return the mixture with the gate, which decides where the rows of the fit belong."""
+    if isinstance(rows.engine.problem, Problem):
+        columns = rows.of(gating_features)
+        encoded = rows.encoded if isinstance(gate, ColumnGate) else None
+        own = rows.of(X) if encoded is None else encoded.table
+        shares = np.asarray(gate.shares(own if columns is None else columns))
+        return with_gate(mixture, gate, rows.engine, shares)
+    return with_gate(mixture, gate, rows.engine, readers=() if gate.from_features else X.readers)
 
 
 def gate_shares(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from regimix.data.recipe import Column
 from regimix.data.validation import Table, check_names, chunks, is_frame, read_names
 from regimix.errors import DataError
 from regimix.words import percent
+
+if TYPE_CHECKING:
+    from regimix.result.mixture import Mixture
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -255,3 +258,21 @@ def read_columns(Z: Any, what: str) -> Table:
     except DataError as error:
         raise error if what == "X" else type(error)(f"{what}: {error}") from error
     return table
+
+
+def gate_shares(mixture: Mixture, X: Any, gating: Any = None) -> Floats | None:
+    """Return the shares that a gate gives each row; None without a gate.
+
+    ``gating`` are the columns that the gate was learnt from, if those are not the features. Without
+    them there is an error: to leave the gate out would give the answers of another model.
+    """
+    gate = mixture.gate
+    if gate is None:
+        return None
+    if not gate.from_features and gating is None:
+        raise DataError(
+            "the model's gate was learnt from columns that are not among its features "
+            f"({', '.join(gate.names)}), so its answers for rows need them: read the table with "
+            "gating=[...], or pass shares=mixture.gate.shares(Z), where Z holds these columns."
+        )
+    return np.asarray(gate.shares(X if gate.from_features else gating))
