@@ -17,7 +17,10 @@ from regimix.plots.display import view_rows
 from regimix.report import render
 from regimix.report.page import assumptions
 from regimix.report.rows import read_rows
+from regimix.result.answer import Answer, describe
 from regimix.result.rowlaw import SURE
+from regimix.result.summary import Summary
+from regimix.words import bare
 
 N = 400
 START = np.array([[2.0, 1.0], [1.0, 0.0]])  # slope and intercept of both regimes
@@ -197,3 +200,37 @@ def test_a_gate_of_the_features_is_asked_wherever_rows_are_shown():
     new, response = both[::-1] + 0.01, y[::-1]
     for seen in (view_rows(fit, new, response), read_rows(fit.mixture_, new, response, None)):
         np.testing.assert_array_equal(seen.labels, fit.assign(new, response))
+
+
+# --- in words -------------------------------------------------------------------------------------
+
+
+def everywhere(mixture):
+    """What each display says, without its line breaks."""
+    shown = {"print": describe(mixture, 80), "summary": str(Summary(mixture))}
+    shown |= {"page": bare(" ".join(Answer(mixture).notices))}
+    return {where: " ".join(words.split()) for where, words in shown.items()}
+
+
+def test_shares_of_a_gate_are_named_by_its_columns_and_told_from_those_of_the_fit(gated):
+    mixture = gated.mixture_
+    first, second = (f"{share:.1%}" for share in mixture.gate.average)
+    own = f"each row has its own, on average {first} and {second}. Labels, rows in doubt"
+    for where, said in everywhere(mixture).items():
+        assert f"Shares depend on the gating columns here: {own}" in said, where
+        assert "the shares shown are those of the fit before the gating" in said, where
+        assert "those shown are averages" not in said, where
+    features = replace(mixture, gate=replace(mixture.gate, from_features=True))
+    assert "Shares depend on the features here" in Answer(features).gating
+    assert Answer(replace(mixture, gate=None)).gating == ""
+
+
+@pytest.mark.parametrize("kind", ["logistic", "trees"])
+def test_averages_of_the_shares_are_averages(kind):
+    X, y, W = rows_of()
+    fit = fitted((X, y, W), kind)
+    shares = fit.predict_shares(X, gating_features=W).mean(axis=0)
+    np.testing.assert_allclose(fit.gate_.average, shares, rtol=1e-9)
+    said = fit.gate_.describe
+    assert "which count by their probabilities before the gating" in said
+    assert f"on average {shares[0]:.1%} and {shares[1]:.1%}" in said

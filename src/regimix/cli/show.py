@@ -100,8 +100,8 @@ def print_mixture(outcome: Outcome, most_terms: int, most_outliers: int, voice: 
         voice.answer(_rival(found, table))
     if voice.clean("R²") in [column.header for column in regimes.columns]:
         voice.answer(found.r_squared, style="dim")
-    if found.noise_law:
-        voice.answer(found.noise_law)
+    for said in filter(None, (found.noise_law, found.gating)):
+        voice.answer(said)
     voice.answer(found.ended, style="dim")
     voice.answer(found.details, style="dim")
     favours = found.favours and f"{found.favours} Use --components auto to choose by evidence."
@@ -326,7 +326,12 @@ def summary(outcome: Outcome) -> dict[str, Any]:
                 "notes": profile.notes,
             },
             "gating": gate
-            and {"kind": gate.kind, "columns": gate.names, "hit_rate": gate.hit_rate},
+            and {
+                "kind": gate.kind,
+                "columns": gate.names,
+                "hit_rate": gate.hit_rate,
+                "average": None if gate.average is None else gate.average.tolist(),
+            },
             "found": not mixture.found_nothing,
             "evidence": mixture.evidence,
             "stopped": mixture.stopped,

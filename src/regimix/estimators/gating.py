@@ -61,6 +61,7 @@ class ClassifierGate:
     n_components: int
     from_features: bool = True  # whether it was learnt from X; otherwise from ``gating_features``
     of_numbers: bool = False  # whether it was learnt from X as an array, whatever is passed later
+    averages = ""  # the shares of the regimes on average: not known
 
     def shares(self, Z: Any) -> Floats:
         """Return the shares of the components among the rows like each row, (n, m)."""
@@ -416,8 +417,9 @@ def _learn_trees(mixture: Mixture, problem: Problem, known: _Columns) -> TreeGat
     forest = RandomForestClassifier(TREES, **small, max_samples=most, random_state=seed)
     forest.fit(scaled[rows], component, sample_weight=chance)
     gate = TreeGate(*forest_arrays(forest, present, average), **how)
-    hits = _hit_rate(gate.shares(values), posterior * _weights(problem)[:, None])
-    return replace(gate, hit_rate=hits)
+    shares, weights = gate.shares(values), _weights(problem)
+    hits = _hit_rate(shares, posterior * weights[:, None])
+    return replace(gate, average=np.average(shares, axis=0, weights=weights), hit_rate=hits)
 
 
 def forest_arrays(forest: Any, present: NDArray[np.intp], average: Floats) -> tuple[Any, ...]:

@@ -256,6 +256,20 @@ class Answer:
         )
 
     @property
+    def gating(self) -> str:
+        """What follows the shares of each row, with a gate, and what is of the fit before it."""
+        gate = self.mixture.gate
+        if gate is None:
+            return ""
+        columns = "the features" if gate.from_features else "the gating columns"
+        own = f"each row has its own{gate.averages and f', {gate.averages}'}"
+        return (
+            f"Shares depend on {columns} here: {own}. Labels, rows in doubt and the expected "
+            "response follow them. Equations, noise, errors, evidence, R² of the regimes and the "
+            "shares shown are those of the fit before the gating, with one share for all rows."
+        )
+
+    @property
     def leads_over(self) -> tuple[str, float]:
         """What a list of single relations counts their leads from, and how far below the lines.
 
@@ -617,10 +631,7 @@ class Answer:
                 "coefficients: columns depend on each other, or rows are few. Read single "
                 "coefficients with care."
             )
-        if mixture.gate is not None:
-            said.append(
-                "Shares depend on the features here; those shown are averages over the rows."
-            )
+        said += [self.gating] if self.gating else []
         return tuple(said)
 
 
@@ -871,6 +882,7 @@ def describe(mixture: Mixture, width: int) -> str:
     if rival and mixture.n_components == 1:
         lines += ["", *rival]
     lines += ["", *wrap(bare(found.coarse), width)] if found.coarse else []
+    lines += ["", *wrap(found.gating, width)] if found.gating else []
     return "\n".join(
         [*lines, "", found.ended, found.details, *wrap(found.favours or found.fewer, width)]
     )
