@@ -18,9 +18,11 @@ from regimix.report import render
 from regimix.report.page import assumptions
 from regimix.report.rows import read_rows
 from regimix.result.answer import Answer, describe
+from regimix.result.rivals import Rival
 from regimix.result.rowlaw import SURE
 from regimix.result.summary import Summary
 from regimix.words import bare
+from tests.result.test_answer import mixture_of
 
 N = 400
 START = np.array([[2.0, 1.0], [1.0, 0.0]])  # slope and intercept of both regimes
@@ -234,3 +236,26 @@ def test_averages_of_the_shares_are_averages(kind):
     said = fit.gate_.describe
     assert "which count by their probabilities before the gating" in said
     assert f"on average {shares[0]:.1%} and {shares[1]:.1%}" in said
+
+
+def test_a_relation_that_is_likelier_than_the_regimes_before_the_gating_is_told(gated):
+    mixture = replace(gated.mixture_, rivals=(Rival(lead=20.0),), gain_of_shares=30.0)
+    told = "Before the gating, a single relation is 20 nats likelier than the regimes"
+    for where, said in everywhere(mixture).items():
+        assert told in said, where
+        assert "would gain 30 nats" in said, where
+    assert mixture.rival is None
+    behind = replace(mixture, rivals=(Rival(lead=-1.0),))
+    assert Answer(behind).without_gate == ""
+    assert Answer(replace(mixture, gate=None)).without_gate == ""
+
+
+def test_a_regime_that_explains_hardly_anything_does_not_account_for_the_response(gated):
+    mixture = gated.mixture_
+    known = mixture.inference
+    assert "account for" in Answer(mixture).lead
+    little = replace(known, r_squared=np.array([0.7, 0.0005]))
+    assert " describe y in " in bare(Answer(replace(mixture, inference=little)).lead)
+    unknown = replace(known, r_squared=np.array([np.nan, np.nan]))
+    assert "account for" in Answer(replace(mixture, inference=unknown)).lead
+    assert "accounts for" in Answer(mixture_of([[1.0]])).lead

@@ -70,8 +70,8 @@ class Outcome:
             if (some := mixture.excerpt) is not None:
                 rows = some.X, some.y, some.labels, some.numbers + 1
                 among = "" if some.complete else " of a sample"
-        gate = [] if mixture.gate is None else [mixture.gate.describe]
-        said = [*notes, *gate]
+        gate = [] if mixture.gate is None else [mixture.gate.describe, Answer(mixture).without_gate]
+        said = [*notes, *filter(None, gate)]
         return cls(mixture, table, labels, said, [], key_name, dropped, rows, among)
 
 

@@ -71,6 +71,7 @@ class Summary:
         lines.append("=" * WIDTH)
         said = (
             bare(found.rival_ahead),
+            found.without_gate,
             found.gating,
             found.favours or found.fewer,
             found.noise_law,
