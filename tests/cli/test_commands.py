@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -179,12 +180,29 @@ def test_a_gate_is_learnt_on_a_cluster_as_in_parts(regimix, tmp_path):
     with_regimes().drop("first").write_parquet("rows.parquet", row_group_size=100)
     told = ("--gating", "logistic", "--gating-columns", "firm,age", "--drop", "id")
     hits = []
-    for place in (("parts",), ("dask", "--workers", "1")):
-        ran = regimix("fit", "rows.parquet", "-y", "y", *told, "--json", "--engine", *place)
+    for place in (("memory",), ("parts",), ("dask", "--workers", "1")):
+        out = f"{place[0]}.parquet" if place[0] == "memory" else f"{place[0]}/"
+        files = ("--labels", out, "--report", "r.html", "--json")
+        ran = regimix("fit", "rows.parquet", "-y", "y", *told, *files, "--engine", *place)
         assert ran.code == 0, ran.err
-        hits.append(json.loads(ran.out)["gating"])
-    assert hits[0]["columns"] == hits[1]["columns"]
-    assert hits[0]["hit_rate"] == pytest.approx(hits[1]["hit_rate"])
+        said = json.loads(ran.out)
+        hits.append(said["gating"])
+        # One rule for all engines: regimes, counts and probabilities are those of the gate.
+        written = pl.read_parquet(out if place[0] == "memory" else f"{out}/rows.parquet")
+        used = written.filter(pl.col("regime").is_not_null())
+        chances = used.select("probability_0", "probability_1", "probability_outlier").to_numpy()
+        labels = used["regime"].to_numpy()
+        np.testing.assert_array_equal(
+            chances[:, :2].argmax(axis=1)[labels >= 0], labels[labels >= 0]
+        )
+        counts = [np.count_nonzero(labels == regime["label"]) for regime in said["regimes"]]
+        assert counts == [regime["rows"] for regime in said["regimes"]]
+        assert said["rows"]["in_doubt"] == np.count_nonzero(chances.max(axis=1) < 0.8)
+        page = Path("r.html").read_text(encoding="utf-8")
+        assert "not those that the model was fitted to" not in page
+    for one, other in ((0, 1), (1, 2)):
+        assert hits[one]["columns"] == hits[other]["columns"]
+        assert hits[one]["hit_rate"] == pytest.approx(hits[other]["hit_rate"])
 
 
 def test_labels_carry_columns_and_rows_that_were_left_out(regimix):

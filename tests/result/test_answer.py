@@ -46,11 +46,6 @@ def test_an_unknown_reason_of_a_foreign_file_is_shown_as_it_is():
     assert found.ended == "Search finished: what else."
 
 
-def test_shares_that_depend_on_the_features_are_called_averages():
-    (notice,) = Answer(mixture_of([[1.0]], gate=object())).notices
-    assert notice.startswith("Shares depend on the features here")
-
-
 def test_a_response_of_few_values_is_called_one():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 1))

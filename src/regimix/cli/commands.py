@@ -347,7 +347,7 @@ def report(
     )
     from regimix.report import write
     from regimix.report.page import snippet
-    from regimix.tables.write import gate_shares
+    from regimix.result.gate import gate_shares
 
     mixture, recipe = _open_model(model, data)
     page: dict[str, Any] = {"title": title}

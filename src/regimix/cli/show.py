@@ -70,8 +70,8 @@ class Outcome:
             if (some := mixture.excerpt) is not None:
                 rows = some.X, some.y, some.labels, some.numbers + 1
                 among = "" if some.complete else " of a sample"
-        gate = [] if mixture.gate is None else [mixture.gate.describe]
-        said = [*notes, *gate]
+        gate = [] if mixture.gate is None else [mixture.gate.describe, Answer(mixture).without_gate]
+        said = [*notes, *filter(None, gate)]
         return cls(mixture, table, labels, said, [], key_name, dropped, rows, among)
 
 
@@ -103,8 +103,8 @@ def print_mixture(outcome: Outcome, most_terms: int, most_outliers: int, voice: 
         voice.answer(" ".join(words).rstrip())
     if voice.clean("R²") in [column.header for column in regimes.columns]:
         voice.answer(found.r_squared, style="dim")
-    if found.noise_law:
-        voice.answer(found.noise_law)
+    for said in filter(None, (found.noise_law, found.gating)):
+        voice.answer(said)
     voice.answer(found.ended, style="dim")
     voice.answer(found.details, style="dim")
     favours = found.favours and f"{found.favours} Use --components auto to choose by evidence."
@@ -321,7 +321,12 @@ def summary(outcome: Outcome) -> dict[str, Any]:
                 "notes": profile.notes,
             },
             "gating": gate
-            and {"kind": gate.kind, "columns": gate.names, "hit_rate": gate.hit_rate},
+            and {
+                "kind": gate.kind,
+                "columns": gate.names,
+                "hit_rate": gate.hit_rate,
+                "average": None if gate.average is None else gate.average.tolist(),
+            },
             "found": not mixture.found_nothing,
             "evidence": mixture.evidence,
             "stopped": mixture.stopped,

@@ -29,6 +29,7 @@ from regimix.result.gate import (
     read_columns,
     scale_columns,
 )
+from regimix.result.gated import with_gate
 from regimix.result.mixture import Mixture
 
 Floats = NDArray[np.float64]
@@ -60,6 +61,7 @@ class ClassifierGate:
     n_components: int
     from_features: bool = True  # whether it was learnt from X; otherwise from ``gating_features``
     of_numbers: bool = False  # whether it was learnt from X as an array, whatever is passed later
+    averages = ""  # the shares of the regimes on average: not known
 
     def shares(self, Z: Any) -> Floats:
         """Return the shares of the components among the rows like each row, (n, m)."""
@@ -130,6 +132,19 @@ def learn_gate(
     learn = _learn_logistic if gating == "logistic" else _learn_trees
     known = _read_columns(Z, own=columns is None)
     return learn(mixture, *known.sampled(problem, mixture.seed))
+
+
+def apply_gate(
+    gate: LearnedGate, mixture: Mixture, rows: Rows, X: Any, gating_features: Any = None
+) -> Mixture:
+    """Return the mixture with the gate, which decides where the rows of the fit belong."""
+    if isinstance(rows.engine.problem, Problem):
+        columns = rows.of(gating_features)
+        encoded = rows.encoded if isinstance(gate, ColumnGate) else None
+        own = rows.of(X) if encoded is None else encoded.table
+        shares = np.asarray(gate.shares(own if columns is None else columns))
+        return with_gate(mixture, gate, rows.engine, shares)
+    return with_gate(mixture, gate, rows.engine, readers=() if gate.from_features else X.readers)
 
 
 def gate_shares(
@@ -398,8 +413,9 @@ def _learn_trees(mixture: Mixture, problem: Problem, known: _Columns) -> TreeGat
     forest = RandomForestClassifier(TREES, **small, max_samples=most, random_state=seed)
     forest.fit(scaled[rows], component, sample_weight=chance)
     gate = TreeGate(*forest_arrays(forest, present, average), **how)
-    hits = _hit_rate(gate.shares(values), posterior * problem.row_weights[:, None])
-    return replace(gate, hit_rate=hits)
+    shares, weights = gate.shares(values), problem.row_weights
+    hits = _hit_rate(shares, posterior * weights[:, None])
+    return replace(gate, average=np.average(shares, axis=0, weights=weights), hit_rate=hits)
 
 
 def forest_arrays(forest: Any, present: NDArray[np.intp], average: Floats) -> tuple[Any, ...]:

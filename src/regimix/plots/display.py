@@ -17,6 +17,7 @@ from regimix.errors import DataError, ParameterError, need, read_count, read_num
 from regimix.estimators.inputs import new_rows
 from regimix.plots.palette import EDGE, NEUTRAL, OUTLIERS, PALE, colour, dashes, marker
 from regimix.result.answer import Distances, distances, label_shares
+from regimix.result.gated import feature_shares
 from regimix.result.mixture import Mixture
 from regimix.result.predictive import StudentLaw
 from regimix.result.rowlaw import are_fitted
@@ -409,8 +410,9 @@ def view_rows(model: Any, X: Any = None, y: Any = None) -> RowView:
     """See rows as a mixture, a fitted MixedLinearRegression or a TrimmedRegressor does.
 
     Of a pipeline, the last step is meant, and X is first transformed by the others. Without X and
-    y, the excerpt that a mixture keeps of its own rows is used. Labels are those of the mixture,
-    as in ``labels_``, whatever a gating says.
+    y, the excerpt that a mixture keeps of its own rows is used. Labels are those of ``labels_``; of
+    new rows, those of ``assign``, but that a gating of other columns than the features cannot be
+    asked here: such rows have one share for all.
     """
     last = last_step(model)
     if X is not None and last is not model:
@@ -419,19 +421,22 @@ def view_rows(model: Any, X: Any = None, y: Any = None) -> RowView:
         return _rows_of_line(last, X, y)
     mixture = mixture_of(model, "a MixedLinearRegression or a TrimmedRegressor")
     excerpt, labels, shares = mixture.excerpt, None, None
+    gated: Floats | None = None
     if X is None and y is None and excerpt is not None:
         values, target, labels = excerpt.X, excerpt.y, excerpt.labels
         n_rows, shares = target.size if excerpt.complete else mixture.n_rows, label_shares(mixture)
+        gated = excerpt.shares
     else:
         if X is not None and y is not None:
             X, y, _ = mixture.usable_rows(X, y)
         values, target, n_rows = _drawn(X, y)
         mixture.predict_components(X[:1])  # refuses other columns than those of the fit
-        if target.size == n_rows and are_fitted(mixture, values, target):
+        gated = feature_shares(mixture, values)
+        if target.size == n_rows and are_fitted(mixture, values, target, gated):
             labels = mixture.labels if mixture.labels.size == n_rows else None
             shares = label_shares(mixture)
     if labels is None:
-        labels = mixture.assign(values, target)
+        labels = mixture.assign(values, target, gated)
     # As in a report: an outlier is shown with the regime that is nearest, not the likeliest.
     far = distances(mixture, values, target, labels)
     return RowView(
@@ -443,7 +448,7 @@ def view_rows(model: Any, X: Any = None, y: Any = None) -> RowView:
         coef=mixture.coef,
         intercept=mixture.intercept,
         scale=mixture.scale,
-        cut=np.minimum(_edges(mixture, values, target, far), mixture.cutoff),
+        cut=np.minimum(_edges(mixture, values, target, far, gated), mixture.cutoff),
         degrees=mixture.noise_degrees,
         feature_names=mixture.feature_names,
         target_name=mixture.target_name,
@@ -453,9 +458,11 @@ def view_rows(model: Any, X: Any = None, y: Any = None) -> RowView:
     )
 
 
-def _edges(mixture: Mixture, X: NDArray[Any], y: Floats, far: Distances) -> Floats:
+def _edges(
+    mixture: Mixture, X: NDArray[Any], y: Floats, far: Distances, shares: Floats | None
+) -> Floats:
     """Return where outliers become likelier than each regime, in units of its noise."""
-    joint, law = mixture.log_densities(X, y), StudentLaw(np.array([mixture.noise_degrees]))
+    joint, law = mixture.log_densities(X, y, shares), StudentLaw(np.array([mixture.noise_degrees]))
     distance = far.residual / positive_scale(mixture.scale, y)[far.nearest]
     with np.errstate(invalid="ignore", over="ignore"):
         lead = joint[np.arange(y.size), far.nearest] - joint[:, -1] + law.drop(distance)

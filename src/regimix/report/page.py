@@ -137,9 +137,11 @@ def render(
     level : float, default=0.95
         Of the intervals.
     shares : array of shape (n, m), optional
-        Shares of the regimes in each row, where they depend on the row; for a table that is read in
-        parts a function that returns them for rows of X, and for a frame of their columns for the
-        gating, if the table was opened with such (``gating=[...]``).
+        Shares of the regimes in each row, where a gate knows them. Default: what a gate that was
+        learnt from the features says; one that was learnt from other columns needs them
+        (``mixture.gate.shares(Z)``). For a table that is read in parts a function that returns them
+        for rows of X, and for a frame of their columns for the gating, if the table was opened with
+        such (``gating=[...]``).
     date : str, optional
         When the report was written. Default: today. The rest depends on the arguments alone.
     command : str, optional
@@ -491,7 +493,10 @@ def assumptions(mixture: Mixture, rows: Rows | None) -> list[Finding]:
         with suppress(RegimixError):
             # The audit itself takes an excerpt for the rows that it stands for.
             shown = () if rows.of > rows.n and rows.counts is None else (rows.X, rows.y)
-            found = audit(mixture, *shown).findings
+            # A gate has decided which regime each row belongs to.
+            labels = rows.labels if shown and mixture.gate is not None else None
+            X, y = shown or (None, None)
+            found = audit(mixture, X, y, labels=labels).findings
     if found is None:
         # By labels, as the audit counts them; by shares, where they were not counted.
         shares = label_shares(mixture) or (*mixture.weights.tolist(), mixture.outlier_share)

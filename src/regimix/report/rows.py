@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from regimix.engines.parts import PartTable
 from regimix.errors import DataError
 from regimix.model.labelling import SURE
 from regimix.result.answer import Answer, Distances, distances, rows_labelled
+from regimix.result.gate import gate_shares
 from regimix.result.mixture import Mixture
 from regimix.result.rowlaw import EXTRA_COLUMNS, MOST_NUMBERS, are_fitted
 from regimix.result.summary import coefficient_table
@@ -179,6 +180,8 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
                 f"the table has the features {listing(X.names)}; the model was fitted to "
                 f"{listing(mixture.feature_names)}. Scan the same columns in the same order."
             )
+        if shares is None and mixture.gate is not None:
+            shares = partial(gate_shares, mixture)
         held, names, counts = _draw(mixture, X, shares)
         d, of = len(X.names), int(counts.sum())
         values, target = held[:, :d], held[:, d]
@@ -191,6 +194,7 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
         if excerpt is None:
             return None
         values, target, labels, fitted = excerpt.X, excerpt.y, excerpt.labels, True
+        shares = excerpt.shares
         of = target.size if excerpt.complete else mixture.n_rows
         names = excerpt.numbers
         if keys is not None:
@@ -212,11 +216,12 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
         target = read_target(y, values.shape[0])
         of = target.size
         names = np.arange(of) if keys is None else _keys(keys, of, "rows of X")
+        shares = gate_shares(mixture, values) if shares is None else shares
         fitted = are_fitted(mixture, values, target, shares)
         # Trimming decides by rank among the rows of the fit, so its labels are not quite those
         # that rows would get as new ones.
         known = fitted and mixture.labels.size == of
-        labels = mixture.labels if known else mixture.assign(X, y, shares)
+        labels = mixture.labels if known else mixture.assign(values, target, shares)
     belongs = mixture.responsibilities(values, target, shares)
     return Rows(
         X=values,

@@ -46,6 +46,8 @@ Labels = NDArray[np.int64]
 
 # Columns of a terminal; longer names are cut in the middle; the shortest term is " + 1 x".
 WIDTH, LONGEST_NAME, SHORTEST_TERM = 80, 24, 6
+# A regime that explains less of the variation among its rows only describes them.
+EXPLAINS = 0.05
 # Features that a sentence names; of more, it counts the others.
 MOST_NAMED = 3
 # What evidence is called, and below how many nats (the logarithm of the odds): exp(3) is 20 to one,
@@ -241,11 +243,8 @@ class Answer:
         lead, gain = mixture.rivals[0].lead, mixture.gain_of_shares
         if lead < 0:
             return "No single relation that was tried explains the rows as well."
-        if mixture.gate is not None:
-            return (
-                f"A single relation is likelier than {self._shown} without gating; it was not "
-                "compared with the gating."
-            )
+        if self.without_gate:
+            return self.without_gate
         if simpler := likelier_still(mixture):
             return (
                 f"A single relation is likelier than {self._shown}, but {simpler} likelier still."
@@ -255,6 +254,37 @@ class Answer:
             f"{self.on_some_rows}, but these would gain {number(gain)} {IF_SHARES_DEPENDED} "
             "(gating)."
         )
+
+    @property
+    def gating(self) -> str:
+        """What follows the shares of each row, with a gate, and what is of the fit before it."""
+        gate = self.mixture.gate
+        if gate is None:
+            return ""
+        columns = "the features" if gate.from_features else "the gating columns"
+        own = f"each row has its own{gate.averages and f', {gate.averages}'}"
+        return (
+            f"Shares depend on {columns} here: {own}. Labels, rows in doubt and the expected "
+            "response follow them. Equations, noise, errors, evidence, R² of the regimes and the "
+            "shares shown are those of the fit before the gating, with one share for all rows."
+        )
+
+    @property
+    def without_gate(self) -> str:
+        """That a single relation is likelier than the regimes without their gating, if one is."""
+        mixture, gain = self.mixture, self.mixture.gain_of_shares
+        if mixture.gate is None or not mixture.rivals or likelier_still(mixture):
+            return ""
+        lead = mixture.rivals[0].lead
+        if lead < 0:
+            return ""
+        said = (
+            f"Before the gating, a single relation is {number(lead)} nats likelier than "
+            f"{self._shown}{self.on_some_rows}; it was not compared with the gating."
+        )
+        if gain <= 0:
+            return said
+        return f"{said} Shares that depend on the features would gain {number(gain)} nats."
 
     @property
     def leads_over(self) -> tuple[str, float]:
@@ -295,10 +325,14 @@ class Answer:
         if mixture.found_nothing:
             return f"{self._nothing(by)}: a description, not a finding."
         explained, rest = self._explained()
-        who = f"One equation in {by} accounts for {self._target} in {explained}."
+        known = mixture.inference
+        some = known is None or float(np.nanmin(known.r_squared, initial=1.0)) >= EXPLAINS
+        verb = "account for" if some else "describe"
+        one = "accounts for" if some else "describes"
+        who = f"One equation in {by} {one} {self._target} in {explained}."
         if m > 1:
             each = f"{spelled(m).capitalize()} different equations in {by}"
-            who = f"{each} account for {self._target} in {explained}, each in its own."
+            who = f"{each} {verb} {self._target} in {explained}, each in its own."
         return f"{who} {rest} {self._in_doubt()}".strip()
 
     def _explained(self) -> tuple[str, str]:
@@ -594,6 +628,7 @@ class Answer:
             said.append(f"That relation is {self._likelier(' below')}{pieces}.")
         elif rival is not None:
             said.append(bare(self.rival_ahead))
+        said += [self.without_gate] if self.without_gate else []
         if mixture.stopped in EARLY:
             said.append(
                 f"The search ended early: {EARLY[mixture.stopped]}. There may be more to find; "
@@ -618,10 +653,7 @@ class Answer:
                 "coefficients: columns depend on each other, or rows are few. Read single "
                 "coefficients with care."
             )
-        if mixture.gate is not None:
-            said.append(
-                "Shares depend on the features here; those shown are averages over the rows."
-            )
+        said += [self.gating] if self.gating else []
         return tuple(said)
 
 
@@ -872,6 +904,8 @@ def describe(mixture: Mixture, width: int) -> str:
     if rival and mixture.n_components == 1:
         lines += ["", *rival]
     lines += ["", *wrap(bare(found.coarse), width)] if found.coarse else []
+    for said in filter(None, (found.without_gate, found.gating)):
+        lines += ["", *wrap(said, width)]
     return "\n".join(
         [*lines, "", found.ended, found.details, *wrap(found.favours or found.fewer, width)]
     )

@@ -322,14 +322,15 @@ class Mixture(Regimes):
     ----------
     coef, intercept : ndarray of shape (m, d), (m,)
     weights : ndarray of shape (m,)
-        Shares of all rows; with ``outlier_share`` they sum to one.
+        Shares of all rows, before a gating; with ``outlier_share`` they sum to one.
     scale : ndarray of shape (m,)
         Scale of the noise of each component: its standard deviation, if it is normal.
     noise_degrees : float
         Degrees of freedom of Student's law of the noise; infinite for the normal law.
     labels : ndarray of shape (n,), int
-        The component of each row, -1 for outliers. Empty if they are not known here: a model from
-        a file without them, or a fit to rows on a cluster, whose labels stay there.
+        The component of each row, -1 for outliers; with a gate, by its shares. Empty if they are
+        not known here: a model from a file without them, or a fit to rows on a cluster, whose
+        labels stay there.
     label_counts : tuple of int, or None
         Rows of each component and, last, outliers: by their labels, repetitions counted.
     doubtful_rows : int or None
@@ -398,7 +399,8 @@ class Mixture(Regimes):
     excerpt : Excerpt or None
         Some rows of the fit, or all if they are few: for reports, and for ``bootstrap``.
     gate : object or None
-        What tells a row's regime from its features: its ``shares(Z)`` are (n, m) probabilities.
+        What tells a row's regime from its columns: its ``shares(Z)`` are (n, m) probabilities.
+        Labels, their counts, rows in doubt and R² of the expected response follow it.
     encoding : Recipe or None
         What columns of a data frame became: methods that take X read such frames the same way.
     notes : tuple of str

@@ -71,6 +71,8 @@ class Summary:
         lines.append("=" * WIDTH)
         said = (
             bare(found.rival_ahead),
+            found.without_gate,
+            found.gating,
             found.favours or found.fewer,
             found.noise_law,
             granted(mixture),

@@ -24,6 +24,7 @@ from regimix.model.em import REGIME_GAIN
 from regimix.model.numbers import MODEL
 from regimix.model.rows import whiten
 from regimix.result.answer import WIDTH, Answer
+from regimix.result.gated import labels_of
 from regimix.result.mixture import Mixture
 from regimix.search.numbers import SEARCH
 from regimix.search.subspace import Subspace, find_subspace
@@ -179,7 +180,11 @@ def _shown(value: float) -> str:
 
 
 def audit(
-    mixture: Any, X: Any = None, y: Any = None, detectable: bool | Detectable = False
+    mixture: Any,
+    X: Any = None,
+    y: Any = None,
+    detectable: bool | Detectable = False,
+    labels: Any = None,
 ) -> Audit:
     """Check the paper's assumptions for the regimes that were found, in whitened coordinates.
 
@@ -201,6 +206,10 @@ def audit(
     detectable : bool or Detectable, default=False
         Whether to simulate which other regimes would have been found, and to print it below; or
         what ``theory.detectable`` has answered already. It takes a hundred searches of the rows.
+    labels : array of shape (n,), optional
+        The regimes of the rows X, -1 for outliers, where they are known. Default: the likeliest;
+        with a gate, which decides, as in ``labels_``. One that was learnt from other columns than
+        the features cannot be asked for new rows: pass what ``assign`` says.
 
     Examples
     --------
@@ -214,7 +223,7 @@ def audit(
     known = mixture_of(mixture)
     # Many small eigenproblems: several threads would make each one wait.
     with threadpool_limits(limits=1, user_api="blas"):
-        judged = _judged(known, _fit_of(known, X, y))
+        judged = _judged(known, _fit_of(known, X, y, labels))
     if detectable is True:
         if X is None and known.excerpt is not None:
             if not known.excerpt.complete:
@@ -227,10 +236,10 @@ def audit(
     return replace(judged, detectable=detectable or None)
 
 
-def _fit_of(mixture: Mixture, X: Any, y: Any) -> _WhitenedFit:
+def _fit_of(mixture: Mixture, X: Any, y: Any, labels: Any) -> _WhitenedFit:
     """Whiten the rows given, or those that the mixture remembers."""
     if X is not None and y is not None:
-        return _whitened_fit(mixture, X, y)
+        return _whitened_fit(mixture, X, y, labels)
     excerpt = mixture.excerpt
     if X is not None or y is not None or excerpt is None:
         missing = "X and y are" if X is None and y is None else "X is" if X is None else "y is"
@@ -238,7 +247,8 @@ def _fit_of(mixture: Mixture, X: Any, y: Any) -> _WhitenedFit:
             f"there are no rows to audit: {missing} missing, and only a mixture that remembers "
             "rows of its fit (excerpt) can do without both. Pass X and y."
         )
-    fit = _whitened_fit(mixture, excerpt.X, excerpt.y)
+    gated = None if mixture.gate is None else excerpt.labels
+    fit = _whitened_fit(mixture, excerpt.X, excerpt.y, gated)
     # An excerpt is a uniform draw: it stands for all rows of the fit.
     return fit if excerpt.complete else replace(fit, n_rows=mixture.n_rows, complete=False)
 
@@ -299,12 +309,12 @@ class _WhitenedFit:
         return alone if len(self.coef) == 1 else "the distance to the nearest regime"
 
 
-def _whitened_fit(mixture: Mixture, X: Any, y: Any) -> _WhitenedFit:
+def _whitened_fit(mixture: Mixture, X: Any, y: Any, labels: Any = None) -> _WhitenedFit:
     """Label all rows, draw some, whiten those and translate the mixture into their coordinates.
 
     The rows that are no outliers set the units: a length is a root mean square over them.
     """
-    labels = mixture.assign(X, y)
+    labels = labels_of(mixture, X, y) if labels is None else np.asarray(labels)
     problem = Problem.from_arrays(X, y, fit_intercept=mixture.fit_intercept)
     engine = MemoryEngine(problem)
     limit = min(MOST_ROWS, max(1000, MOST_NUMBERS // problem.n_columns))
