@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regimix import MixedLinearRegression, load, save
+from regimix import MixedLinearRegression, load, save, theory
 from regimix.datasets import load_tone
 from regimix.estimators.mixture import _nothing
 from regimix.plots import RegimesDisplay, SelectionDisplay
 from regimix.report import render
-from regimix.report.charts import _tails
+from regimix.report.charts import _tails, panels
 from regimix.report.notebook import mixture_html
 from regimix.report.page import _gain, assumptions, checks, compared, comparison, headline, rivals
 from regimix.report.rows import Terms, read_rows
@@ -272,6 +272,66 @@ def test_tails_that_sorting_cuts_are_not_called_those_of_the_noise():
     assert said.endswith("sorting rows to the likeliest of several regimes leaves fewer there.")
     assert _tails(short, Terms.of(one, None, 0.95)).endswith("the noise has lighter tails.")
     assert _tails(3 * short, Terms.of(two, None, 0.95)).endswith("the noise has heavier tails.")
+
+
+@pytest.fixture(scope="module")
+def repeated():
+    """One regime whose far rows came once and near ones often, and the same rows written out."""
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 12, 800) / 4
+    y = np.round(2 * x + rng.standard_normal(800), 1)
+    distinct, counts = np.unique(np.column_stack([x, y]), axis=0, return_counts=True)
+    model = MixedLinearRegression(1, outliers=0.0, random_state=0, keep_rows=True)
+    short = model.fit(distinct[:, :1], distinct[:, 1], sample_weight=counts).mixture_
+    return short, model.fit(x[:, None], y).mixture_, (distinct[:, :1], distinct[:, 1], counts)
+
+
+def test_tails_are_those_of_the_rows_however_they_are_counted(repeated):
+    said = [html.unescape(render(mixture)) for mixture in repeated[:2]]
+    tails = [
+        re.search(r"[\d.]+% of the rows sorted to it are .* and [^.]*\.", page) for page in said
+    ]
+    assert tails[0].group() == tails[1].group()
+    assert tails[0].group().endswith("chance may explain the difference.")
+    # The quantiles, too: row by row, what is farthest is as far out as there are rows.
+    drawn = [panels(rows, Terms.of(mixture, None, 0.95))[0] for mixture in repeated[:2]
+             for rows in [read_rows(mixture, None, None, None)]]  # fmt: skip
+    ends = [re.findall(r'data-quantiles="([^"]*)"', one["charts"][1]) for one in drawn]
+    assert ends[0] == ends[1]
+
+
+def test_tails_of_relative_weights_say_so_and_count_the_rows_that_they_are_worth(tone):
+    terms = Terms.of(replace(tone, weighting="importances"), None, 0.95)
+    far, weights = np.r_[np.zeros(90), np.full(10, 3.0)], np.r_[np.ones(90), np.full(10, 0.1)]
+    assert _tails(far, terms, weights).startswith(
+        "1.1% of the rows sorted to it, by their weights, are"
+    )
+    # A tenth of 200 rows is too many for chance, a tenth of the 50 that have weight is not.
+    far, some = np.tile(np.r_[3.0, np.zeros(9)], 20), np.repeat([1.0, 1e-6], [50, 150])
+    assert _tails(far, terms, np.ones(200)).endswith("the noise has heavier tails.")
+    assert _tails(far, terms, some).endswith("chance may explain the difference.")
+
+
+def test_an_audit_counts_repetitions_as_rows(repeated):
+    short, long, (X, y, counts) = repeated
+    audits = [
+        theory.audit(short),
+        theory.audit(short, X, y, sample_weight=counts),
+        theory.audit(long),
+    ]
+    assert [audit.n_rows for audit in audits] == [800] * 3
+    for name in ("rows", "corruption", "noise", "regimes"):
+        value = audits[2][name].value
+        assert [audit[name].value for audit in audits] == pytest.approx([value] * 3, rel=1e-6)
+    on_page = next(
+        finding
+        for finding in assumptions(short, read_rows(short, None, None, None))
+        if "enough rows" in finding.name
+    )
+    assert on_page.words.startswith("The smallest regime has about 800 rows for")
+    # Relative weights are no repetitions, but absent rows are absent.
+    part = np.where(np.arange(len(y)) < 20, 0.0, 0.5)
+    assert theory.audit(short, X, y, sample_weight=part).n_rows == len(y) - 20
 
 
 @pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")

@@ -490,8 +490,10 @@ def assumptions(mixture: Mixture, rows: Rows | None) -> list[Finding]:
         # Too few rows for the question: the mixture itself can still be asked.
         with suppress(RegimixError):
             # The audit itself takes an excerpt for the rows that it stands for.
-            shown = () if rows.of > rows.n and rows.counts is None else (rows.X, rows.y)
-            found = audit(mixture, *shown).findings
+            if rows.of > rows.n and rows.counts is None:
+                found = audit(mixture).findings
+            else:
+                found = audit(mixture, rows.X, rows.y, sample_weight=rows.weights).findings
     if found is None:
         # By labels, as the audit counts them; by shares, where they were not counted.
         shares = label_shares(mixture) or (*mixture.weights.tolist(), mixture.outlier_share)

@@ -119,7 +119,7 @@ class Audit:
     findings: tuple[Finding, ...]  #: one for each assumption
     regimes: tuple[RegimeAudit, ...]
     corruption_ratio: float  #: γ*, outliers over rows of the smallest regime
-    n_rows: int  #: rows of the table
+    n_rows: int  #: rows of the table, repetitions counted
     n_coefficients: int  #: of a regime, with the intercept
     sample_rows: int  #: rows that were looked at
     detectable: Detectable | None = None  #: which other regimes would have been found
@@ -179,7 +179,11 @@ def _shown(value: float) -> str:
 
 
 def audit(
-    mixture: Any, X: Any = None, y: Any = None, detectable: bool | Detectable = False
+    mixture: Any,
+    X: Any = None,
+    y: Any = None,
+    detectable: bool | Detectable = False,
+    sample_weight: Any = None,
 ) -> Audit:
     """Check the paper's assumptions for the regimes that were found, in whitened coordinates.
 
@@ -201,6 +205,10 @@ def audit(
     detectable : bool or Detectable, default=False
         Whether to simulate which other regimes would have been found, and to print it below; or
         what ``theory.detectable`` has answered already. It takes a hundred searches of the rows.
+    sample_weight : array of shape (n,), optional
+        Weights of X and y, as in the fit: whole numbers count repetitions of a row, a row of weight
+        zero is absent; rows of other weights, which are relative, count once. Default: one for
+        each row of X; without X and y, the weights that the mixture remembers.
 
     Examples
     --------
@@ -214,7 +222,7 @@ def audit(
     known = mixture_of(mixture)
     # Many small eigenproblems: several threads would make each one wait.
     with threadpool_limits(limits=1, user_api="blas"):
-        judged = _judged(known, _fit_of(known, X, y))
+        judged = _judged(known, _fit_of(known, X, y, sample_weight))
     if detectable is True:
         if X is None and known.excerpt is not None:
             if not known.excerpt.complete:
@@ -227,10 +235,10 @@ def audit(
     return replace(judged, detectable=detectable or None)
 
 
-def _fit_of(mixture: Mixture, X: Any, y: Any) -> _WhitenedFit:
+def _fit_of(mixture: Mixture, X: Any, y: Any, sample_weight: Any) -> _WhitenedFit:
     """Whiten the rows given, or those that the mixture remembers."""
     if X is not None and y is not None:
-        return _whitened_fit(mixture, X, y)
+        return _whitened_fit(mixture, X, y, sample_weight)
     excerpt = mixture.excerpt
     if X is not None or y is not None or excerpt is None:
         missing = "X and y are" if X is None and y is None else "X is" if X is None else "y is"
@@ -238,9 +246,10 @@ def _fit_of(mixture: Mixture, X: Any, y: Any) -> _WhitenedFit:
             f"there are no rows to audit: {missing} missing, and only a mixture that remembers "
             "rows of its fit (excerpt) can do without both. Pass X and y."
         )
-    fit = _whitened_fit(mixture, excerpt.X, excerpt.y)
+    given = excerpt.weights if sample_weight is None else sample_weight
+    fit = _whitened_fit(mixture, excerpt.X, excerpt.y, given)
     # An excerpt is a uniform draw: it stands for all rows of the fit.
-    return fit if excerpt.complete else replace(fit, n_rows=mixture.n_rows, complete=False)
+    return fit if excerpt.complete else replace(fit, n_rows=round(mixture.mass), complete=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,10 +262,10 @@ class _WhitenedFit:
     labels: NDArray[np.int64]  # (k,), -1 for outliers
     coef: Floats  # (m, p)
     scale: Floats  # (m,)
-    shares: Floats  # (m,), τ*_(j), among all rows of the table
-    outlier_share: float
+    shares: Floats  # (m,), τ*_(j), among all rows of the table, by label
+    outlier_share: float  # likewise
     intercept: bool  # whether the first column is constant
-    n_rows: int  # of the whole table
+    n_rows: int  # of the whole table; repetitions are rows, absent rows are not
     complete: bool  # whether the sample is all of it
 
     @property
@@ -299,13 +308,14 @@ class _WhitenedFit:
         return alone if len(self.coef) == 1 else "the distance to the nearest regime"
 
 
-def _whitened_fit(mixture: Mixture, X: Any, y: Any) -> _WhitenedFit:
+def _whitened_fit(mixture: Mixture, X: Any, y: Any, sample_weight: Any) -> _WhitenedFit:
     """Label all rows, draw some, whiten those and translate the mixture into their coordinates.
 
     The rows that are no outliers set the units: a length is a root mean square over them.
     """
     labels = mixture.assign(X, y)
-    problem = Problem.from_arrays(X, y, fit_intercept=mixture.fit_intercept)
+    problem = _counting(X, y, sample_weight, fit_intercept=mixture.fit_intercept)
+    n_rows = round(problem.mass)
     engine = MemoryEngine(problem)
     limit = min(MOST_ROWS, max(1000, MOST_NUMBERS // problem.n_columns))
     drawn = engine.draw(limit, mixture.seed).distinct(limit)
@@ -320,11 +330,11 @@ def _whitened_fit(mixture: Mixture, X: Any, y: Any) -> _WhitenedFit:
     design = np.column_stack([np.ones((len(picked), int(intercept))), features])
     if not design.shape[1]:  # nothing varies and there is no intercept
         design = np.zeros((len(picked), 1))
-    filled = np.bincount(labels + 1, minlength=len(mixture.coef) + 1)
+    filled = np.bincount(labels + 1, problem.weights, minlength=len(mixture.coef) + 1)
     some = slice(0, max(TRANSLATION_ROWS, 2 * design.shape[1]))
     theta = problem.from_user(mixture.coef, mixture.intercept)
     # A sample holds distinct rows; of few rows, all copies are looked at.
-    whole = problem.n_rows <= limit
+    whole = n_rows <= limit
     copies = np.repeat(np.arange(len(picked)), drawn.totals.astype(int) if whole else 1)
     spread = spread_of(sample.y[copies], labels[picked[copies]])
     wanted = Z[some] @ theta.T / spread
@@ -336,12 +346,21 @@ def _whitened_fit(mixture: Mixture, X: Any, y: Any) -> _WhitenedFit:
         labels=labels[picked[copies]],
         coef=np.asarray(coef, dtype=np.float64),
         scale=mixture.scale / problem.target_scale / spread,
-        shares=filled[1:] / labels.size,
-        outlier_share=float(filled[0] / labels.size),
+        shares=filled[1:] / n_rows,
+        outlier_share=float(filled[0] / n_rows),
         intercept=intercept,
-        n_rows=problem.n_rows,
+        n_rows=n_rows,
         complete=whole,
     )
+
+
+def _counting(X: Any, y: Any, sample_weight: Any, *, fit_intercept: bool) -> Problem:
+    """Read the rows as often as they count: by repetitions, or once each where they are relative."""
+    problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=fit_intercept)
+    if problem.counts:
+        return problem
+    there = np.asarray(sample_weight, dtype=np.float64) > 0
+    return Problem.from_arrays(X, y, there.astype(np.float64), fit_intercept=fit_intercept)
 
 
 def _judged(mixture: Mixture, fit: _WhitenedFit) -> Audit:
