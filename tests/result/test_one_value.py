@@ -551,6 +551,16 @@ def test_a_regime_is_called_doubtful_with_the_figure_behind_it(tone):
         assert "Doubtful: it came back in 0% of 4 resamples." in text, place
 
 
+def test_rows_of_weights_are_counted_with_a_word_everywhere(weighted, tone):
+    mixture = weighted[0]
+    said = f"Rows count by their weights: {mixture.mass:.0f} in all, from 300 rows of the table."
+    for where, text in everywhere(mixture).items():
+        assert said in " ".join(text.split()), where
+    title = Answer(mixture, "t.csv").title
+    assert title.endswith(f" in {mixture.mass:.0f} rows by the weights of t.csv")
+    assert Answer(tone, "t.csv").title == "2 linear regimes in 150 rows of t.csv"
+
+
 def test_weights_that_add_up_to_the_rows_are_not_counted_twice(tone):
     rounded = replace(tone, mass=tone.mass + 3e-14)
     assert rounded.mass != rounded.n_rows

@@ -105,7 +105,7 @@ def print_mixture(outcome: Outcome, most_terms: int, most_outliers: int, voice: 
     voice.answer(found.ended, style="dim")
     voice.answer(found.details, style="dim")
     favours = found.favours and f"{found.favours} Use --components auto to choose by evidence."
-    for said in filter(None, (bare(found.coarse), favours)):
+    for said in filter(None, (found.by_weight, bare(found.coarse), favours)):
         voice.answer(said)
 
 
@@ -302,6 +302,7 @@ def summary(outcome: Outcome) -> dict[str, Any]:
                 "read": table.n_read,
                 "dropped": outcome.n_dropped,
                 "used": mixture.n_rows,
+                "mass": mixture.mass,
                 "in_doubt": mixture.doubtful_rows,
             },
             "regimes": [_plain_regime(mixture, j) for j in range(mixture.n_components)],

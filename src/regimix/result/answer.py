@@ -113,9 +113,15 @@ class Answer:
 
     @property
     def _rows(self) -> str:
-        # Repetitions are rows, and absent rows are not.
+        # Repetitions are rows, and absent rows are not: a file may have fewer or more.
         rows = count(round(self.mixture.mass), "row")
-        return f"{rows} of {self.source}" if self.source else rows
+        of = "by the weights of" if self._repeated else "of"
+        return f"{rows} {of} {self.source}" if self.source else rows
+
+    @property
+    def _repeated(self) -> bool:
+        mixture = self.mixture
+        return mixture.weighting != "importances" and round(mixture.mass) != mixture.n_rows
 
     @property
     def _target(self) -> str:
@@ -585,6 +591,23 @@ class Answer:
         )
 
     @property
+    def by_weight(self) -> str:
+        """What rows count for, where that is not one each."""
+        mixture = self.mixture
+        if mixture.weighting == "importances":
+            return (
+                "Rows count by their weights, which are relative: their mean is one. Numbers of "
+                "rows, pictures and lists have each row once."
+            )
+        if not self._repeated:
+            return ""
+        return (
+            f"Rows count by their weights: {fixed(mixture.mass, 0)} in all, from "
+            f"{count(mixture.n_rows, 'row')} of the table. Pictures and lists show each of "
+            "those once."
+        )
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """What to know before reading the rest."""
         mixture, rival, said = self.mixture, self.mixture.rival, list[str]()
@@ -598,18 +621,7 @@ class Answer:
                 f"The search ended early: {EARLY[mixture.stopped]}. There may be more to find; "
                 "this is the best so far."
             )
-        said += filter(None, [self.fewer, self.coarse])
-        if mixture.weighting == "importances":
-            said.append(
-                "Rows count by their weights, which are relative: their mean is one. Numbers of "
-                "rows, pictures and lists have each row once."
-            )
-        elif round(mixture.mass) != mixture.n_rows:
-            said.append(
-                f"Rows count by their weights: {fixed(mixture.mass, 0)} in all, from "
-                f"{count(mixture.n_rows, 'row')} of the table. Pictures and lists show each of "
-                "those once."
-            )
+        said += filter(None, [self.fewer, self.coarse, self.by_weight])
         columns = mixture.coef.shape[1] + mixture.fit_intercept
         if mixture.ranks and min(mixture.ranks) < columns:
             said.append(
@@ -872,7 +884,14 @@ def describe(mixture: Mixture, width: int) -> str:
         lines += ["", *rival]
     lines += ["", *wrap(bare(found.coarse), width)] if found.coarse else []
     return "\n".join(
-        [*lines, "", found.ended, found.details, *wrap(found.favours or found.fewer, width)]
+        [
+            *lines,
+            "",
+            found.ended,
+            found.details,
+            *wrap(found.favours or found.fewer, width),
+            *wrap(found.by_weight, width),
+        ]
     )
 
 

@@ -72,6 +72,7 @@ class Summary:
         said = (
             bare(found.rival_ahead),
             found.favours or found.fewer,
+            found.by_weight,
             found.noise_law,
             granted(mixture),
         )
