@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from regimix import MixedLinearRegression, load, save, theory
+from regimix.data.recipe import Column, Recipe
 from regimix.datasets import load_tone
 from regimix.estimators.mixture import _nothing
 from regimix.plots import RegimesDisplay, SelectionDisplay
@@ -135,6 +136,20 @@ def test_the_expected_response_has_an_r_squared_of_its_own(tone):
 
 
 @pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+@pytest.mark.parametrize(("power", "name"), [(0.0, "log tuned"), (0.5, "√tuned")])
+def test_r_squared_of_a_power_of_the_target_is_not_that_of_predictions(tone, power, name):
+    """Predictions are put back into units of the target; that R² is not known at the fit."""
+    recipe = Recipe("tuned", (Column("stretchratio", "number"),), power=power)
+    fitted = replace(tone, encoding=recipe, target_name=recipe.response)
+    assert recipe.response == name
+    said = f"Over all rows, outliers included, the expected {name} has R² "
+    for text in (Answer(fitted).r_squared, " ".join(str(Summary(fitted)).split()), render(fitted)):
+        assert said in text
+        assert "(predict)" not in text
+    plain = replace(tone, encoding=replace(recipe, power=1.0))
+    assert "the expected response (predict) has R² " in Answer(plain).r_squared
+
+
 def test_no_least_squares_where_rows_are_few():
     wide = np.random.default_rng(1).standard_normal((12, 12))
     mixture = MixedLinearRegression(random_state=0).fit(wide[:, 1:], wide[:, 0]).mixture_

@@ -476,9 +476,18 @@ class Answer:
         if np.isfinite(rows.r_squared_least_squares):
             line = f", least squares {probability(rows.r_squared_least_squares)}"
         expected = probability(rows.r_squared_expected)
-        return (
-            f"{said} Over {which}, the expected response (predict) has R² {expected}{line}."
-        ).strip()
+        return f"{said} Over {which}, {self._expected_response} has R² {expected}{line}.".strip()
+
+    @property
+    def _expected_response(self) -> str:
+        """What R² of all rows is of: what predict returns, unless a power of the target was fitted.
+
+        Then it is of that power, and no R² of predictions in units of the target.
+        """
+        recipe = self.mixture.encoding
+        if recipe is None or recipe.power == 1.0:
+            return "the expected response (predict)"
+        return f"the expected {bare(self._target)}"
 
     @property
     def sure(self) -> str:
