@@ -19,7 +19,7 @@ from regimix.report.charts import (
 )
 from regimix.report.page import headline, snippet
 from regimix.report.rows import read_rows
-from regimix.search.selection import Attempt
+from regimix.search.selection import Attempt, Selection
 from regimix.search.settings import Settings
 from regimix.synth import make_mlrc
 from tests.report.conftest import made
@@ -154,21 +154,34 @@ def test_where_there_is_nothing_the_nearest_miss_is_told(settings, evidence, sai
     assert nothing.lead.endswith(": a description, not a finding.")
 
 
-def test_evidence_of_a_regime_is_what_would_be_lost_without_it():
-    mixture, X, y = made(50, 1, 2)
-    each = replace(mixture, evidence=623.0, component_evidence=np.array([700.0, 20.0]))
-    sure = described(each, X, y).sure
+def sure_of(known, m=2):
+    """What is said of so many regimes, where this is the evidence of each number."""
+    mixture, X, y = made(50, 1, m)
+    counts, values = np.array([*known]), np.array([*known.values()])
+    path = Selection(counts, values, 0 * values, 0 * values, chosen=m)
+    each = replace(mixture, evidence=known[m], selection=path, component_evidence=np.full(m, 700.0))
+    return described(each, X, y).sure
+
+
+def test_the_number_of_regimes_has_the_evidence_over_one_regime_fewer():
+    """Not what is lost where one is left out and the others do not take over its rows."""
+    sure = sure_of({1: 603.0, 2: 623.0, 3: 622.0})
     assert sure.startswith(
         "The evidence is overwhelming: 623 nats over constants for the model as a"
     )
-    assert (
-        "The evidence is least for regime 1, where it is strong: without it, and with the" in sure
-    )
-    assert "unchanged, 20 would be lost." in sure
-    more = described(replace(each, component_evidence=np.array([700.0, 680.0])), X, y).sure
-    assert "680 would be lost, which is more than the whole, since the others" in more
-    less = described(replace(each, component_evidence=np.array([700.0, -0.5])), X, y).sure
-    assert "it is thin: without it, and with the others unchanged, nothing would be lost." in less
+    said = "The evidence for two regimes rather than one is strong: one regime, fitted anew, has 20"
+    assert f"{said} nats less." in sure
+    assert "700" not in sure
+    thin = "evidence for three regimes rather than two is thin: two regimes, fitted anew, have 2.5"
+    assert f"{thin} nats less." in sure_of({2: 20.0, 3: 22.5}, 3)
+
+
+def test_one_regime_fewer_that_is_better_or_worse_than_constants_is_called_that():
+    assert "Two regimes, fitted anew, have 4 nats more." in sure_of({2: 20.0, 3: 16.0}, 3)
+    assert "One regime, fitted anew, is worse than constants." in sure_of({1: -2.0, 2: 4.0})
+    for unknown in ({2: 20.0}, {1: np.nan, 2: 20.0}):
+        assert "rather than" not in sure_of(unknown)
+        assert "anew" not in sure_of(unknown)
 
 
 def test_rows_are_counted_by_their_labels():

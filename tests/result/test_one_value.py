@@ -357,7 +357,7 @@ def test_where_nothing_was_found_no_regime_is_counted_chosen_or_evident():
     assert mixture.found_nothing
     assert str(mixture).startswith("No linear regime in 120 rows; ")
     assert re.search(r"Regimes: +none, 1 line shown", str(Summary(mixture)))
-    assert [line.evidence for line in Answer(mixture).regimes] == [""]
+    assert [line.lost for line in Answer(mixture).regimes] == [""]
     page = render(mixture)
     assert "None was chosen: none has evidence of 3 nats." in page
     assert "(chosen)" not in page
@@ -538,7 +538,7 @@ def test_the_evidence_favours_no_number_where_no_other_was_compared(tone):
 def test_one_regime_has_one_evidence():
     """What it has over outliers alone is another number, and not what the sentences mean."""
     one = replace(mixture_of([[1.0]]), evidence=17.7, component_evidence=np.array([20.1]))
-    assert [line.evidence for line in Answer(one).regimes] == [""]
+    assert [line.lost for line in Answer(one).regimes] == [""]
     page = render(one)
     assert "17.7 nats over constants" in page
     assert "20.1" not in page
@@ -699,10 +699,18 @@ def test_a_line_without_outliers_is_not_called_robust_nor_a_stable_regime_least_
     """Least squares is shown where nothing speaks for outliers; evidence is not stability."""
     assert "robust" not in Answer(replace(tone, evidence=1.0)).lead
     assert "certain" not in Answer(tone).sure
-    assert (
-        f"The evidence is least for regime {np.argmin(tone.component_evidence)}, where"
-        in Answer(tone).sure
-    )
+
+
+def test_the_evidence_for_the_number_of_regimes_is_that_of_the_table_of_numbers(tone):
+    one, two = (tone.selection.evidence[tone.selection.n_components == m][0] for m in (1, 2))
+    said = f"one regime, fitted anew, has {number(two - one)} nats less"
+    page = render(tone)
+    assert f"rather than one is {grade(two - one)}: {said}." in page
+    assert (grade(two - one), grade(tone.component_evidence.min())) == ("strong", "overwhelming")
+    assert [line.lost for line in Answer(tone).regimes] == [
+        number(value) for value in tone.component_evidence
+    ]
+    assert '<th scope="col">Lost without it</th>' in page
 
 
 @pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
@@ -889,7 +897,8 @@ def test_changes_that_were_taken_are_not_denied(tone):
 
 def test_the_report_claims_no_more_of_evidence_than_was_measured(tone):
     page = render(tone)
-    assert "what the model would lose without it, the others unchanged, in nats" in page
+    assert "Lost without it is the evidence, in nats, that the model would lose if the" in page
+    assert "regime were left out and the others were not fitted anew: how much it" in page
     assert "The best model of each size that was seen." in page
     assert "for one deviation" not in page
     assert page.count("for one standard deviation of a feature, in each regime") == 2

@@ -88,7 +88,7 @@ class RegimeLine:
     rows: str
     noise: str = ""
     r_squared: str = ""
-    evidence: str = ""
+    lost: str = ""  # evidence without it, the others left as they are
     sentence: str = ""  # what moves the response, and how its rows scatter
     doubt: str = ""  # that it did not come back from resampled rows, if so
 
@@ -399,7 +399,7 @@ class Answer:
                 rows=_counted(mixture, j),
                 noise=number(float(mixture.scale[j])),
                 r_squared="" if inference is None else probability(float(inference.r_squared[j])),
-                evidence="" if worth is None else number(float(worth[j])),
+                lost="" if worth is None else number(float(worth[j])),
                 sentence=f"{self._effects(j)} {_spread(mixture, j)}",
                 doubt=_doubt(mixture, j),
             )
@@ -682,24 +682,35 @@ def _spread(mixture: Mixture, j: int) -> str:
 
 
 def _evidence(mixture: Mixture, on_some: str) -> str:
-    """Say how strong the evidence is, and for which regime it is least; rivals had some rows."""
-    whole, each, rival = mixture.evidence, mixture.component_evidence, mixture.rival
+    """Say how strong the evidence is, and that for the number of regimes; rivals had some rows."""
+    whole, rival = mixture.evidence, mixture.rival
     said = (
         f"The evidence is {grade(whole)}: {number(whole)} nats over constants for the "
         "model as a whole (10 nats are already 22,000 to one)."
     )
     if rival is not None:
         said += f" But the one relation named above has {number(rival.lead)} more{on_some}."
-    if each is None or mixture.n_components == 1:
-        return said
-    least = float(np.min(each))
-    lost = f"{number(least)} would be lost" if least > 0 else "nothing would be lost"
-    # What is left without a regime is scored as it is: the others do not take over its rows.
-    if least > whole:
-        lost += ", which is more than the whole, since the others alone are worse than no model"
+    return f"{said} {_evidence_of_number(mixture)}".strip()
+
+
+def _evidence_of_number(mixture: Mixture) -> str:
+    """Say how strong the evidence is for this number of regimes; nothing if it is not known.
+
+    One regime fewer is another model, fitted anew: what the score loses where a regime is left out
+    and the others stay as they are (``component_evidence``) is far more, and says less.
+    """
+    m, known = mixture.n_components, evidence_by_number(mixture)
+    if m < 2 or mixture.evidence < REGIME_GAIN or not {m - 1, m} <= known.keys():
+        return ""
+    fewer, less = several(m - 1, "regime"), known[m] - known[m - 1]
+    who = f"{fewer}, fitted anew,"
+    if less < 0:
+        return f"{who.capitalize()} {'has' if m == 2 else 'have'} {number(-less)} nats more."
+    if known[m - 1] < 0:
+        return f"{who.capitalize()} {'is' if m == 2 else 'are'} worse than constants."
     return (
-        f"{said} The evidence is least for regime {int(np.argmin(each))}, where it is "
-        f"{grade(least)}: without it, and with the others unchanged, {lost}."
+        f"The evidence for {several(m, 'regime')} rather than {spelled(m - 1)} is {grade(less)}: "
+        f"{who} {'has' if m == 2 else 'have'} {number(less)} nats less."
     )
 
 
