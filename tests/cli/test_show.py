@@ -67,6 +67,18 @@ def test_rows_that_count_by_their_weights_are_told_from_those_of_the_table(
     assert "weights" not in plain.err
 
 
+def test_a_given_number_of_thin_evidence_is_told_on_the_terminal(regimix, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(60)
+    write_table(tmp_path / "w.csv", {"x": x, "y": 0.49 * x + rng.standard_normal(60)})
+    ran = regimix("fit", "w.csv", "-y", "y", "-m", "1", "--json")
+    assert 0 < ran.summary["evidence"] < 3
+    assert ran.code == 0
+    assert ran.err.startswith("1 linear regime, on thin evidence, in 60 rows of w.csv")
+    assert "The number of regimes was given; the evidence is thin, " in ran.err
+
+
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_no_line_is_wider_than_the_terminal(regimix, hostile, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))

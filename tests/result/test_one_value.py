@@ -535,6 +535,36 @@ def test_the_evidence_favours_no_number_where_no_other_was_compared(tone):
     assert "the rows support 2. No other numbers were compared." in render(asked)
 
 
+@pytest.mark.parametrize("m", [1, 2])
+def test_below_three_nats_nothing_reads_like_support(tone, repeated, m):
+    """A given number of regimes is shown from 0 nats on; a finding takes 3, whoever asks."""
+    known = np.array([1.967, -4.0]) if m == 1 else np.array([1.2, 1.967])
+    path = Selection(np.array([1, 2]), known, np.ones(2), np.ones(2), chosen=m)
+    asked = {"settings": Settings(n_components=m), "selection": path, "evidence": 1.967}
+    given = replace(repeated[1] if m == 1 else tone, rivals=(), **asked)
+    assert not given.found_nothing
+    found, said = Answer(given), "the evidence is thin, 1.967 nats over constants, where a finding"
+    assert found.title.startswith(f"{m} linear regime{'s' * (m > 1)}, on thin evidence, in ")
+    for where, text in everywhere(given).items():
+        text = " ".join(html.unescape(text).split())
+        assert said in text, where
+        for claim in ("favours", "accounts for", "account for", " rather than "):
+            assert claim not in text, (where, claim)
+    assert "1.967 nats over constants for the model as a whole (a finding takes 3" in found.sure
+    page = render(given)
+    assert "asked for; none of the numbers that were compared has evidence of 3 nats." in page
+    (first, *_) = assumptions(tone, read_rows(tone, None, None, None))
+    assert (first.verdict, first.threshold) == ("holds", 3.0)
+    rows = tone.excerpt.X, tone.excerpt.y
+    thin = theory.audit(replace(tone, evidence=2.9, settings=Settings(n_components=2)), *rows)
+    assert (thin["regimes"].verdict, thin["regimes"].threshold) == ("unclear", 3.0)
+    assert thin["regimes"].words.endswith("they are here because their number was given.")
+    for evidence, asked_for in ((3.0, 2), (3.0, None)):
+        known = replace(tone, evidence=evidence, settings=Settings(n_components=asked_for))
+        assert theory.audit(known, *rows)["regimes"].verdict == "holds"
+        assert not Answer(known).thin
+
+
 def test_one_regime_has_one_evidence():
     """What it has over outliers alone is another number, and not what the sentences mean."""
     one = replace(mixture_of([[1.0]]), evidence=17.7, component_evidence=np.array([20.1]))

@@ -105,7 +105,7 @@ def print_mixture(outcome: Outcome, most_terms: int, most_outliers: int, voice: 
     voice.answer(found.ended, style="dim")
     voice.answer(found.details, style="dim")
     favours = found.favours and f"{found.favours} Use --components auto to choose by evidence."
-    for said in filter(None, (found.by_weight, bare(found.coarse), favours)):
+    for said in filter(None, (found.by_weight, bare(found.coarse), found.thin, favours)):
         voice.answer(said)
 
 

@@ -462,11 +462,12 @@ def _favoured(mixture: Mixture, asked: int, found: int) -> str:
         said = f"{_asked_for(asked)}: {instead}."
     if len(known) < 2:
         return f"{said} No other numbers were compared."
-    said += f" The evidence favours {several(asked, 'regime')}, too."
-    if mixture.found_nothing:
+    if max(known.values()) < REGIME_GAIN:
         said = (
             f"{_asked_for(asked)}; none of the numbers that were compared has evidence of 3 nats."
         )
+    else:
+        said += f" The evidence favours {several(asked, 'regime')}, too."
     if favours := Answer(mixture).favours:
         said = f"{favours} {instead[0].upper()}{instead[1:]}."
     return (

@@ -153,7 +153,20 @@ class Answer:
             # Another number has evidence: it is not that there is no regime.
             asked = count(self.mixture.settings.n_components or 0, "linear regime")
             return f"{self._rows} do not support {asked}"
+        if self.thin:
+            found += ", on thin evidence,"
         return f"{'No linear regime' if self.mixture.found_nothing else found} in {self._rows}"
+
+    @property
+    def thin(self) -> str:
+        """That regimes of a given number have less evidence than a finding takes, if they do."""
+        mixture = self.mixture
+        if mixture.found_nothing or not mixture.evidence < REGIME_GAIN:
+            return ""
+        return (
+            f"The number of regimes was given; the evidence is thin, {number(mixture.evidence)} "
+            f"nats over constants, where a finding takes {REGIME_GAIN:g}."
+        )
 
     @property
     def headline(self) -> str:
@@ -300,10 +313,14 @@ class Answer:
         if mixture.found_nothing:
             return f"{self._nothing(by)}: a description, not a finding."
         explained, rest = self._explained()
-        who = f"One equation in {by} accounts for {self._target} in {explained}."
+        # To account for the rows is a claim.
+        one, several_do = (
+            ("describes", "describe") if self.thin else ("accounts for", "account for")
+        )
+        who = f"One equation in {by} {one} {self._target} in {explained}."
         if m > 1:
             each = f"{spelled(m).capitalize()} different equations in {by}"
-            who = f"{each} account for {self._target} in {explained}, each in its own."
+            who = f"{each} {several_do} {self._target} in {explained}, each in its own."
         return f"{who} {rest} {self._in_doubt()}".strip()
 
     def _explained(self) -> tuple[str, str]:
@@ -575,7 +592,7 @@ class Answer:
         # Of one number alone, it would have to say among what.
         if asked is None or best in (None, asked) or len(known) < 2:
             return ""
-        if self.mixture.found_nothing and max(known.values()) < REGIME_GAIN:
+        if max(known.values()) < REGIME_GAIN:
             return ""
         verb = "was" if asked == 1 else "were"
         return f"{count(asked, 'regime')} {verb} asked for; the evidence favours {best}."
@@ -630,7 +647,7 @@ class Answer:
                 f"The search ended early: {EARLY[mixture.stopped]}. There may be more to find; "
                 "this is the best so far."
             )
-        said += filter(None, [self.fewer, self.coarse, self.by_weight])
+        said += filter(None, [self.thin, self.fewer, self.coarse, self.by_weight])
         columns = mixture.coef.shape[1] + mixture.fit_intercept
         if mixture.ranks and min(mixture.ranks) < columns:
             said.append(
@@ -684,9 +701,12 @@ def _spread(mixture: Mixture, j: int) -> str:
 def _evidence(mixture: Mixture, on_some: str) -> str:
     """Say how strong the evidence is, and that for the number of regimes; rivals had some rows."""
     whole, rival = mixture.evidence, mixture.rival
+    beside = "10 nats are already 22,000 to one"
+    if whole < REGIME_GAIN:
+        beside = f"a finding takes {REGIME_GAIN:g}, 20 to one"
     said = (
         f"The evidence is {grade(whole)}: {number(whole)} nats over constants for the "
-        "model as a whole (10 nats are already 22,000 to one)."
+        f"model as a whole ({beside})."
     )
     if rival is not None:
         said += f" But the one relation named above has {number(rival.lead)} more{on_some}."
@@ -909,6 +929,7 @@ def describe(mixture: Mixture, width: int) -> str:
             "",
             found.ended,
             found.details,
+            *wrap(found.thin, width),
             *wrap(found.favours or found.fewer, width),
             *wrap(found.by_weight, width),
         ]

@@ -71,6 +71,7 @@ class Summary:
         lines.append("=" * WIDTH)
         said = (
             bare(found.rival_ahead),
+            found.thin,
             found.favours or found.fewer,
             found.by_weight,
             found.noise_law,

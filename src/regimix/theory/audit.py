@@ -421,7 +421,7 @@ def _at_least(name: str, value: float, good: float, bad: float, words: str) -> F
 
 def _supported(mixture: Mixture) -> Finding:
     """Judge whether there is any regime at all."""
-    value, limit = float(mixture.evidence), 0.0 if mixture.settings.n_components else REGIME_GAIN
+    value, limit = float(mixture.evidence), REGIME_GAIN
     m = mixture.n_components
     who = "The regime scores" if m == 1 else "The regimes score"
     words = f"{who} {number(value, 3)} nats more than constants do."
@@ -438,7 +438,11 @@ def _supported(mixture: Mixture) -> Finding:
         words = f"{nothing}; the model is {shown}, and the rest of this table says little."
     elif counted:
         words = "Algorithm 2 accepted its regimes by counting rows; it has no score."
-    verdict: Verdict = "not proven" if mixture.found_nothing else "holds"
+    elif value < limit:
+        they = "it is here because its" if m == 1 else "they are here because their"
+        words = f"{words} That is not much; {they} number was given."
+    verdict: Verdict = "unclear" if value < limit else "holds"
+    verdict = "not proven" if mixture.found_nothing else verdict
     return Finding("regimes", verdict, value, limit, words, at_least=True)
 
 
