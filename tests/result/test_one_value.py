@@ -349,6 +349,18 @@ def test_an_audit_counts_repetitions_as_rows(repeated):
     assert theory.audit(short, X, y, sample_weight=part).n_rows == len(y) - 20
 
 
+def test_an_audit_does_not_call_labelled_rows_a_share(tone):
+    """A share counts every row by its probability: of these regimes another number."""
+    audit = theory.audit(tone)
+    printed = str(audit)
+    for j, regime in enumerate(audit.regimes):
+        labelled = percent(rows_labelled(tone, j) / tone.mass)
+        assert percent(regime.labelled) == labelled != Answer(tone).regimes[j].share
+        assert re.search(rf"^ +{j} +{re.escape(labelled)} ", printed, re.MULTILINE)
+    assert re.search(r"^regime  labelled  rows/coef ", printed, re.MULTILINE)
+    assert max(map(len, printed.splitlines())) <= 80
+
+
 @pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
 def test_where_nothing_was_found_no_regime_is_counted_chosen_or_evident():
     rng = np.random.default_rng(0)
