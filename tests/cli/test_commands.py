@@ -1,16 +1,24 @@
 """``predict``, ``report``, ``synth`` and ``demo``."""
 
+import html
 import json
+import re
+import shlex
 import subprocess
 import sys
+import warnings
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
 from regimix import MixedLinearRegression, load, save
 from regimix.cli.commands import _assigned
+from regimix.errors import RegimixWarning
+from regimix.words import number
 from tests.patience import ENOUGH
 
 
@@ -271,6 +279,64 @@ def test_report_from_a_model_and_rows(regimix, table, model):
     page = (table.parent / "r.html").read_text(encoding="utf-8")
     assert "Two &lt;lines&gt;" in page
     assert "id" in page
+
+
+def people(n=240):
+    """Two groups, one of them told by a column; some rows came more than once, some have a hole."""
+    rng = np.random.default_rng(5)
+    x, group, town = rng.uniform(0, 4, n), np.arange(n) % 2, rng.integers(0, 3, n)
+    y = 9 + np.where(group == 1, 2.0, -1.5) * x + 1.5 * (town == 2) + 0.3 * rng.standard_normal(n)
+    return pd.DataFrame(
+        {
+            "age": np.where(np.arange(n) % 40 == 7, np.nan, x),
+            "town of birth": np.array(["Oslo", "Rome", "Paris"])[town],
+            "group": group + 0.1 * rng.standard_normal(n),
+            "n": 1 + np.arange(n) % 3,
+            "share": 0.5 + rng.random(n),
+            "income": y,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--features age",
+        "--features age --weights n",
+        "--features age --weights share",
+        "--features age --log",
+        "--features age --power 0.5 --weights n",
+        "--features 'age,town of birth' --weights n",
+        "--features age --gating logistic --gating-columns 'group,town of birth' --weights n",
+        "--features age,group --gating trees",
+    ],
+)
+def test_the_python_of_a_report_gives_the_numbers_of_the_page(regimix, options, capsys):
+    """It is run as it is written, beside the table alone."""
+    table = people()
+    table.to_csv("people.csv", index=False)
+    fit = ("fit", "people.csv", "-y", "income", "-m", "2", "--model", "m.regimix", "-q")
+    assert regimix(*fit, *shlex.split(options)).code == 0
+    assert regimix("report", "m.regimix", "people.csv", "-o", "r.html").code == 0
+    page = html.unescape(Path("r.html").read_text(encoding="utf-8"))
+    (code,) = re.findall(r"<pre tabindex=\"0\"><code>(.*?)</code></pre>", page, re.DOTALL)
+    assert "# table: the rows of the fit, as a data frame" in code
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RegimixWarning)
+        namespace = {"table": table}
+        exec(compile(code, "page", "exec"), namespace)
+    again, before = namespace["fit"].mixture_, load("m.regimix")
+    assert "no regime" not in capsys.readouterr().out
+    for j in range(2):
+        equation = again.equation(j).partition(" = ")[2]
+        assert equation in page
+        assert number(again.scale[j]) in page
+    for name in ("coef", "intercept", "weights", "scale", "evidence", "mass"):
+        known, found = getattr(before, name), getattr(again, name)
+        np.testing.assert_allclose(found, known, rtol=1e-9, err_msg=name)
+    assert (again.gate is None) == (before.gate is None)
+    if before.gate is not None:
+        assert again.gate.hit_rate == pytest.approx(before.gate.hit_rate, rel=1e-9)
 
 
 def test_text_columns_survive_the_round_trip(regimix, table):

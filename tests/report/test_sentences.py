@@ -1,12 +1,14 @@
 """Sentences, charts and code as the reader of a page wants them."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
-from regimix import global_ilts, words
+from regimix import MixedLinearRegression, global_ilts, words
 from regimix.report.charts import (
     Html,
     convergence,
@@ -264,6 +266,20 @@ def test_the_snippet_of_any_fit_runs_and_says_the_same(options, capsys):
     exec(compile(snippet(mixture), "snippet", "exec"), {"X": X, "y": y})
     printed = capsys.readouterr().out.strip()
     assert printed.partition("Search")[0] == str(mixture).partition("Search")[0]
+
+
+def test_the_snippet_asks_for_what_the_model_does_not_know():
+    X, y, _ = make_mlrc(200, 2, 2, noise=0.05, random_state=0)
+    weights = np.arange(200) % 3
+    model = MixedLinearRegression(gating=LogisticRegression(), random_state=0)
+    code = snippet(model.fit(X, y, weights, gating_features=X[:, :1]).mixture_)
+    asked = {"X": X, "y": y, "weights": weights, "gating": model.gating}
+    for name in (*list(asked)[1:], "gating_features"):
+        assert re.search(rf"^# .*\b{name}: ", code, re.MULTILINE), name
+    exec(compile(code, "snippet", "exec"), asked | {"gating_features": X[:, :1], "print": id})
+    plain = snippet(model.set_params(gating=None).fit(X, y).mixture_)
+    assert "weights" not in plain
+    assert plain.splitlines()[2] == "# X, y: the features and the response of the rows of the fit"
 
 
 def test_attempts_of_any_gain_can_be_drawn():

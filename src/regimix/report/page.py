@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from regimix.atomic import write_bytes
+from regimix.data.recipe import Recipe
 from regimix.errors import RegimixError, need
 from regimix.model.em import REGIME_GAIN
 from regimix.report import charts
@@ -37,6 +38,7 @@ from regimix.result.answer import (
     rows_labelled,
     student_scale,
 )
+from regimix.result.gate import ColumnGate
 from regimix.result.inference import read_level
 from regimix.result.mixture import Mixture
 from regimix.result.profile import Profile
@@ -540,10 +542,11 @@ def _gap(mixture: Mixture) -> list[Finding]:
 # --- how to get it again --------------------------------------------------------------------------
 
 
-def snippet(mixture: Mixture, response: str = "") -> str:
+def snippet(mixture: Mixture, recipe: Recipe | None = None) -> str:
     """Write the Python that fits the same model to the same rows.
 
-    ``response`` is the code for y, where that is not a column of the table.
+    ``recipe`` says which columns of a table became X, y and the weights. Default: that of the
+    mixture, if it has one. What the mixture does not know is asked for in a comment.
     """
     given, usual = mixture.settings, Settings()
     options = [
@@ -554,35 +557,70 @@ def snippet(mixture: Mixture, response: str = "") -> str:
     if given.taus is not None:
         options.append(f"shares={list(given.taus)!r}")
     by_function = any(option.partition("=")[0] not in SAME_NAME for option in options)
-    if by_function:
-        options = ["X", "y", *options]
+    gate = None if by_function else mixture.gate
+    if gate is not None:
+        options.append(f"gating={gate.kind!r}" if isinstance(gate, ColumnGate) else "gating=gating")
     if by_function == mixture.fit_intercept:  # the function and the estimator have other defaults
         options.append(f"fit_intercept={mixture.fit_intercept}")
     options.append(f"random_state={mixture.seed}")
-    inside = ", ".join(options)
-    if len(inside) > 60:
-        inside = "\n    " + ",\n    ".join(options) + ",\n"
+    lines, rows = _rows_of_fit(mixture, mixture.encoding if recipe is None else recipe, gate)
     name = "global_ilts" if by_function else "MixedLinearRegression"
-    lines = ["import numpy as np"] if response.startswith("np.") else []
-    lines += [f"from regimix import {name}", "", *_columns(mixture, response)]
+    needs = ["import numpy as np"] if any(" np." in line for line in lines) else []
+    lines = [*needs, f"from regimix import {name}", "", *lines]
     if by_function:
-        return "\n".join([*lines, f"print(global_ilts({inside}))"])
-    lines += [f"fit = MixedLinearRegression({inside}).fit(X, y)", "print(fit.mixture_)"]
-    return "\n".join(lines)
+        return "\n".join([*lines, f"print(global_ilts({_arguments([*rows, *options])}))"])
+    fit = f"fit = MixedLinearRegression({_arguments(options)}).fit({_arguments(rows)})"
+    return "\n".join([*lines, fit, "print(fit.mixture_)"])
+
+
+def _arguments(given: list[str]) -> str:
+    """Put arguments side by side, or each on its own line if they are long."""
+    inside = ", ".join(given)
+    return inside if len(inside) <= 60 else "\n    " + ",\n    ".join(given) + ",\n"
+
+
+def _rows_of_fit(mixture: Mixture, recipe: Recipe | None, gate: Any) -> tuple[list[str], list[str]]:
+    """Write where the rows come from, and how they are passed to a fit."""
+    names = list(mixture.feature_names)
+    target = f"table[{mixture.target_name!r}]"
+    if recipe is not None:
+        # Columns as they were, before text became 0 and 1, and the target before its power.
+        names = [column.name for column in recipe.columns]
+        if recipe.power != 1.0:
+            target = f"table[{recipe.target!r}]"
+            root = f"{target} ** {recipe.power!r}"
+            target = f"np.log({target})" if recipe.power == 0.0 else root
+    unnamed = names == [f"x{i}" for i in range(len(names))]
+    lines, missing, passed = [f"X, y = {_some(names)}, {target}"], list[str](), ["X", "y"]
+    if unnamed or not _some(names):
+        lines, missing = [], ["X, y: the features and the response of the rows of the fit"]
+    if not mixture.counts_once:
+        column = None if recipe is None else recipe.weights
+        passed.append(f"sample_weight={'weights' if column is None else f'table[{column!r}]'}")
+        missing += ["weights: those of the rows"] if column is None else []
+    if gate is not None and not isinstance(gate, ColumnGate):
+        missing.append("gating: the classifier of the fit")
+    if gate is not None and not gate.from_features:
+        # A classifier of one's own does not know what its columns were called.
+        numbers = isinstance(gate, ColumnGate)
+        columns = [column.name for column in gate.columns] or list(gate.names) if numbers else []
+        named = columns != [f"x{i}" for i in range(len(columns))] and _some(columns)
+        passed.append(f"gating_features={named or 'gating_features'}")
+        missing += [] if named else ["gating_features: the columns that predict the regime"]
+    if any("table[" in words for words in (*lines, *passed)):
+        missing.insert(0, "table: the rows of the fit, as a data frame")
+    return [*(f"# {words}" for words in missing), *lines], passed
+
+
+def _some(names: list[str]) -> str:
+    """Write columns of the table; nothing if they are too many to be named."""
+    # repr() spells out what is invisible or could turn the direction of the text, and only that.
+    listed = repr(names)
+    few = len(names) <= MOST_NAMES and len(listed) <= MOST_CHARACTERS
+    return f"table[{listed}]" if few else ""
 
 
 def _visible(command: str) -> str:
     """Spell out what is invisible in a command, or could turn the direction of its text."""
     hidden = (sign for sign in set(command) if not sign.isprintable() and sign != "\n")
     return command.translate({ord(sign): repr(sign)[1:-1] for sign in hidden})
-
-
-def _columns(mixture: Mixture, response: str) -> list[str]:
-    """Name the columns, if the table had names."""
-    names = mixture.feature_names
-    unnamed = names == tuple(f"x{i}" for i in range(len(names)))
-    # repr() spells out what is invisible or could turn the direction of the text, and only that.
-    listed = repr(list(names))
-    if unnamed or len(names) > MOST_NAMES or len(listed) > MOST_CHARACTERS:
-        return []
-    return [f"X, y = table[{listed}], {response or f'table[{mixture.target_name!r}]'}"]
