@@ -189,6 +189,28 @@ def law(deviation):
     return RowLaw(np.zeros(2), np.array(deviation), np.eye(2), 0.0)
 
 
+def test_an_effect_that_is_not_clear_is_not_told_as_one():
+    """Of several features as of one: an interval around zero shows no effect."""
+    known = known_mixture()
+    error = np.array([[0.1, 0.01, 9.0, 9.0, 9.0], [9.0] * 5])
+    inference = replace(known.inference, standard_error=error, degrees=np.full(2, 99.0))
+    wide = replace(
+        known,
+        coef=np.array([[3.0, -0.2, 0.1, 0.05, 0.01]] * 2),
+        feature_names=("a", "b", "c", "d", "e"),
+        inference=inference,
+    )
+    some, none = (bare(regime.sentence) for regime in Answer(wide).regimes)
+    assert some.startswith(
+        "By one unit of each, y moves most with a (+3.00 a unit), b (-0.200 a unit), c (+0"
+    )
+    assert some.count("not clear") == 1
+    assert " a unit; not clear) and 2 other features. " in some
+    assert none.startswith("y does not clearly depend on a (+3.0 a unit), b (-0.2 a unit), c (+0.1")
+    assert " or 2 other features. " in none
+    assert "moves" not in none
+
+
 def test_a_fall_has_an_interval_of_falls():
     mixture = replace(known_mixture(), coef=np.array([[-1.0], [0.0]]))
     said = bare(Answer(mixture).regimes[0].sentence)
@@ -448,6 +470,37 @@ def test_the_lead_of_a_relation_is_over_the_line_that_is_shown():
     assert bare(Answer(some).rival_ahead).endswith(said)
 
 
+def test_a_relation_that_is_better_than_constants_is_not_called_as_good_as_these():
+    """A line that falls short of 3 nats is near both; the relation has them."""
+    path = Selection(np.array([1]), np.array([1.9]), np.ones(1), np.ones(1), chosen=1)
+    alone = replace(mixture_of([[1.0]]), evidence=1.9, selection=path)
+    near, far, clear = (
+        Answer(replace(alone, rivals=(Rival(power=0.5, lead=lead),))) for lead in (0.9, 2.4, 3.5)
+    )
+    assert near.rival.endswith(" as well as a straight line or constants do.")
+    assert far.rival.endswith(" better than constants do, and as well as a straight line does.")
+    assert far.sure == "The data support no straight line, but the one relation named above."
+    assert clear.rival.endswith(" better than a straight line or constants do.")
+    assert "too little evidence for a linear relation of y to x0 in the" in bare(far.lead)
+    assert "would gain 1.9 nats over constants, and 3 are needed" in far.lead
+    assert "nearly" not in far.lead
+
+
+def test_sentences_are_those_of_a_textbook(tone):
+    """Terms of the trade have a clause that explains them, and none is a figure of speech."""
+    shown = everywhere(tone)
+    assert "in doubt: the likeliest label of each is less than 80% likely." in Answer(tone).lead
+    for where, text in shown.items():
+        for figure in ("knows no", "punishes", "neither a regime nor", "blurs"):
+            assert figure not in text, (where, figure)
+
+
+def test_the_line_that_is_shown_is_not_said_to_be_the_scored_one():
+    path = Selection(np.array([1]), np.array([1.9]), np.ones(1), np.ones(1), chosen=1)
+    shown = replace(mixture_of([[1.0]]), evidence=1.9, selection=path)
+    assert "The line that is shown need not be the one that was scored." in render(shown)
+
+
 def test_a_relation_must_be_better_than_one_straight_line_where_several_are_not():
     """A number that was asked for may be worse than one line, which is the likeliest then."""
     assert not Answer(lines_asked_for(5.5, evidence=(1.0, -5.0))).rival
@@ -478,14 +531,16 @@ def page_text(page):
     [
         (0.0, ""),
         (1.0, ""),
-        (4.0, ", which would be as likely if their shares depended on the features"),
+        (4.0, ", whose shares do not depend on the features"),
     ],
 )
 def test_shares_that_would_depend_on_the_features_are_named_where_they_matter(gain, more):
     rival = Rival(terms="quadratic", lead=5.0)
     mixture = replace(known_mixture(), evidence=30.0, rivals=(rival,), gain_of_shares=gain)
     how = "as well as" if more else "better than"
-    said = f" {how} two straight lines do: it is 5 nats likelier than the regimes{more}."
+    with_such = " whose shares depend on the features" if more else ""
+    lines = f"two straight lines do{with_such}"
+    said = f" {how} {lines}: it is 5 nats likelier than the regimes{more}."
     assert Answer(mixture).rival_ahead.endswith(said)
     assert "But the one relation named above has 5 more." in Answer(mixture).sure
     assert Answer(replace(mixture, gain_of_shares=5.5)).rival == ""

@@ -443,8 +443,8 @@ def selection(mixture: Mixture) -> dict[str, Any]:
     ).strip()
     if mark == "shown":
         words = (
-            f"None was chosen: none has evidence of 3 nats. Evidence is {EVIDENCE}. "
-            f"{other_criteria(mixture)}"
+            "None was chosen: none has evidence of 3 nats. The line that is shown need not be the "
+            f"one that was scored. Evidence is {EVIDENCE}. {other_criteria(mixture)}"
         ).strip()
     return {
         "charts": {name: points for name, points in drawn.items() if len(points) > 1},

@@ -22,6 +22,7 @@ from regimix.result.rowlaw import MOMENT_ROWS, SURE
 from regimix.words import (
     UNKNOWN,
     bare,
+    choice,
     clean,
     count,
     fixed,
@@ -198,6 +199,13 @@ class Answer:
         clearly = min(self._ahead[0], rival.lead - self.mixture.gain_of_shares) >= REGIME_GAIN
         how = "better than" if clearly else "as well as"
         comma = "," if ", with" in said else ""
+        if self.mixture.found_nothing:
+            line = lines.removesuffix(" or constants do") + (" does" if m == 1 else " do")
+            if not clearly and lead_over_constants(self.mixture) >= REGIME_GAIN:
+                how, lines = "better than constants do, and as well as", line
+        elif not clearly and rival.lead >= REGIME_GAIN:
+            # Only with such shares are the regimes as likely.
+            lines += " whose shares depend on the features"
         return f"O{said[1:]}{comma} explains these rows {how} {lines}."
 
     @property
@@ -242,7 +250,7 @@ class Answer:
         said = f"{number(lead)} nats likelier than {what}{below}{self.on_some_rows}"
         if what == "constants" or not lead - self.mixture.gain_of_shares < REGIME_GAIN <= lead:
             return said
-        return f"{said}, which would be as likely {IF_SHARES_DEPENDED}"
+        return f"{said}, whose shares do not depend on the features"
 
     @property
     def on_some_rows(self) -> str:
@@ -351,7 +359,7 @@ class Answer:
         if not rows:
             return "No row is in doubt."
         sure = (
-            "neither a regime nor being an outlier is" if self.allows_outliers else "no regime is"
+            "the likeliest label of each is less than" if self.allows_outliers else "no regime is"
         )
         return (
             f"{count(rows, 'row')} ({percent(rows / self.mixture.mass)}) "
@@ -383,9 +391,9 @@ class Answer:
             best = likeliest(mixture)
             they = "they" if best is None else several(best, "regime")
             said = (
-                f"Constants explain {target} in the {rows} nearly as well as linear relations to "
-                f"{by} do: {they} would gain {number(evidence)} nats, and {REGIME_GAIN:g} are "
-                "needed"
+                f"There is too little evidence for a linear relation of {target} to {by} in the "
+                f"{rows}: {they} would gain {number(evidence)} nats over constants, and "
+                f"{REGIME_GAIN:g} are needed"
             )
         if asked is None or mixture.settings.search == "net":
             # It is robust, or least squares where nothing speaks for outliers.
@@ -450,20 +458,30 @@ class Answer:
         some = order[:MOST_NAMED]
         slopes = [measured(float(mixture.coef[j, i]), float(error[i]))[0] for i in some]
         signed = [slope if slope.startswith("-") else f"+{slope}" for slope in slopes]
+        ends_of = conf_int(mixture, self.level)[j] if known else np.full((len(error), 2), np.nan)
+        unclear = {i for i in order if ends_of[i, 0] <= 0 <= ends_of[i, 1]}
         if len(order) > 1:
-            moving = [f"{name} ({slope} a unit)" for name, slope in zip(names, signed, strict=True)]
-            left = len(order) - len(moving)
+            left = len(order) - len(some)
             more = [count(left, "other feature")] if left else []
+            each = list(zip(names, signed, strict=True))
+            if len(unclear) == len(order):
+                moving = [f"{name} ({slope} a unit)" for name, slope in each]
+                return f"{target} does not clearly depend on {choice([*moving, *more])}."
+            doubts = ["; not clear" if i in unclear else "" for i in some]
+            moving = [
+                f"{name} ({slope} a unit{doubt})"
+                for (name, slope), doubt in zip(each, doubts, strict=True)
+            ]
             step = "one unit" if mixture.rows is None else "one standard deviation"
             return f"By {step} of each, {target} moves most with {listing([*moving, *more])}."
         verb = "falls" if slopes[0].startswith("-") else "rises"
         moves = f"With each unit of {names[0]}, {target} {verb} by {slopes[0].removeprefix('-')}"
-        low, high = conf_int(mixture, self.level)[j, order[0]] if known else (np.nan, np.nan)
+        low, high = ends_of[order[0]]
         if not np.isfinite([low, high]).all():
             return f"{moves}."
         sizes = (-high, -low) if high < 0 else (low, high)  # of a fall
         ends = f"{100 * self.level:g}% interval {interval(*sizes, float(error[order[0]]))}"
-        if low <= 0 <= high:
+        if unclear:
             # An interval around zero does not show that the slope is small.
             return f"{target} does not clearly depend on {names[0]}: {signed[0]} a unit ({ends})."
         return f"{moves} ({ends})."
@@ -781,7 +799,10 @@ def other_criteria(mixture: Mixture) -> str:
         for name, values in (("BIC", path.bic), ("ICL", path.icl))
         if np.isfinite(values).any()
     }
-    why = {"BIC": "which knows no prior,", "ICL": "which punishes rows in doubt,"}
+    why = {
+        "BIC": "which leaves out the prior,",
+        "ICL": "which counts rows in doubt against a model,",
+    }
     if len(set(best.values())) == 1 and len(best) == 2:
         return f"BIC and ICL favour {best['BIC']}."
     said = [f"{name}, {why[name]} favours {number}" for name, number in best.items()]
