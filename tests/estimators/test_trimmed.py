@@ -1,9 +1,8 @@
 """TrimmedRegressor: scikit-learn's checks, known data, statistics of keep="auto", algebra."""
 
-import itertools
 import pickle
 import warnings
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -631,10 +630,10 @@ def test_a_summary_tells_the_rows_that_were_fitted_from_those_within_the_result(
     y = 2 * X[:, 0] + rng.standard_t(2, 40)
     weights = 1 + np.arange(40) % 2
     different = 0
-    for seed, given in itertools.product(range(8), (None, weights)):
+    for seed, repeated in product(range(8), (None, weights)):
         shown = y + np.random.default_rng(seed).standard_normal(40)
-        model = TrimmedRegressor(random_state=0).fit(X, shown, given)
-        counts = np.ones(40) if given is None else given
+        model = TrimmedRegressor(random_state=0).fit(X, shown, repeated)
+        counts = np.ones(40) if repeated is None else repeated
         raw = np.abs(shown - X @ model.raw_coef_ - model.raw_intercept_)
         fitted = counts[raw <= 2.5 * model.raw_scale_].sum()
         within = counts[model.inlier_mask_].sum()

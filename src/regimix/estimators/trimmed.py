@@ -206,7 +206,8 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
     evidence_ : float
         With ``keep="auto"``: by how much the score of a line exceeds that of a constant, in nats.
         That is the likeliest line, with outliers of its own, whether or not it is ``coef_``: it
-        says if there is a relation at all, which takes 3. NaN if the search was stopped before it was known.
+        says if there is a relation at all, which takes 3. NaN if the search was stopped before it
+        was known.
     encoding_, left_out_ : Recipe or None, ndarray or None
         As in :class:`MixedLinearRegression`.
     n_features_in_ : int

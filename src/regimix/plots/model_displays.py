@@ -681,10 +681,15 @@ class ConvergenceDisplay(Display):
             places = moves[~taken], self.tried[~taken]
             far = "move", "left, far below"
             self.rejected_ = draw_outliers(ax, *places, frame, 60, "left", far)
+        dotted: dict[str, Any] = {
+            "color": NEUTRAL,
+            "linewidth": 0.8,
+            "linestyle": ":",
+            "zorder": 0.5,
+        }
         for i, after in enumerate(self.begins):
             told = "another search begins" if i == 0 else "_nolegend_"
-            begin_line = {"color": NEUTRAL, "linewidth": 0.8, "linestyle": ":", "zorder": 0.5}
-            self.begins_.append(ax.axvline(after + 0.5, label=told, **begin_line))
+            self.begins_.append(ax.axvline(after + 0.5, label=told, **dotted))
         frame.apply(ax)
         ax.set_ylim(top=ax.get_ylim()[1] + TOP * float(np.ptp(ax.get_ylim())))
         named = np.flatnonzero(taken)

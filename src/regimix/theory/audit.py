@@ -355,7 +355,7 @@ def _whitened_fit(mixture: Mixture, X: Any, y: Any, sample_weight: Any) -> _Whit
 
 
 def _counting(X: Any, y: Any, sample_weight: Any, *, fit_intercept: bool) -> Problem:
-    """Read the rows as often as they count: by repetitions, or once each where they are relative."""
+    """Read rows as often as they count: by repetitions, or once where weights are relative."""
     problem = Problem.from_arrays(X, y, sample_weight, fit_intercept=fit_intercept)
     if problem.counts:
         return problem
