@@ -339,6 +339,29 @@ def test_the_python_of_a_report_gives_the_numbers_of_the_page(regimix, options, 
         assert again.gate.hit_rate == pytest.approx(before.gate.hit_rate, rel=1e-9)
 
 
+def test_pages_count_rows_by_the_column_of_weights(regimix):
+    """That of the fit and that of its model: the file has each row once."""
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 12, 800) / 4
+    rows = pd.DataFrame({"x": x, "y": np.round(2 * x + rng.standard_normal(800), 1)})
+    counted = rows.value_counts().rename("n").reset_index()
+    rows.to_csv("long.csv", index=False)
+    counted.to_csv("short.csv", index=False)
+    said = []
+    for name, options in (("long", ()), ("short", ("--weights", "n"))):
+        files = ("--report", f"{name}.html", "--model", f"{name}.regimix", "-q")
+        once = ("-y", "y", "-m", "1", "--outliers", "0", "--features", "x")
+        assert regimix("fit", f"{name}.csv", *once, *options, *files).code == 0
+        again = ("report", f"{name}.regimix", f"{name}.csv", "-o", f"{name}2.html")
+        assert regimix(*again).code == 0
+        for path in (f"{name}.html", f"{name}2.html"):
+            page = Path(path).read_text(encoding="utf-8")
+            tails = re.search(r"([\d.]+%) of the rows sorted to it are further off", page)[1]
+            said.append((tails, re.search(r"smallest regime has about (\d+) rows", page)[1]))
+    assert said == [said[0]] * 4
+    assert said[0][1] == "800"
+
+
 def test_text_columns_survive_the_round_trip(regimix, table):
     rows = pl.read_csv(table).with_columns(
         pl.Series("town", ["Oslo", "Rome", "Oslo"] * 200), pl.Series("day", ["a"] * 600)

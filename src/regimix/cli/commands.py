@@ -354,6 +354,7 @@ def report(
     table = _read_like(data, recipe, mixture, place, key, missing)
     if place.in_memory:
         page["shares"] = gate_shares(mixture, table.X, table.gating)
+        page["sample_weight"] = table.weights
         write(out, mixture, table.X, table.y, keys=table.keys, **page)
         n_rows, drawn = table.n_rows, ""
     else:

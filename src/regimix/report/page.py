@@ -120,6 +120,7 @@ def render(
     date: str | None = None,
     command: str | None = None,
     profile: Profile | None = None,
+    sample_weight: Any = None,
 ) -> str:
     """Write a report as the text of one HTML page, which loads nothing.
 
@@ -149,13 +150,16 @@ def render(
         the columns of the fit are those of a table.
     profile : Profile, optional
         Who is in each regime, as ``mixture.profile(frame)`` found it.
+    sample_weight : array of shape (n,), optional
+        Weights of X and y, by which checks of what was assumed count them. Default: those of the
+        fit, if the mixture remembers the rows; else one each.
 
     Returns
     -------
     str
     """
     environment = _environment()
-    rows = read_rows(mixture, X, y, keys, shares)
+    rows = read_rows(mixture, X, y, keys, shares, sample_weight)
     terms = Terms.of(mixture, None if rows is None else rows.X, read_level(level))
     written = dt.datetime.now().astimezone().date().isoformat() if date is None else date
     page: str = environment.get_template("page.html.j2").render(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.data.power import raised
-from regimix.data.validation import Table, read_target
+from regimix.data.validation import Table, read_target, read_weights
 from regimix.engines.parquet import ParquetReader, columns_of
 from regimix.engines.parts import PartTable
 from regimix.errors import DataError
@@ -56,7 +56,7 @@ class Rows:
     counts: Ints | None
     of: int  # rows of the whole table: more than these if they are an excerpt
     fitted: bool  # whether these are the rows of the fit, or an excerpt of them
-    weights: Floats  # of the rows of the fit, if it kept them; else all are one
+    weights: Floats  # as given, or of the rows of the fit if it kept them; else all are one
 
     @property
     def n(self) -> int:
@@ -159,8 +159,12 @@ def label_data(rows: Rows) -> dict[str, Any] | None:
     return {"letters": letters, "complete": rows.of == rows.n, kind: names}
 
 
-def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -> Rows | None:
+def read_rows(
+    mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None, sample_weight: Any = None
+) -> Rows | None:
     """Put rows beside the mixture; without X and y, those that it remembers, if any.
+
+    Of rows of the fit that come without their weights, the mixture may remember these.
 
     Of a table in parts (``regimix.scan_parquet``), in the place of X, some rows are drawn.
     """
@@ -206,6 +210,8 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
         if kept is not None:
             keys = np.arange(kept.size) if keys is None else keys
             keys = [key for key, there in zip(keys, kept, strict=True) if there]
+            if sample_weight is not None and len(sample_weight) == kept.size:
+                sample_weight = np.asarray(sample_weight)[kept]
             shares = None if shares is None else np.asarray(shares)[kept]
         values = Table.read(X, fewest_rows=1).values
         target = read_target(y, values.shape[0])
@@ -216,6 +222,10 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
         # that rows would get as new ones.
         known = fitted and mixture.labels.size == of
         labels = mixture.labels if known else mixture.assign(X, y, shares)
+    weights = _weights(mixture, target.size) if fitted else np.ones(target.size)
+    if sample_weight is not None:
+        given, _ = read_weights(sample_weight, target.size)
+        weights = weights if given is None else given
     belongs = mixture.responsibilities(values, target, shares)
     return Rows(
         X=values,
@@ -229,7 +239,7 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
         counts=counts,
         of=of,
         fitted=fitted,
-        weights=_weights(mixture, target.size) if fitted else np.ones(target.size),
+        weights=weights,
     )
 
 
