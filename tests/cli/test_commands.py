@@ -1,17 +1,24 @@
 """``predict``, ``report``, ``synth`` and ``demo``."""
 
+import html
 import json
+import re
+import shlex
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
 from regimix import MixedLinearRegression, load, save
 from regimix.cli.commands import _assigned
+from regimix.errors import RegimixWarning
+from regimix.words import number
 from tests.patience import ENOUGH
 
 
@@ -289,6 +296,87 @@ def test_report_from_a_model_and_rows(regimix, table, model):
     page = (table.parent / "r.html").read_text(encoding="utf-8")
     assert "Two &lt;lines&gt;" in page
     assert "id" in page
+
+
+def people(n=240):
+    """Two groups, one of them told by a column; some rows came more than once, some have a hole."""
+    rng = np.random.default_rng(5)
+    x, group, town = rng.uniform(0, 4, n), np.arange(n) % 2, rng.integers(0, 3, n)
+    y = 9 + np.where(group == 1, 2.0, -1.5) * x + 1.5 * (town == 2) + 0.3 * rng.standard_normal(n)
+    return pd.DataFrame(
+        {
+            "age": np.where(np.arange(n) % 40 == 7, np.nan, x),
+            "town of birth": np.array(["Oslo", "Rome", "Paris"])[town],
+            "group": group + 0.1 * rng.standard_normal(n),
+            "n": 1 + np.arange(n) % 3,
+            "share": 0.5 + rng.random(n),
+            "income": y,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--features age",
+        "--features age --weights n",
+        "--features age --weights share",
+        "--features age --log",
+        "--features age --power 0.5 --weights n",
+        "--features 'age,town of birth' --weights n",
+        "--features age --gating logistic --gating-columns 'group,town of birth' --weights n",
+        "--features age,group --gating trees",
+    ],
+)
+def test_the_python_of_a_report_gives_the_numbers_of_the_page(regimix, options, capsys):
+    """It is run as it is written, beside the table alone."""
+    table = people()
+    table.to_csv("people.csv", index=False)
+    fit = ("fit", "people.csv", "-y", "income", "-m", "2", "--model", "m.regimix", "-q")
+    assert regimix(*fit, *shlex.split(options)).code == 0
+    assert regimix("report", "m.regimix", "people.csv", "-o", "r.html").code == 0
+    page = html.unescape(Path("r.html").read_text(encoding="utf-8"))
+    (code,) = re.findall(r"<pre tabindex=\"0\"><code>(.*?)</code></pre>", page, re.DOTALL)
+    assert "# table: the rows of the fit, as a data frame" in code
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RegimixWarning)
+        namespace = {"table": table}
+        exec(compile(code, "page", "exec"), namespace)
+    again, before = namespace["fit"].mixture_, load("m.regimix")
+    assert "no regime" not in capsys.readouterr().out
+    for j in range(2):
+        equation = again.equation(j).partition(" = ")[2]
+        assert equation in page
+        assert number(again.scale[j]) in page
+    for name in ("coef", "intercept", "weights", "scale", "evidence", "mass"):
+        known, found = getattr(before, name), getattr(again, name)
+        np.testing.assert_allclose(found, known, rtol=1e-9, err_msg=name)
+    assert (again.gate is None) == (before.gate is None)
+    if before.gate is not None:
+        assert again.gate.hit_rate == pytest.approx(before.gate.hit_rate, rel=1e-9)
+
+
+def test_pages_count_rows_by_the_column_of_weights(regimix):
+    """That of the fit and that of its model: the file has each row once."""
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 12, 800) / 4
+    rows = pd.DataFrame({"x": x, "y": np.round(2 * x + rng.standard_normal(800), 1)})
+    counted = rows.value_counts().rename("n").reset_index()
+    rows.to_csv("long.csv", index=False)
+    counted.to_csv("short.csv", index=False)
+    said = []
+    for name, options in (("long", ()), ("short", ("--weights", "n"))):
+        files = ("--report", f"{name}.html", "--model", f"{name}.regimix", "-q")
+        once = ("-y", "y", "-m", "1", "--outliers", "0", "--features", "x")
+        assert regimix("fit", f"{name}.csv", *once, *options, *files).code == 0
+        again = ("report", f"{name}.regimix", f"{name}.csv", "-o", f"{name}2.html")
+        assert regimix(*again).code == 0
+        for path in (f"{name}.html", f"{name}2.html"):
+            page = Path(path).read_text(encoding="utf-8")
+            tails = re.search(r"([\d.]+%) of the rows sorted to it are further off", page)[1]
+            said.append((tails, re.search(r"smallest regime has about (\d+) rows", page)[1]))
+    assert said == [said[0]] * 4
+    assert said[0][1] == "800"
 
 
 def test_text_columns_survive_the_round_trip(regimix, table):

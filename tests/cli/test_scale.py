@@ -149,6 +149,7 @@ def test_the_answer_is_that_of_the_table_in_memory(regimix, in_memory, scheduler
             "read": FRAME.height,
             "dropped": FRAME.height - USED,
             "used": USED,
+            "mass": USED,
             "in_doubt": in_memory["rows"]["in_doubt"],
         }
     )

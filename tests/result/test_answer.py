@@ -107,8 +107,8 @@ def test_which_number_bic_and_icl_favour_is_said():
     )
     mixture = mixture_of([[0.0], [9.0]], selection=path)
     assert other_criteria(mixture) == (
-        "BIC, which knows no prior, favours three regimes; ICL, which punishes rows in doubt, "
-        "favours one regime."
+        "BIC, which leaves out the prior, favours three regimes; ICL, which counts rows in doubt "
+        "against a model, favours one regime."
     )
     alike = replace(mixture, selection=replace(path, icl=path.bic))
     assert other_criteria(alike) == "BIC and ICL favour three regimes."

@@ -350,14 +350,11 @@ def report(
     from regimix.result.gate import gate_shares
 
     mixture, recipe = _open_model(model, data)
-    page: dict[str, Any] = {"title": title}
-    if recipe.power != 1.0:
-        column = f"table[{recipe.target!r}]"
-        power = f"np.log({column})" if recipe.power == 0.0 else f"{column} ** {recipe.power!r}"
-        page["command"] = snippet(mixture, power)
+    page: dict[str, Any] = {"title": title, "command": snippet(mixture, recipe)}
     table = _read_like(data, recipe, mixture, place, key, missing)
     if place.in_memory:
         page["shares"] = gate_shares(mixture, table.X, table.gating)
+        page["sample_weight"] = table.weights
         write(out, mixture, table.X, table.y, keys=table.keys, **page)
         n_rows, drawn = table.n_rows, ""
     else:

@@ -162,7 +162,7 @@ class Job:
         known: dict[str, Any] = {"command": command, "profile": outcome.profile}
         if isinstance(table, DataSet):
             known |= {"keys": table.keys, "shares": gate_shares(mixture, table.X, table.gating)}
-            report.write(path, mixture, table.X, table.y, **known)
+            report.write(path, mixture, table.X, table.y, sample_weight=table.weights, **known)
         else:
             report.write(path, mixture, keys=range(1, mixture.n_rows + 1), **known)
 

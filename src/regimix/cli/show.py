@@ -12,12 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from regimix.cli.console import Code, Voice
+from regimix.model.em import REGIME_GAIN
 from regimix.model.relation import COUNTS
-from regimix.result.answer import Answer, distances, rows_labelled
+from regimix.result.answer import Answer, distances, evidence_beside_rivals, rows_labelled
 from regimix.result.inference import errors, estimates
 from regimix.result.mixture import Mixture
 from regimix.result.profile import Profile
-from regimix.result.rivals import advice, advised
+from regimix.result.rivals import advice, advised, constants_gain
 from regimix.result.stability import Stability
 from regimix.tables import DataSet, ParquetTable
 from regimix.words import UNKNOWN, aligned, bare, count, fixed, measured, number, percent
@@ -97,10 +98,7 @@ def print_mixture(outcome: Outcome, most_terms: int, most_outliers: int, voice: 
         voice.answer(part)
         voice.answer()
     if found.rival and mixture.n_components == 1:
-        # What to type may be about another relation than the advice.
-        todo = [advice(mixture.rivals)] if mixture.rivals[0].noise == COUNTS else []
-        words = [bare(found.rival_ahead), *todo, refit(mixture, table)]
-        voice.answer(" ".join(words).rstrip())
+        voice.answer(_rival(found, table))
     if voice.clean("R²") in [column.header for column in regimes.columns]:
         voice.answer(found.r_squared, style="dim")
     for said in filter(None, (found.noise_law, found.gating)):
@@ -108,7 +106,7 @@ def print_mixture(outcome: Outcome, most_terms: int, most_outliers: int, voice: 
     voice.answer(found.ended, style="dim")
     voice.answer(found.details, style="dim")
     favours = found.favours and f"{found.favours} Use --components auto to choose by evidence."
-    for said in filter(None, (bare(found.coarse), favours)):
+    for said in filter(None, (found.by_weight, bare(found.coarse), found.thin, favours)):
         voice.answer(said)
 
 
@@ -119,6 +117,35 @@ def print_profile(found: Profile, voice: Voice) -> None:
     voice.answer(head, style="bold")
     for line in lines:
         voice.answer(line, whole=True)
+
+
+def _rival(found: Answer, table: DataSet | ParquetTable) -> str:
+    """Say which relation is as likely as one line, and what to do; of several, a warning does."""
+    mixture, counts = found.mixture, found.mixture.rivals[0].noise == COUNTS
+    if mixture.found_nothing and not _reaches(mixture, table):
+        # That fit would find nothing, too.
+        return " ".join([bare(found.rival_ahead), *([mixture.rivals[0].advice] * counts)])
+    # What to type may then be about another relation.
+    todo = [advice(mixture.rivals)] if counts else []
+    return " ".join([bare(found.rival_ahead), *todo, refit(mixture, table)]).rstrip()
+
+
+def _reaches(mixture: Mixture, table: DataSet | ParquetTable) -> bool:
+    """Estimate whether a line of the power that is advised would have the evidence of a finding.
+
+    A power that is given costs nothing, but constants may gain from it, too.
+    """
+    rival, some = advised(mixture.rivals), mixture.excerpt
+    if isinstance(table, DataSet) and table.y is not None:
+        y, weights = table.y, table.weights
+    elif some is not None:
+        y, weights = some.y, some.weights
+    else:
+        return True
+    weights = np.ones(y.size) if weights is None else np.asarray(weights, dtype=np.float64)
+    gained = constants_gain(y, weights * mixture.mass / weights.sum(), rival.power)
+    over = evidence_beside_rivals(mixture) + rival.lead
+    return over + REGIME_GAIN - gained >= REGIME_GAIN
 
 
 def refit(mixture: Mixture, table: DataSet | ParquetTable) -> str:
@@ -297,6 +324,7 @@ def summary(outcome: Outcome) -> dict[str, Any]:
                 "read": table.n_read,
                 "dropped": outcome.n_dropped,
                 "used": mixture.n_rows,
+                "mass": mixture.mass,
                 "in_doubt": mixture.doubtful_rows,
             },
             "regimes": [_plain_regime(mixture, j) for j in range(mixture.n_components)],

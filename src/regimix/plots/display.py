@@ -267,9 +267,18 @@ def mark(regime: int, size: float) -> dict[str, Any]:
 
 
 def draw_outliers(
-    ax: Axes, x: Floats, y: Floats, frame: Frame, n_points: int, label: str
+    ax: Axes,
+    x: Floats,
+    y: Floats,
+    frame: Frame,
+    n_points: int,
+    label: str,
+    far: tuple[str, str] = ("outlier", "beyond the edge"),
 ) -> list[PathCollection]:
-    """Draw outliers as grey crosses; those beyond the frame as arrows at its edge."""
+    """Draw outliers as grey crosses; those beyond the frame as arrows at its edge.
+
+    ``far`` is what the legend calls one of the latter, and where it says that they are.
+    """
     size = _point_size(n_points)
     across, up = frame.limits
     side = np.where(x > across[1], 1, np.where(x < across[0], -1, 0))
@@ -279,7 +288,7 @@ def draw_outliers(
     crosses = {**style, "marker": "x", "s": CROSS * size, "linewidths": 1.2}
     drawn = [ax.scatter(x[way == 0], y[way == 0], label=label, **crosses)]
     arrows = {**style, "s": max(ARROW * size, 40), "linewidths": 0.3}
-    beyond = f"{count(int(np.count_nonzero(way)), 'outlier')} beyond the edge"
+    beyond = f"{count(int(np.count_nonzero(way)), far[0])} {far[1]}"
     for out in [out for out in ARROWS if (way == out).any()]:
         at = np.clip(x[way == out], *frame.x), np.clip(y[way == out], *frame.y)
         drawn.append(ax.scatter(*at, marker=ARROWS[out], label=beyond, **arrows))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regimix.data.power import raised
-from regimix.data.validation import Table, read_target
+from regimix.data.validation import Table, read_target, read_weights
 from regimix.engines.parquet import ParquetReader, columns_of
 from regimix.engines.parts import PartTable
 from regimix.errors import DataError
@@ -58,7 +58,7 @@ class Rows:
     counts: Ints | None
     of: int  # rows of the whole table: more than these if they are an excerpt
     fitted: bool  # whether these are the rows of the fit, or an excerpt of them
-    weights: Floats  # of the rows of the fit, if it kept them; else all are one
+    weights: Floats  # as given, or of the rows of the fit if it kept them; else all are one
 
     @property
     def n(self) -> int:
@@ -161,8 +161,12 @@ def label_data(rows: Rows) -> dict[str, Any] | None:
     return {"letters": letters, "complete": rows.of == rows.n, kind: names}
 
 
-def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -> Rows | None:
+def read_rows(
+    mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None, sample_weight: Any = None
+) -> Rows | None:
     """Put rows beside the mixture; without X and y, those that it remembers, if any.
+
+    Of rows of the fit that come without their weights, the mixture may remember these.
 
     Of a table in parts (``regimix.scan_parquet``), in the place of X, some rows are drawn.
     """
@@ -211,7 +215,7 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
         if kept is not None:
             keys = np.arange(kept.size) if keys is None else keys
             keys = [key for key, there in zip(keys, kept, strict=True) if there]
-            shares = None if shares is None else np.asarray(shares)[kept]
+            sample_weight, shares = _only(kept, sample_weight), _only(kept, shares)
         values = Table.read(X, fewest_rows=1).values
         target = read_target(y, values.shape[0])
         of = target.size
@@ -235,14 +239,24 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
         counts=counts,
         of=of,
         fitted=fitted,
-        weights=_weights(mixture, target.size) if fitted else np.ones(target.size),
+        weights=_weights(mixture, target.size, sample_weight, fitted=fitted),
     )
 
 
-def _weights(mixture: Mixture, n: int) -> Floats:
-    """Return the weights of so many rows of the fit, as far as the mixture remembers them."""
+def _only(kept: NDArray[np.bool_], values: Any) -> Any:
+    """Leave out what belongs to rows that are left out, where it was given for all of them."""
+    given = values is not None and len(values) == kept.size
+    return np.asarray(values)[kept] if given else values
+
+
+def _weights(mixture: Mixture, n: int, sample_weight: Any, *, fitted: bool) -> Floats:
+    """Return weights as given, or those of rows of the fit as far as the mixture remembers them."""
+    if sample_weight is not None:
+        known = read_weights(sample_weight, n)[0]
+        if known is not None:
+            return known
     excerpt, weights = mixture.excerpt, np.ones(n)
-    if excerpt is None or excerpt.weights is None:
+    if not fitted or excerpt is None or excerpt.weights is None:
         return weights
     if excerpt.y.size == n:
         return excerpt.weights

@@ -19,8 +19,9 @@ from regimix.data.validation import chunks
 from regimix.engines.base import Engine, Nothing
 from regimix.engines.partition import PartitionEngine
 from regimix.engines.parts import PassStopped
+from regimix.model.labelling import SURE
 from regimix.result.gate import ColumnGate
-from regimix.result.rowlaw import MOMENT_ROWS, SURE, are_fitted
+from regimix.result.rowlaw import MOMENT_ROWS, are_fitted
 from regimix.search.numbers import SEARCH
 
 if TYPE_CHECKING:

@@ -258,7 +258,7 @@ class Profile:
             verb = "is" if self.n_doubtful == 1 else "are"
             said.append(
                 f"Rows count by their labels; {count(self.n_doubtful, 'row')} ({share}) {verb} in "
-                "doubt, which blurs the differences."
+                "doubt, which makes the regimes look more alike."
             )
         if self.left_out:
             parts = [f"{clean(name)} ({why})" for name, why in self.left_out.items()]

@@ -73,7 +73,9 @@ class Summary:
             bare(found.rival_ahead),
             found.without_gate,
             found.gating,
+            found.thin,
             found.favours or found.fewer,
+            found.by_weight,
             found.noise_law,
             granted(mixture),
         )
