@@ -56,7 +56,7 @@ class Rows:
     counts: Ints | None
     of: int  # rows of the whole table: more than these if they are an excerpt
     fitted: bool  # whether these are the rows of the fit, or an excerpt of them
-    weights: Floats  # as given, or of the rows of the fit if it kept them; else all are one
+    weights: Floats  # of the rows of the fit, if given or kept; else all are one
 
     @property
     def n(self) -> int:
@@ -223,9 +223,9 @@ def read_rows(
         known = fitted and mixture.labels.size == of
         labels = mixture.labels if known else mixture.assign(X, y, shares)
     weights = _weights(mixture, target.size) if fitted else np.ones(target.size)
-    if sample_weight is not None:
-        given, _ = read_weights(sample_weight, target.size)
-        weights = weights if given is None else given
+    if fitted and sample_weight is not None:
+        checked, _ = read_weights(sample_weight, target.size)
+        weights = weights if checked is None else checked
     belongs = mixture.responsibilities(values, target, shares)
     return Rows(
         X=values,
