@@ -13,7 +13,7 @@ from regimix.data.recipe import Column, Recipe
 from regimix.datasets import load_tone
 from regimix.estimators.mixture import _nothing
 from regimix.model.labelling import SURE
-from regimix.plots import RegimesDisplay, SelectionDisplay
+from regimix.plots import QQDisplay, RegimesDisplay, SelectionDisplay
 from regimix.report import render
 from regimix.report.charts import _tails, panels
 from regimix.report.notebook import mixture_html
@@ -336,6 +336,11 @@ def test_tails_are_those_of_the_rows_however_they_are_counted(repeated):
              for rows in [read_rows(mixture, None, None, None)]]  # fmt: skip
     ends = [re.findall(r'data-quantiles="([^"]*)"', one["charts"][1]) for one in drawn]
     assert ends[0] == ends[1]
+    short, long, (X, y, counts) = repeated
+    quantiles, found = QQDisplay.from_mixture(short).quantiles, QQDisplay.from_mixture(long)
+    for i in np.flatnonzero(counts == 1)[::9]:
+        same = (long.excerpt.X[:, 0] == X[i, 0]) & (long.excerpt.y == y[i])
+        assert quantiles[i] == pytest.approx(found.quantiles[same][0], abs=1e-6)
 
 
 def test_tails_of_relative_weights_say_so_and_count_the_rows_that_they_are_worth(tone):

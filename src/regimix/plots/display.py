@@ -361,6 +361,7 @@ class RowView:
     degrees: float = np.inf  # of freedom of the noise; infinite for normal noise
     doubtful: tuple[int, ...] = ()  # regimes that do not come back from resampled rows
     shares: tuple[float, ...] | None = None  # of the rows of each label, if they are those of a fit
+    weights: Floats | None = None  # of the rows, where they are those that a mixture remembers
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -446,12 +447,14 @@ def view_rows(model: Any, X: Any = None, y: Any = None) -> RowView:
             shares = label_shares(mixture)
     if labels is None:
         labels = mixture.assign(values, target, gated)
+    remembered = excerpt is not None and np.array_equal(excerpt.y, target)
     # As in a report: an outlier is shown with the regime that is nearest, not the likeliest.
     far = distances(mixture, values, target, labels)
     return RowView(
         X=values,
         y=target,
         labels=labels,
+        weights=excerpt.weights if excerpt is not None and remembered else None,
         nearest=far.nearest,
         means=far.predicted,
         coef=mixture.coef,

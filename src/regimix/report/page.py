@@ -153,8 +153,8 @@ def render(
     profile : Profile, optional
         Who is in each regime, as ``mixture.profile(frame)`` found it.
     sample_weight : array of shape (n,), optional
-        Weights of X and y, by which checks of what was assumed count them. Default: those of the
-        fit, if the mixture remembers the rows; else one each.
+        Weights of X and y, if these are the rows of the fit: checks of what was assumed count them
+        by these. Default: those that the mixture remembers, else one each.
 
     Returns
     -------

@@ -58,7 +58,7 @@ class Rows:
     counts: Ints | None
     of: int  # rows of the whole table: more than these if they are an excerpt
     fitted: bool  # whether these are the rows of the fit, or an excerpt of them
-    weights: Floats  # as given, or of the rows of the fit if it kept them; else all are one
+    weights: Floats  # of the rows of the fit, if given or kept; else all are one
 
     @property
     def n(self) -> int:
@@ -250,13 +250,15 @@ def _only(kept: NDArray[np.bool_], values: Any) -> Any:
 
 
 def _weights(mixture: Mixture, n: int, sample_weight: Any, *, fitted: bool) -> Floats:
-    """Return weights as given, or those of rows of the fit as far as the mixture remembers them."""
+    """Return weights of rows of the fit, as given or as far as the mixture remembers them."""
+    excerpt, weights = mixture.excerpt, np.ones(n)
+    if not fitted:
+        return weights
     if sample_weight is not None:
         known = read_weights(sample_weight, n)[0]
         if known is not None:
             return known
-    excerpt, weights = mixture.excerpt, np.ones(n)
-    if not fitted or excerpt is None or excerpt.weights is None:
+    if excerpt is None or excerpt.weights is None:
         return weights
     if excerpt.y.size == n:
         return excerpt.weights
