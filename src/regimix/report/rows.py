@@ -222,10 +222,6 @@ def read_rows(
         # that rows would get as new ones.
         known = fitted and mixture.labels.size == of
         labels = mixture.labels if known else mixture.assign(X, y, shares)
-    weights = _weights(mixture, target.size) if fitted else np.ones(target.size)
-    if fitted and sample_weight is not None:
-        checked, _ = read_weights(sample_weight, target.size)
-        weights = weights if checked is None else checked
     belongs = mixture.responsibilities(values, target, shares)
     return Rows(
         X=values,
@@ -239,13 +235,16 @@ def read_rows(
         counts=counts,
         of=of,
         fitted=fitted,
-        weights=weights,
+        weights=_weights(mixture, target.size, sample_weight) if fitted else np.ones(target.size),
     )
 
 
-def _weights(mixture: Mixture, n: int) -> Floats:
-    """Return the weights of so many rows of the fit, as far as the mixture remembers them."""
+def _weights(mixture: Mixture, n: int, given: Any) -> Floats:
+    """Return the weights of so many rows of the fit, if given or as far as it remembers them."""
     excerpt, weights = mixture.excerpt, np.ones(n)
+    if given is not None:
+        checked, _ = read_weights(given, n)
+        return weights if checked is None else checked
     if excerpt is None or excerpt.weights is None:
         return weights
     if excerpt.y.size == n:
