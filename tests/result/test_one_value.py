@@ -385,7 +385,7 @@ def test_an_audit_does_not_call_labelled_rows_a_share(tone):
         labelled = percent(rows_labelled(tone, j) / tone.mass)
         assert percent(regime.labelled) == labelled != Answer(tone).regimes[j].share
         assert re.search(rf"^ +{j} +{re.escape(labelled)} ", printed, re.MULTILINE)
-    assert re.search(r"^regime  labelled  rows/coef ", printed, re.MULTILINE)
+    assert re.search(r"^regime labelled  rows/coef ", printed, re.MULTILINE)
     assert max(map(len, printed.splitlines())) <= 80
 
 

@@ -165,7 +165,8 @@ class Answer:
     def thin(self) -> str:
         """That regimes of a given number have less evidence than a finding takes, if they do."""
         mixture = self.mixture
-        if mixture.found_nothing or not mixture.evidence < REGIME_GAIN:
+        scored = mixture.settings.search != "net"
+        if mixture.found_nothing or not (scored and mixture.evidence < REGIME_GAIN):
             return ""
         return (
             f"The number of regimes was given; the evidence is thin, {number(mixture.evidence)} "

@@ -140,12 +140,12 @@ class Audit:
             rows = fixed(self.sample_rows, 0)
             lines.append(f"(judged on {rows} of the rows: numbers are estimates)")
         unit = "noise/distance" if len(self.regimes) > 1 else "noise/fitted"
-        head = f"regime  labelled  rows/coef  distance         Q  {unit:>14}  left by a round"
+        head = f"regime labelled  rows/coef  distance          Q  {unit:>14}  left by a round"
         lines += ["", head]
         for j, regime in enumerate(self.regimes):
             lines.append(
-                f"{j:>6}  {percent(regime.labelled):>8}  {_shown(regime.rows_per_coefficient):>9}  "
-                f"{_shown(regime.distance):>8}  {_shown(regime.separation):>8}  "
+                f"{j:>6} {percent(regime.labelled):>8}  {_shown(regime.rows_per_coefficient):>9}  "
+                f"{_shown(regime.distance):>8}  {_shown(regime.separation):>9}  "
                 f"{_shown(regime.noise):>14}  {_shown(regime.contraction):>15}"
             )
         lines += ["", f"{'assumption':<21}{'verdict':<12}{'number':>9}   wanted"]
