@@ -455,7 +455,7 @@ def view_rows(model: Any, X: Any = None, y: Any = None) -> RowView:
 
 def _edges(mixture: Mixture, X: NDArray[Any], y: Floats, far: Distances) -> Floats:
     """Return where outliers become likelier than each regime, in units of its noise."""
-    joint, law = mixture.log_densities(X, y), StudentLaw(np.array([mixture.noise_degrees]))
+    joint, law = mixture.log_densities(X, y), StudentLaw(mixture.noise_degrees)
     distance = far.residual / positive_scale(mixture.scale, y)[far.nearest]
     with np.errstate(invalid="ignore", over="ignore"):
         lead = joint[np.arange(y.size), far.nearest] - joint[:, -1] + law.drop(distance)
