@@ -87,7 +87,7 @@ plt.show()
 # %%
 # Number of regimes
 # -----------------
-# What evidence, BIC and ICL lose against their best count, in units of log-likelihood.
+# What evidence, BIC and ICL lose against their best count, in nats.
 
 SelectionDisplay.from_estimator(model)
 plt.show()

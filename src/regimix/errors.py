@@ -20,7 +20,7 @@
     ├── RankWarning          the kept rows do not determine every coefficient
     ├── EvidenceWarning      the data do not support what was asked for
     ├── RivalWarning         one relation explains the rows as well as the regimes do
-    └── UnrepeatedWarning    no second search came to the same answer
+    └── UnrepeatedWarning    fewer searches than are asked for came to the answer
 
 A message says what is wrong, what was received, what is allowed and what to do. Where it names
 parameters, it is a `Message`, which knows them: the command line calls them by its options.
@@ -238,7 +238,7 @@ class RivalWarning(RegimixWarning):
 
 
 class UnrepeatedWarning(RegimixWarning):
-    """Independent searches ended with different answers; the best of them is returned."""
+    """Independent searches did not come to one answer; the likeliest that was seen is returned."""
 
 
 def reason_of(error: BaseException) -> str:

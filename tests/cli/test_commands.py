@@ -1,16 +1,24 @@
 """``predict``, ``report``, ``synth`` and ``demo``."""
 
+import html
 import json
+import re
+import shlex
 import subprocess
 import sys
+import warnings
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
 from regimix import MixedLinearRegression, load, save
 from regimix.cli.commands import _assigned
+from regimix.errors import RegimixWarning
+from regimix.words import number
 from tests.patience import ENOUGH
 
 
@@ -179,12 +187,29 @@ def test_a_gate_is_learnt_on_a_cluster_as_in_parts(regimix, tmp_path):
     with_regimes().drop("first").write_parquet("rows.parquet", row_group_size=100)
     told = ("--gating", "logistic", "--gating-columns", "firm,age", "--drop", "id")
     hits = []
-    for place in (("parts",), ("dask", "--workers", "1")):
-        ran = regimix("fit", "rows.parquet", "-y", "y", *told, "--json", "--engine", *place)
+    for place in (("memory",), ("parts",), ("dask", "--workers", "1")):
+        out = f"{place[0]}.parquet" if place[0] == "memory" else f"{place[0]}/"
+        files = ("--labels", out, "--report", "r.html", "--json")
+        ran = regimix("fit", "rows.parquet", "-y", "y", *told, *files, "--engine", *place)
         assert ran.code == 0, ran.err
-        hits.append(json.loads(ran.out)["gating"])
-    assert hits[0]["columns"] == hits[1]["columns"]
-    assert hits[0]["hit_rate"] == pytest.approx(hits[1]["hit_rate"])
+        said = json.loads(ran.out)
+        hits.append(said["gating"])
+        # One rule for all engines: regimes, counts and probabilities are those of the gate.
+        written = pl.read_parquet(out if place[0] == "memory" else f"{out}/rows.parquet")
+        used = written.filter(pl.col("regime").is_not_null())
+        chances = used.select("probability_0", "probability_1", "probability_outlier").to_numpy()
+        labels = used["regime"].to_numpy()
+        np.testing.assert_array_equal(
+            chances[:, :2].argmax(axis=1)[labels >= 0], labels[labels >= 0]
+        )
+        counts = [np.count_nonzero(labels == regime["label"]) for regime in said["regimes"]]
+        assert counts == [regime["rows"] for regime in said["regimes"]]
+        assert said["rows"]["in_doubt"] == np.count_nonzero(chances.max(axis=1) < 0.8)
+        page = Path("r.html").read_text(encoding="utf-8")
+        assert "not those that the model was fitted to" not in page
+    for one, other in ((0, 1), (1, 2)):
+        assert hits[one]["columns"] == hits[other]["columns"]
+        assert hits[one]["hit_rate"] == pytest.approx(hits[other]["hit_rate"])
 
 
 def test_labels_carry_columns_and_rows_that_were_left_out(regimix):
@@ -271,6 +296,87 @@ def test_report_from_a_model_and_rows(regimix, table, model):
     page = (table.parent / "r.html").read_text(encoding="utf-8")
     assert "Two &lt;lines&gt;" in page
     assert "id" in page
+
+
+def people(n=240):
+    """Two groups, one of them told by a column; some rows came more than once, some have a hole."""
+    rng = np.random.default_rng(5)
+    x, group, town = rng.uniform(0, 4, n), np.arange(n) % 2, rng.integers(0, 3, n)
+    y = 9 + np.where(group == 1, 2.0, -1.5) * x + 1.5 * (town == 2) + 0.3 * rng.standard_normal(n)
+    return pd.DataFrame(
+        {
+            "age": np.where(np.arange(n) % 40 == 7, np.nan, x),
+            "town of birth": np.array(["Oslo", "Rome", "Paris"])[town],
+            "group": group + 0.1 * rng.standard_normal(n),
+            "n": 1 + np.arange(n) % 3,
+            "share": 0.5 + rng.random(n),
+            "income": y,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--features age",
+        "--features age --weights n",
+        "--features age --weights share",
+        "--features age --log",
+        "--features age --power 0.5 --weights n",
+        "--features 'age,town of birth' --weights n",
+        "--features age --gating logistic --gating-columns 'group,town of birth' --weights n",
+        "--features age,group --gating trees",
+    ],
+)
+def test_the_python_of_a_report_gives_the_numbers_of_the_page(regimix, options, capsys):
+    """It is run as it is written, beside the table alone."""
+    table = people()
+    table.to_csv("people.csv", index=False)
+    fit = ("fit", "people.csv", "-y", "income", "-m", "2", "--model", "m.regimix", "-q")
+    assert regimix(*fit, *shlex.split(options)).code == 0
+    assert regimix("report", "m.regimix", "people.csv", "-o", "r.html").code == 0
+    page = html.unescape(Path("r.html").read_text(encoding="utf-8"))
+    (code,) = re.findall(r"<pre tabindex=\"0\"><code>(.*?)</code></pre>", page, re.DOTALL)
+    assert "# table: the rows of the fit, as a data frame" in code
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RegimixWarning)
+        namespace = {"table": table}
+        exec(compile(code, "page", "exec"), namespace)
+    again, before = namespace["fit"].mixture_, load("m.regimix")
+    assert "no regime" not in capsys.readouterr().out
+    for j in range(2):
+        equation = again.equation(j).partition(" = ")[2]
+        assert equation in page
+        assert number(again.scale[j]) in page
+    for name in ("coef", "intercept", "weights", "scale", "evidence", "mass"):
+        known, found = getattr(before, name), getattr(again, name)
+        np.testing.assert_allclose(found, known, rtol=1e-9, err_msg=name)
+    assert (again.gate is None) == (before.gate is None)
+    if before.gate is not None:
+        assert again.gate.hit_rate == pytest.approx(before.gate.hit_rate, rel=1e-9)
+
+
+def test_pages_count_rows_by_the_column_of_weights(regimix):
+    """That of the fit and that of its model: the file has each row once."""
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 12, 800) / 4
+    rows = pd.DataFrame({"x": x, "y": np.round(2 * x + rng.standard_normal(800), 1)})
+    counted = rows.value_counts().rename("n").reset_index()
+    rows.to_csv("long.csv", index=False)
+    counted.to_csv("short.csv", index=False)
+    said = []
+    for name, options in (("long", ()), ("short", ("--weights", "n"))):
+        files = ("--report", f"{name}.html", "--model", f"{name}.regimix", "-q")
+        once = ("-y", "y", "-m", "1", "--outliers", "0", "--features", "x")
+        assert regimix("fit", f"{name}.csv", *once, *options, *files).code == 0
+        again = ("report", f"{name}.regimix", f"{name}.csv", "-o", f"{name}2.html")
+        assert regimix(*again).code == 0
+        for path in (f"{name}.html", f"{name}2.html"):
+            page = Path(path).read_text(encoding="utf-8")
+            tails = re.search(r"([\d.]+%) of the rows sorted to it are further off", page)[1]
+            said.append((tails, re.search(r"smallest regime has about (\d+) rows", page)[1]))
+    assert said == [said[0]] * 4
+    assert said[0][1] == "800"
 
 
 def test_text_columns_survive_the_round_trip(regimix, table):

@@ -15,7 +15,7 @@ from regimix.cli.console import Bar, Voice
 from regimix.cli.show import refit
 from regimix.result import stability
 from regimix.result.mixture import Mixture
-from regimix.result.rivals import Rival
+from regimix.result.rivals import Rival, constants_gain
 from tests.cli.terminal import Terminal
 
 N = 200
@@ -92,6 +92,39 @@ def test_a_logarithm_nearly_as_likely_as_counts_is_what_to_type(behind, said):
     table = SimpleNamespace(recipe=SimpleNamespace(power=1.0))
     both = Rival(noise="counts", lead=9.0), Rival(power=0.0, lead=9.0 - behind)
     assert refit(SimpleNamespace(rival=both[0], rivals=both), table) == said
+
+
+POLYPS = {
+    "number": [63, 2, 28, 17, 61, 1, 7, 15, 44, 25, 3, 28, 10, 40, 33, 46, 50, 3, 1, 4],
+    "drug": [0, 1, 0, 1, 0, 1, 0, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 1, 1, 1],
+    "age": [20, 16, 18, 22, 13, 23, 34, 50, 19, 17, 23, 22, 30, 27, 23, 22, 34, 23, 22, 42],
+}
+
+
+@pytest.mark.parametrize("power", [0.5, 0.0])
+def test_a_power_that_would_find_nothing_either_is_not_what_to_type(regimix, power):
+    """Polyps after treatment (Piantadosi 1997): constants gain from the power as the line does."""
+    pl.DataFrame(POLYPS).write_csv("polyps.csv")
+    ran = regimix("fit", "polyps.csv", "-y", "number", "--json")
+    assert (ran.code, ran.summary["found"]) == (3, False)
+    said = " ".join(ran.err.split())
+    assert "better than constants do, and as well as a straight line does: it is " in said
+    assert "use a model of counts" in said
+    assert "Try: " not in said
+    assert "Fit the power" not in said
+    typed = regimix("fit", "polyps.csv", "-y", "number", "--power", str(power), "--json")
+    assert not typed.summary["found"]
+    y = np.array(POLYPS["number"], dtype=np.float64)
+    gained = constants_gain(y, np.ones(20), power)
+    (rival,) = [
+        one
+        for one in ran.summary["rivals"]
+        if one["describe"].startswith(("one relation between √", "one relation between log "))
+        and one["power"] == power
+        and one["describe"].endswith("both drug and age")
+    ]
+    estimate = ran.summary["evidence"] + rival["lead"] + 3 - gained
+    assert estimate == pytest.approx(typed.summary["evidence"], abs=0.7)
 
 
 # --- the logarithm and powers ---------------------------------------------------------------------

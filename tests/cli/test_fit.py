@@ -34,7 +34,7 @@ def test_the_summary_is_the_truth_in_json_and_alone_on_standard_output(regimix, 
     assert summary["schema"] == 1
     doubtful = summary["rows"].pop("in_doubt")
     assert f" {percent(doubtful / 600)} of them in doubt" in " ".join(ran.err.split())
-    assert summary["rows"] == {"read": 600, "dropped": 0, "used": 600}
+    assert summary["rows"] == {"read": 600, "dropped": 0, "used": 600, "mass": 600}
     assert summary["features"] == ["x0", "x1", "x2"]
     assert summary["exit_code"] == 0
     assert len(summary["regimes"]) == 2
@@ -149,6 +149,7 @@ def test_the_options_of_the_table_arrive(regimix, tmp_path, table, data):
         "read": 600,
         "dropped": 5,
         "used": 595,
+        "mass": (1 + np.arange(600) % 3)[5:].sum(),
         "in_doubt": 0,
     }
     assert any("dropped: 5 of 600 rows" in note for note in ran.summary["notes"])

@@ -31,9 +31,9 @@ def refused(ran, *words, code=2):
         (["fit", "rows.csv", "-y", "y", "--nonsense"], ["--nonsense"]),
         (["fit", "rows.csv", "-y", "z"], ["'z'", "'y'"]),
         (["fit", "nix.csv", "-y", "y"], ["nix.csv"]),
-        (["fit", "rows.csv", "-y", "y", "-m", "0"], ["--components", "'0'"]),
+        (["fit", "rows.csv", "-y", "y", "-m", "0"], ["--components", "got 0"]),
         (["fit", "rows.csv", "-y", "y", "-m", "two"], ["--components", "'two'"]),
-        (["fit", "rows.csv", "-y", "y", "--outliers", "1"], ["--outliers", "'1'"]),
+        (["fit", "rows.csv", "-y", "y", "--outliers", "1"], ["--outliers", "got 1"]),
         (["fit", "rows.csv", "-y", "y", "--outliers", "most"], ["--outliers", "'most'"]),
         (["fit", "rows.csv", "-y", "y", "--noise", "loud"], ["--noise", "'loud' is not one of"]),
         (

@@ -21,9 +21,9 @@ from regimix.cli.place import Place
 from regimix.engines.dask import current_client
 from regimix.errors import ClusterError, Message, OutOfTimeError, Setting
 from regimix.report.rows import read_rows
+from regimix.result.gate import gate_shares
 from regimix.search.settings import Progress
 from regimix.tables import parquet
-from regimix.tables.write import gate_shares
 from tests.cli.terminal import Terminal
 from tests.engines.clusters import small_cluster
 from tests.patience import comes_true
@@ -149,6 +149,7 @@ def test_the_answer_is_that_of_the_table_in_memory(regimix, in_memory, scheduler
             "read": FRAME.height,
             "dropped": FRAME.height - USED,
             "used": USED,
+            "mass": USED,
             "in_doubt": in_memory["rows"]["in_doubt"],
         }
     )

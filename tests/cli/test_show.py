@@ -10,6 +10,7 @@ import pytest
 from regimix.cli.console import Voice
 from regimix.cli.options import names
 from regimix.tables import write_table
+from regimix.words import percent
 
 HOSTILE = [
     "[red]a[/red]",
@@ -42,6 +43,40 @@ def test_names_of_columns_are_shown_as_they_are_and_command_nothing(regimix, hos
     for shown in ("[red]a[/red]", "[/]", "c\\nc", ":smile:", TARGET, "b\\x1b[31mb"):
         assert shown in ran.out
     assert "\x1b" not in ran.out + ran.err
+
+
+def test_rows_that_count_by_their_weights_are_told_from_those_of_the_table(
+    regimix, tmp_path, data, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "200")
+    weights = 1 + np.arange(len(data.y)) % 3
+    columns = {f"x{i}": column for i, column in enumerate(data.X.T)}
+    write_table(tmp_path / "w.csv", {**columns, "y": data.y, "n": weights})
+    ran = regimix("fit", "w.csv", "-y", "y", "-m", "2", "--weights", "n", "--json")
+    rows, mass = ran.summary["rows"], int(weights.sum())
+    assert (rows["used"], rows["mass"]) == (600, mass)
+    labelled = [one["rows"] for one in (*ran.summary["regimes"], ran.summary["outliers"])]
+    assert sum(labelled) == mass
+    shown = " ".join(ran.err.split())
+    assert f"in {mass:,} rows by the weights of w.csv".replace(",", "") in shown.replace(",", "")
+    assert "Rows count by their weights: " in shown
+    assert " in all, from 600 rows of the table." in shown
+    assert f" {percent(rows['in_doubt'] / mass)} of them in doubt" in shown
+    plain = regimix("fit", "w.csv", "-y", "y", "-m", "2", "--drop", "n", "--json")
+    assert plain.summary["rows"]["mass"] == 600
+    assert "weights" not in plain.err
+
+
+def test_a_given_number_of_thin_evidence_is_told_on_the_terminal(regimix, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(60)
+    write_table(tmp_path / "w.csv", {"x": x, "y": 0.49 * x + rng.standard_normal(60)})
+    ran = regimix("fit", "w.csv", "-y", "y", "-m", "1", "--json")
+    assert 0 < ran.summary["evidence"] < 3
+    assert ran.code == 0
+    assert ran.err.startswith("1 linear regime, on thin evidence, in 60 rows of w.csv")
+    assert "The number of regimes was given; the evidence is thin, " in ran.err
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

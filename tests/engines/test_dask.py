@@ -273,6 +273,27 @@ def test_a_gate_is_learnt_from_a_sample_of_the_rows(client, table):
     np.testing.assert_allclose(fit.predict(X), alone.predict(X), atol=0.5)
 
 
+@pytest.mark.parametrize("options", [{}, {"outliers": 0.1}], ids=str)
+def test_rows_are_labelled_by_the_gate_where_they_are(client, table, options):
+    X, y = table
+    fit = fitted(*row_chunks(X, y), gating="logistic", **options)
+    mixture, labels = fit.mixture_, np.asarray(fit.labels_)
+    shares = mixture.gate.shares(X)
+    likeliest = mixture.log_densities(X, y, shares)[:, :-1].argmax(axis=1)
+    inside = labels >= 0
+    np.testing.assert_array_equal(labels[inside], likeliest[inside])
+    if not options:
+        np.testing.assert_array_equal(labels, fit.assign(X, y))
+    m = fit.n_components_
+    assert mixture.label_counts == tuple(np.bincount(labels % (m + 1), minlength=m + 1))
+    doubtful = mixture.responsibilities(X, y, shares).max(axis=1) < 0.8
+    assert mixture.doubtful_rows == np.count_nonzero(doubtful)
+    assert mixture.rows.r_squared_expected == pytest.approx(fit.score(X, y), rel=1e-9)
+    excerpt = mixture.excerpt
+    np.testing.assert_array_equal(excerpt.labels, labels[excerpt.numbers])
+    np.testing.assert_allclose(excerpt.shares, shares[excerpt.numbers])
+
+
 # --- what is left after a fit ---------------------------------------------------------------------
 
 

@@ -242,9 +242,15 @@ ASKED = r"better than the one regime asked for, which scores 0\.5 nats less"
         ({}, {"ranks": (2,)}, RankWarning, "determine 2 of its 4 coefficients"),
         (
             {},
-            {"search_evidence": (9.0, 12.5, 8.0)},
+            {"search_evidence": (9.0, 12.5, 8.0), "n_agreed": 1},
             UnrepeatedWarning,
-            "3 independent searches .* 3.5 nats above the next",
+            "1 of 3 independent searches ended with the regimes that are returned",
+        ),
+        (
+            {},
+            {"search_evidence": (9.0, 9.1), "n_agreed": 0},
+            UnrepeatedWarning,
+            "none of 2 independent searches ended",
         ),
     ],
 )

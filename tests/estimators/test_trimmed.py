@@ -2,7 +2,7 @@
 
 import pickle
 import warnings
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -620,6 +620,30 @@ def test_a_summary_has_the_errors_of_least_squares_on_the_good_rows():
     assert f"{good.sum()} of them fitted" in text
     assert all(len(line) <= 80 for line in text.splitlines())
     assert len(model.summary().frame()) == 3
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_a_summary_tells_the_rows_that_were_fitted_from_those_within_the_result():
+    """They are other rows: errors are those of the first, inlier_mask_ has the second."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((40, 1))
+    y = 2 * X[:, 0] + rng.standard_t(2, 40)
+    weights = 1 + np.arange(40) % 2
+    different = 0
+    for seed, repeated in product(range(8), (None, weights)):
+        shown = y + np.random.default_rng(seed).standard_normal(40)
+        model = TrimmedRegressor(random_state=0).fit(X, shown, repeated)
+        counts = np.ones(40) if repeated is None else repeated
+        raw = np.abs(shown - X @ model.raw_coef_ - model.raw_intercept_)
+        fitted = counts[raw <= 2.5 * model.raw_scale_].sum()
+        within = counts[model.inlier_mask_].sum()
+        text = " ".join(str(model.summary()).split())
+        assert f" {fitted:.0f} of them fitted" in text
+        assert f"{within:.0f} rows lie within 2.5 times the noise (inlier_mask_)" in text
+        assert "take for granted which rows were fitted" in text
+        assert all(len(line) <= 80 for line in str(model.summary()).splitlines())
+        different += fitted != within
+    assert different
 
 
 def test_a_summary_without_errors_says_so():

@@ -234,6 +234,14 @@ def test_a_refit_ends_where_many_rounds_end(seed):
     assert refit(rows, model, 30).score >= one.score - rows.n * MODEL.member
 
 
+def test_a_refit_ends_where_it_has_enough():
+    rows, _ = mixed_rows(3)
+    model = some_model(rows, np.random.default_rng(3), 2)
+    first, whole = refit(rows, model, 1).score, refit(rows, model, 30).score
+    assert refit(rows, model, 30, enough=first).score == first < whole
+    assert refit(rows, model, 30, enough=whole + 1.0).score == whole
+
+
 def test_a_refit_gives_up_a_goal_only_if_it_is_out_of_reach(monkeypatch):
     rows, _ = mixed_rows(7, n=300)
     model = some_model(rows, np.random.default_rng(7), 2)

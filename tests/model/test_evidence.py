@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from regimix.model import evidence
 from regimix.model.evidence import Posterior, Prior, Sums, posterior
 from tests.model.brute import Rows1, brute_force, brute_force_alike, some_rows, wide_prior
 from tests.oracles import random_rotation
@@ -125,6 +126,50 @@ def test_features_far_larger_than_their_prior_supposes(seed, width):
     scaled = Rows1(rows.X * 1e4, rows.y, rows.count, rows.tail)
     prior = wide_prior(width)
     agrees(posterior(scaled.sums(np.zeros(width)), prior), brute_force(scaled, prior), rng)
+
+
+# --- in closed form -------------------------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(seeds, st.integers(1, 6), st.integers(12, 300), st.floats(-4.0, 0.5), st.booleans())
+def test_where_rows_determine_both_a_closed_form_is_as_good_as_the_quadrature(
+    seed, width, spare, log_noise, with_factor
+):
+    """It is taken only where it is; else the answer is that of the quadrature."""
+    rng = np.random.default_rng(seed)
+    rows = some_rows(rng, width + spare, width, noise=np.exp(log_noise))
+    prior = wide_prior(width)
+    sums = rows.sums(np.zeros(width))
+    found = posterior(sums, prior, with_factor=with_factor)
+    exact = evidence._by_quadrature(sums, prior, with_factor=True)
+    assert found.log_evidence == pytest.approx(float(exact.log_evidence), abs=1e-3)
+    assert found.log_precision == pytest.approx(float(exact.log_precision), abs=1e-3)
+    assert found.precision == pytest.approx(float(exact.precision), rel=1e-3)
+    for x, y in zip(*probes(rng, width), strict=True):
+        if with_factor:
+            assert mean_square(found, x, y) == pytest.approx(mean_square(exact, x, y), rel=1e-2)
+        else:
+            assert found.factor is None
+    assert found.uncertainty == pytest.approx(float(exact.uncertainty), abs=0.05)
+
+
+def test_many_rows_need_no_eigenvectors(monkeypatch):
+    calls = []
+    eigh = np.linalg.eigh
+    monkeypatch.setattr(np.linalg, "eigh", lambda table: (calls.append(1), eigh(table))[1])
+    rng = np.random.default_rng(0)
+    prior = wide_prior(3)
+    posterior(some_rows(rng, 300, 3).sums(np.zeros(3)), prior)
+    assert not calls
+    # Few rows, a column that does not vary, or noise next to its least: the exact integral.
+    posterior(some_rows(rng, 8, 3).sums(np.zeros(3)), prior)
+    flat = some_rows(rng, 300, 3)
+    flat.X[:, 1] = 0.0
+    posterior(flat.sums(np.zeros(3)), prior)
+    exact = some_rows(rng, 300, 3, noise=0.0)
+    posterior(exact.sums(np.linalg.lstsq(exact.X, exact.y)[0]), prior)
+    assert len(calls) == 3
 
 
 # --- orders of magnitude --------------------------------------------------------------------------

@@ -95,6 +95,27 @@ def test_moves_that_proposed_nothing_are_arrows(three):
         ConvergenceDisplay.from_mixture(replace(mixture, attempts=()))
 
 
+def test_moves_that_are_not_drawn_are_called_moves_and_searches_begin_at_a_line(three):
+    attempts = (
+        Attempt("first", "joint", 100.0, True, "better"),
+        Attempt("add", "joint", -np.inf, False, "nothing proposed"),
+        Attempt("first", "joint", 100.0, True, "better", search=1),
+        Attempt("add", "joint", -1e9, False, "no better", search=1),
+        Attempt("first", "joint", 100.0, True, "better", search=2),
+    )
+    mixture = replace(three[0].mixture_, attempts=attempts)
+    display = ConvergenceDisplay.from_mixture(mixture)
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert "2 moves left, far below" in legend
+    assert not any("outlier" in text for text in legend)
+    assert [line.get_xdata()[0] for line in display.begins_] == [2.5, 4.5]
+    assert legend.count("another search begins") == 1
+    alone = ConvergenceDisplay.from_mixture(replace(mixture, attempts=attempts[:2]))
+    assert alone.begins_ == []
+    legend = [text.get_text() for text in alone.ax_.get_legend().get_texts()]
+    assert "1 move left, far below" in legend
+
+
 def test_the_rounds_of_a_trimmed_estimator(calls):
     _, X, y = calls
     fit = TrimmedEstimator(LinearRegression(), keep=0.7).fit(X, y)

@@ -47,6 +47,18 @@ def test_no_tick_is_named_twice(losses):
     assert len(set(values)) == len(values)
 
 
+def test_nothing_is_above_the_best():
+    score = -np.array([0.0, 3.0, 80.0])
+    display = SelectionDisplay(
+        n_components=np.arange(1, 4), evidence=score, bic=-2 * score, icl=-2 * score, chosen=1
+    ).plot()
+    assert display.ax_.get_ylabel() == "nats below the best; BIC and ICL halved"
+    low, high = display.ax_.get_ylim()
+    ticks = display.ax_.get_yticks()
+    assert ticks[(ticks >= low) & (ticks <= high)].max() == 0
+    assert high > 0
+
+
 def test_what_is_not_known_is_left_out():
     display = SelectionDisplay(
         n_components=np.array([1, 2, 3]),

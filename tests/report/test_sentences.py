@@ -1,12 +1,14 @@
 """Sentences, charts and code as the reader of a page wants them."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
-from regimix import global_ilts, words
+from regimix import MixedLinearRegression, global_ilts, words
 from regimix.report.charts import (
     Html,
     convergence,
@@ -19,7 +21,7 @@ from regimix.report.charts import (
 )
 from regimix.report.page import headline, snippet
 from regimix.report.rows import read_rows
-from regimix.search.selection import Attempt
+from regimix.search.selection import Attempt, Selection
 from regimix.search.settings import Settings
 from regimix.synth import make_mlrc
 from tests.report.conftest import made
@@ -136,7 +138,7 @@ def test_evidence_is_graded(evidence, grade):
             -2.5,
             "Constants explain y in the 50 rows better than linear relations to x0 do, by 2.5",
         ),
-        ({}, 2.1, "nearly as well as linear relations to x0 do: they would gain 2.1 nats, and 3"),
+        ({}, 2.1, "y to x0 in the 50 rows: they would gain 2.1 nats over constants, and 3 are"),
         ({"n_components": 1}, -2.5, "by 2.5 nats. What follows is the line all the same, as asked"),
         ({"n_components": 4}, -2.5, "What follows is the line all the same; four were asked for"),
         (
@@ -154,21 +156,34 @@ def test_where_there_is_nothing_the_nearest_miss_is_told(settings, evidence, sai
     assert nothing.lead.endswith(": a description, not a finding.")
 
 
-def test_evidence_of_a_regime_is_what_would_be_lost_without_it():
-    mixture, X, y = made(50, 1, 2)
-    each = replace(mixture, evidence=623.0, component_evidence=np.array([700.0, 20.0]))
-    sure = described(each, X, y).sure
+def sure_of(known, m=2):
+    """What is said of so many regimes, where this is the evidence of each number."""
+    mixture, X, y = made(50, 1, m)
+    counts, values = np.array([*known]), np.array([*known.values()])
+    path = Selection(counts, values, 0 * values, 0 * values, chosen=m)
+    each = replace(mixture, evidence=known[m], selection=path, component_evidence=np.full(m, 700.0))
+    return described(each, X, y).sure
+
+
+def test_the_number_of_regimes_has_the_evidence_over_one_regime_fewer():
+    """Not what is lost where one is left out and the others do not take over its rows."""
+    sure = sure_of({1: 603.0, 2: 623.0, 3: 622.0})
     assert sure.startswith(
         "The evidence is overwhelming: 623 nats over constants for the model as a"
     )
-    assert (
-        "The evidence is least for regime 1, where it is strong: without it, and with the" in sure
-    )
-    assert "unchanged, 20 would be lost." in sure
-    more = described(replace(each, component_evidence=np.array([700.0, 680.0])), X, y).sure
-    assert "680 would be lost, which is more than the whole, since the others" in more
-    less = described(replace(each, component_evidence=np.array([700.0, -0.5])), X, y).sure
-    assert "it is thin: without it, and with the others unchanged, nothing would be lost." in less
+    said = "The evidence for two regimes rather than one is strong: one regime, fitted anew, has 20"
+    assert f"{said} nats less." in sure
+    assert "700" not in sure
+    thin = "evidence for three regimes rather than two is thin: two regimes, fitted anew, have 2.5"
+    assert f"{thin} nats less." in sure_of({2: 20.0, 3: 22.5}, 3)
+
+
+def test_one_regime_fewer_that_is_better_or_worse_than_constants_is_called_that():
+    assert "Two regimes, fitted anew, have 4 nats more." in sure_of({2: 20.0, 3: 16.0}, 3)
+    assert "One regime, fitted anew, is worse than constants." in sure_of({1: -2.0, 2: 4.0})
+    for unknown in ({2: 20.0}, {1: np.nan, 2: 20.0}):
+        assert "rather than" not in sure_of(unknown)
+        assert "anew" not in sure_of(unknown)
 
 
 def test_rows_are_counted_by_their_labels():
@@ -251,6 +266,20 @@ def test_the_snippet_of_any_fit_runs_and_says_the_same(options, capsys):
     exec(compile(snippet(mixture), "snippet", "exec"), {"X": X, "y": y})
     printed = capsys.readouterr().out.strip()
     assert printed.partition("Search")[0] == str(mixture).partition("Search")[0]
+
+
+def test_the_snippet_asks_for_what_the_model_does_not_know():
+    X, y, _ = make_mlrc(200, 2, 2, noise=0.05, random_state=0)
+    weights = np.arange(200) % 3
+    model = MixedLinearRegression(gating=LogisticRegression(), random_state=0)
+    code = snippet(model.fit(X, y, weights, gating_features=X[:, :1]).mixture_)
+    asked = {"X": X, "y": y, "weights": weights, "gating": model.gating}
+    for name in (*list(asked)[1:], "gating_features"):
+        assert re.search(rf"^# .*\b{name}: ", code, re.MULTILINE), name
+    exec(compile(code, "snippet", "exec"), asked | {"gating_features": X[:, :1], "print": id})
+    plain = snippet(model.set_params(gating=None).fit(X, y).mixture_)
+    assert "weights" not in plain
+    assert plain.splitlines()[2] == "# X, y: the features and the response of the rows of the fit"
 
 
 def test_attempts_of_any_gain_can_be_drawn():

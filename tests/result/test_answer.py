@@ -46,11 +46,6 @@ def test_an_unknown_reason_of_a_foreign_file_is_shown_as_it_is():
     assert found.ended == "Search finished: what else."
 
 
-def test_shares_that_depend_on_the_features_are_called_averages():
-    (notice,) = Answer(mixture_of([[1.0]], gate=object())).notices
-    assert notice.startswith("Shares depend on the features here")
-
-
 def test_a_response_of_few_values_is_called_one():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 1))
@@ -112,8 +107,8 @@ def test_which_number_bic_and_icl_favour_is_said():
     )
     mixture = mixture_of([[0.0], [9.0]], selection=path)
     assert other_criteria(mixture) == (
-        "BIC, which knows no prior, favours three regimes; ICL, which punishes rows in doubt, "
-        "favours one regime."
+        "BIC, which leaves out the prior, favours three regimes; ICL, which counts rows in doubt "
+        "against a model, favours one regime."
     )
     alike = replace(mixture, selection=replace(path, icl=path.bic))
     assert other_criteria(alike) == "BIC and ICL favour three regimes."

@@ -8,19 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regimix import MixedLinearRegression, load, save
+from regimix import MixedLinearRegression, load, save, theory
+from regimix.data.recipe import Column, Recipe
 from regimix.datasets import load_tone
 from regimix.estimators.mixture import _nothing
-from regimix.plots import RegimesDisplay, SelectionDisplay
+from regimix.model.labelling import SURE
+from regimix.plots import QQDisplay, RegimesDisplay, SelectionDisplay
 from regimix.report import render
-from regimix.report.charts import _tails
+from regimix.report.charts import _tails, panels
 from regimix.report.notebook import mixture_html
 from regimix.report.page import _gain, assumptions, checks, compared, comparison, headline, rivals
 from regimix.report.rows import Terms, read_rows
 from regimix.report.scatter import Cloud
 from regimix.result.answer import GRADES, HELD, Answer, grade, granted, rows_labelled
 from regimix.result.rivals import Rival, check_regimes
-from regimix.result.rowlaw import SURE, RowLaw, are_fitted
+from regimix.result.rowlaw import RowLaw, are_fitted
 from regimix.result.stability import Stability
 from regimix.result.summary import Summary
 from regimix.search.numbers import SEARCH
@@ -135,6 +137,20 @@ def test_the_expected_response_has_an_r_squared_of_its_own(tone):
 
 
 @pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+@pytest.mark.parametrize(("power", "name"), [(0.0, "log tuned"), (0.5, "√tuned")])
+def test_r_squared_of_a_power_of_the_target_is_not_that_of_predictions(tone, power, name):
+    """Predictions are put back into units of the target; that R² is not known at the fit."""
+    recipe = Recipe("tuned", (Column("stretchratio", "number"),), power=power)
+    fitted = replace(tone, encoding=recipe, target_name=recipe.response)
+    assert recipe.response == name
+    said = f"Over all rows, outliers included, the expected {name} has R² "
+    for text in (Answer(fitted).r_squared, " ".join(str(Summary(fitted)).split()), render(fitted)):
+        assert said in text
+        assert "(predict)" not in text
+    plain = replace(tone, encoding=replace(recipe, power=1.0))
+    assert "the expected response (predict) has R² " in Answer(plain).r_squared
+
+
 def test_no_least_squares_where_rows_are_few():
     wide = np.random.default_rng(1).standard_normal((12, 12))
     mixture = MixedLinearRegression(random_state=0).fit(wide[:, 1:], wide[:, 0]).mixture_
@@ -172,6 +188,28 @@ def test_a_ranking_by_deviations_is_not_called_one_by_units():
 
 def law(deviation):
     return RowLaw(np.zeros(2), np.array(deviation), np.eye(2), 0.0)
+
+
+def test_an_effect_that_is_not_clear_is_not_told_as_one():
+    """Of several features as of one: an interval around zero shows no effect."""
+    known = known_mixture()
+    error = np.array([[0.1, 0.01, 9.0, 9.0, 9.0], [9.0] * 5])
+    inference = replace(known.inference, standard_error=error, degrees=np.full(2, 99.0))
+    wide = replace(
+        known,
+        coef=np.array([[3.0, -0.2, 0.1, 0.05, 0.01]] * 2),
+        feature_names=("a", "b", "c", "d", "e"),
+        inference=inference,
+    )
+    some, none = (bare(regime.sentence) for regime in Answer(wide).regimes)
+    assert some.startswith(
+        "By one unit of each, y moves most with a (+3.00 a unit), b (-0.200 a unit), c (+0"
+    )
+    assert some.count("not clear") == 1
+    assert " a unit; not clear) and 2 other features. " in some
+    assert none.startswith("y does not clearly depend on a (+3.0 a unit), b (-0.2 a unit), c (+0.1")
+    assert " or 2 other features. " in none
+    assert "moves" not in none
 
 
 def test_a_fall_has_an_interval_of_falls():
@@ -274,6 +312,83 @@ def test_tails_that_sorting_cuts_are_not_called_those_of_the_noise():
     assert _tails(3 * short, Terms.of(two, None, 0.95)).endswith("the noise has heavier tails.")
 
 
+@pytest.fixture(scope="module")
+def repeated():
+    """One regime whose far rows came once and near ones often, and the same rows written out."""
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 12, 800) / 4
+    y = np.round(2 * x + rng.standard_normal(800), 1)
+    distinct, counts = np.unique(np.column_stack([x, y]), axis=0, return_counts=True)
+    model = MixedLinearRegression(1, outliers=0.0, random_state=0, keep_rows=True)
+    short = model.fit(distinct[:, :1], distinct[:, 1], sample_weight=counts).mixture_
+    return short, model.fit(x[:, None], y).mixture_, (distinct[:, :1], distinct[:, 1], counts)
+
+
+def test_tails_are_those_of_the_rows_however_they_are_counted(repeated):
+    said = [html.unescape(render(mixture)) for mixture in repeated[:2]]
+    tails = [
+        re.search(r"[\d.]+% of the rows sorted to it are .* and [^.]*\.", page) for page in said
+    ]
+    assert tails[0].group() == tails[1].group()
+    assert tails[0].group().endswith("chance may explain the difference.")
+    # The quantiles, too: row by row, what is farthest is as far out as there are rows.
+    drawn = [panels(rows, Terms.of(mixture, None, 0.95))[0] for mixture in repeated[:2]
+             for rows in [read_rows(mixture, None, None, None)]]  # fmt: skip
+    ends = [re.findall(r'data-quantiles="([^"]*)"', one["charts"][1]) for one in drawn]
+    assert ends[0] == ends[1]
+    short, long, (X, y, counts) = repeated
+    quantiles, found = QQDisplay.from_mixture(short).quantiles, QQDisplay.from_mixture(long)
+    for i in np.flatnonzero(counts == 1)[::9]:
+        same = (long.excerpt.X[:, 0] == X[i, 0]) & (long.excerpt.y == y[i])
+        assert quantiles[i] == pytest.approx(found.quantiles[same][0], abs=1e-6)
+
+
+def test_tails_of_relative_weights_say_so_and_count_the_rows_that_they_are_worth(tone):
+    terms = Terms.of(replace(tone, weighting="importances"), None, 0.95)
+    far, weights = np.r_[np.zeros(90), np.full(10, 3.0)], np.r_[np.ones(90), np.full(10, 0.1)]
+    assert _tails(far, terms, weights).startswith(
+        "1.1% of the rows sorted to it, by their weights, are"
+    )
+    # A tenth of 200 rows is too many for chance, a tenth of the 50 that have weight is not.
+    far, some = np.tile(np.r_[3.0, np.zeros(9)], 20), np.repeat([1.0, 1e-6], [50, 150])
+    assert _tails(far, terms, np.ones(200)).endswith("the noise has heavier tails.")
+    assert _tails(far, terms, some).endswith("chance may explain the difference.")
+
+
+def test_an_audit_counts_repetitions_as_rows(repeated):
+    short, long, (X, y, counts) = repeated
+    audits = [
+        theory.audit(short),
+        theory.audit(short, X, y, sample_weight=counts),
+        theory.audit(long),
+    ]
+    assert [audit.n_rows for audit in audits] == [800] * 3
+    for name in ("rows", "corruption", "noise", "regimes"):
+        value = audits[2][name].value
+        assert [audit[name].value for audit in audits] == pytest.approx([value] * 3, rel=1e-6)
+    on_page = next(
+        finding
+        for finding in assumptions(short, read_rows(short, None, None, None))
+        if "enough rows" in finding.name
+    )
+    assert on_page.words.startswith("The smallest regime has about 800 rows for")
+    # Relative weights are no repetitions, but absent rows are absent.
+    part = np.where(np.arange(len(y)) < 20, 0.0, 0.5)
+    assert theory.audit(short, X, y, sample_weight=part).n_rows == len(y) - 20
+
+
+def test_an_audit_does_not_call_labelled_rows_a_share(tone):
+    """A share counts every row by its probability: of these regimes another number."""
+    audit = theory.audit(tone)
+    printed = str(audit)
+    for j, regime in enumerate(audit.regimes):
+        labelled = percent(rows_labelled(tone, j) / tone.mass)
+        assert percent(regime.labelled) == labelled != Answer(tone).regimes[j].share
+        assert re.search(rf"^ +{j} +{re.escape(labelled)} ", printed, re.MULTILINE)
+    assert re.search(r"^regime  labelled  rows/coef ", printed, re.MULTILINE)
+    assert max(map(len, printed.splitlines())) <= 80
+
+
 @pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
 def test_where_nothing_was_found_no_regime_is_counted_chosen_or_evident():
     rng = np.random.default_rng(0)
@@ -282,7 +397,7 @@ def test_where_nothing_was_found_no_regime_is_counted_chosen_or_evident():
     assert mixture.found_nothing
     assert str(mixture).startswith("No linear regime in 120 rows; ")
     assert re.search(r"Regimes: +none, 1 line shown", str(Summary(mixture)))
-    assert [line.evidence for line in Answer(mixture).regimes] == [""]
+    assert [line.lost for line in Answer(mixture).regimes] == [""]
     page = render(mixture)
     assert "None was chosen: none has evidence of 3 nats." in page
     assert "(chosen)" not in page
@@ -361,6 +476,37 @@ def test_the_lead_of_a_relation_is_over_the_line_that_is_shown():
     assert bare(Answer(some).rival_ahead).endswith(said)
 
 
+def test_a_relation_that_is_better_than_constants_is_not_called_as_good_as_these():
+    """A line that falls short of 3 nats is near both; the relation has them."""
+    path = Selection(np.array([1]), np.array([1.9]), np.ones(1), np.ones(1), chosen=1)
+    alone = replace(mixture_of([[1.0]]), evidence=1.9, selection=path)
+    near, far, clear = (
+        Answer(replace(alone, rivals=(Rival(power=0.5, lead=lead),))) for lead in (0.9, 2.4, 3.5)
+    )
+    assert near.rival.endswith(" as well as a straight line or constants do.")
+    assert far.rival.endswith(" better than constants do, and as well as a straight line does.")
+    assert far.sure == "The data support no straight line, but the one relation named above."
+    assert clear.rival.endswith(" better than a straight line or constants do.")
+    assert "too little evidence for a linear relation of y to x0 in the" in bare(far.lead)
+    assert "would gain 1.9 nats over constants, and 3 are needed" in far.lead
+    assert "nearly" not in far.lead
+
+
+def test_sentences_are_those_of_a_textbook(tone):
+    """Terms of the trade have a clause that explains them, and none is a figure of speech."""
+    shown = everywhere(tone)
+    assert "in doubt: the likeliest label of each is less than 80% likely." in Answer(tone).lead
+    for where, text in shown.items():
+        for figure in ("knows no", "punishes", "neither a regime nor", "blurs"):
+            assert figure not in text, (where, figure)
+
+
+def test_the_line_that_is_shown_is_not_said_to_be_the_scored_one():
+    path = Selection(np.array([1]), np.array([1.9]), np.ones(1), np.ones(1), chosen=1)
+    shown = replace(mixture_of([[1.0]]), evidence=1.9, selection=path)
+    assert "The line that is shown need not be the one that was scored." in render(shown)
+
+
 def test_a_relation_must_be_better_than_one_straight_line_where_several_are_not():
     """A number that was asked for may be worse than one line, which is the likeliest then."""
     assert not Answer(lines_asked_for(5.5, evidence=(1.0, -5.0))).rival
@@ -391,14 +537,16 @@ def page_text(page):
     [
         (0.0, ""),
         (1.0, ""),
-        (4.0, ", which would be as likely if their shares depended on the features"),
+        (4.0, ", whose shares do not depend on the features"),
     ],
 )
 def test_shares_that_would_depend_on_the_features_are_named_where_they_matter(gain, more):
     rival = Rival(terms="quadratic", lead=5.0)
     mixture = replace(known_mixture(), evidence=30.0, rivals=(rival,), gain_of_shares=gain)
     how = "as well as" if more else "better than"
-    said = f" {how} two straight lines do: it is 5 nats likelier than the regimes{more}."
+    with_such = " whose shares depend on the features" if more else ""
+    lines = f"two straight lines do{with_such}"
+    said = f" {how} {lines}: it is 5 nats likelier than the regimes{more}."
     assert Answer(mixture).rival_ahead.endswith(said)
     assert "But the one relation named above has 5 more." in Answer(mixture).sure
     assert Answer(replace(mixture, gain_of_shares=5.5)).rival == ""
@@ -417,7 +565,7 @@ def test_a_relation_compared_on_some_rows_says_so_everywhere(tone):
 
 def test_a_relation_is_not_denied_where_it_was_not_compared_with_the_gate(tone):
     mixture = replace(tone, rivals=(Rival(lead=20.0),), gate=object())
-    assert Answer(mixture).single.startswith("A single relation is likelier than the regimes with")
+    assert "a single relation is 20 nats likelier than the regimes" in Answer(mixture).single
 
 
 def test_constants_are_compared_with_the_lines_that_were_asked_for():
@@ -460,10 +608,40 @@ def test_the_evidence_favours_no_number_where_no_other_was_compared(tone):
     assert "the rows support 2. No other numbers were compared." in render(asked)
 
 
+@pytest.mark.parametrize("m", [1, 2])
+def test_below_three_nats_nothing_reads_like_support(tone, repeated, m):
+    """A given number of regimes is shown from 0 nats on; a finding takes 3, whoever asks."""
+    known = np.array([1.967, -4.0]) if m == 1 else np.array([1.2, 1.967])
+    path = Selection(np.array([1, 2]), known, np.ones(2), np.ones(2), chosen=m)
+    asked = {"settings": Settings(n_components=m), "selection": path, "evidence": 1.967}
+    given = replace(repeated[1] if m == 1 else tone, rivals=(), **asked)
+    assert not given.found_nothing
+    found, said = Answer(given), "the evidence is thin, 1.967 nats over constants, where a finding"
+    assert found.title.startswith(f"{m} linear regime{'s' * (m > 1)}, on thin evidence, in ")
+    for where, text in everywhere(given).items():
+        text = " ".join(html.unescape(text).split())
+        assert said in text, where
+        for claim in ("favours", "accounts for", "account for", " rather than "):
+            assert claim not in text, (where, claim)
+    assert "1.967 nats over constants for the model as a whole (a finding takes 3" in found.sure
+    page = render(given)
+    assert "asked for; none of the numbers that were compared has evidence of 3 nats." in page
+    (first, *_) = assumptions(tone, read_rows(tone, None, None, None))
+    assert (first.verdict, first.threshold) == ("holds", 3.0)
+    rows = tone.excerpt.X, tone.excerpt.y
+    thin = theory.audit(replace(tone, evidence=2.9, settings=Settings(n_components=2)), *rows)
+    assert (thin["regimes"].verdict, thin["regimes"].threshold) == ("unclear", 3.0)
+    assert thin["regimes"].words.endswith("they are here because their number was given.")
+    for evidence, asked_for in ((3.0, 2), (3.0, None)):
+        known = replace(tone, evidence=evidence, settings=Settings(n_components=asked_for))
+        assert theory.audit(known, *rows)["regimes"].verdict == "holds"
+        assert not Answer(known).thin
+
+
 def test_one_regime_has_one_evidence():
     """What it has over outliers alone is another number, and not what the sentences mean."""
     one = replace(mixture_of([[1.0]]), evidence=17.7, component_evidence=np.array([20.1]))
-    assert [line.evidence for line in Answer(one).regimes] == [""]
+    assert [line.lost for line in Answer(one).regimes] == [""]
     page = render(one)
     assert "17.7 nats over constants" in page
     assert "20.1" not in page
@@ -489,6 +667,16 @@ def test_a_regime_is_called_doubtful_with_the_figure_behind_it(tone):
     )
     for place, text in everywhere(tone.with_stability(again)).items():
         assert "Doubtful: it came back in 0% of 4 resamples." in text, place
+
+
+def test_rows_of_weights_are_counted_with_a_word_everywhere(weighted, tone):
+    mixture = weighted[0]
+    said = f"Rows count by their weights: {mixture.mass:.0f} in all, from 300 rows of the table."
+    for where, text in everywhere(mixture).items():
+        assert said in " ".join(text.split()), where
+    title = Answer(mixture, "t.csv").title
+    assert title.endswith(f" in {mixture.mass:.0f} rows by the weights of t.csv")
+    assert Answer(tone, "t.csv").title == "2 linear regimes in 150 rows of t.csv"
 
 
 def test_weights_that_add_up_to_the_rows_are_not_counted_twice(tone):
@@ -614,10 +802,18 @@ def test_a_line_without_outliers_is_not_called_robust_nor_a_stable_regime_least_
     """Least squares is shown where nothing speaks for outliers; evidence is not stability."""
     assert "robust" not in Answer(replace(tone, evidence=1.0)).lead
     assert "certain" not in Answer(tone).sure
-    assert (
-        f"The evidence is least for regime {np.argmin(tone.component_evidence)}, where"
-        in Answer(tone).sure
-    )
+
+
+def test_the_evidence_for_the_number_of_regimes_is_that_of_the_table_of_numbers(tone):
+    one, two = (tone.selection.evidence[tone.selection.n_components == m][0] for m in (1, 2))
+    said = f"one regime, fitted anew, has {number(two - one)} nats less"
+    page = render(tone)
+    assert f"rather than one is {grade(two - one)}: {said}." in page
+    assert (grade(two - one), grade(tone.component_evidence.min())) == ("strong", "overwhelming")
+    assert [line.lost for line in Answer(tone).regimes] == [
+        number(value) for value in tone.component_evidence
+    ]
+    assert '<th scope="col">Lost without it</th>' in page
 
 
 @pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
@@ -804,7 +1000,8 @@ def test_changes_that_were_taken_are_not_denied(tone):
 
 def test_the_report_claims_no_more_of_evidence_than_was_measured(tone):
     page = render(tone)
-    assert "what the model would lose without it, the others unchanged, in nats" in page
+    assert "Lost without it is the evidence, in nats, that the model would lose if the" in page
+    assert "regime were left out and the others were not fitted anew: how much it" in page
     assert "The best model of each size that was seen." in page
     assert "for one deviation" not in page
     assert page.count("for one standard deviation of a feature, in each regime") == 2

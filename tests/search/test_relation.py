@@ -1,5 +1,7 @@
 """Is there a relation at all: regimes with slopes against regimes that are constants."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from regimix import MixedLinearRegression
 from regimix.engines.base import Sample
 from regimix.errors import EvidenceWarning
+from regimix.model import em
 from regimix.model.em import Parameters, refit
 from regimix.model.rows import whitened_rows
 from regimix.search import selection
@@ -55,6 +58,61 @@ def test_a_line_is_better_than_constants(seed, intercept):
     rows = rows_of(X, X @ [1.0, -1.0] + 0.3 * rng.standard_normal(60), intercept)
     fitted = one_line(rows)
     assert fitted.score > score_of_constants(rows, [fitted], 1 + fitted.model.m) + 20
+
+
+def slow_constants(rows, known, most):
+    """All starts followed to the end: from the models, and from quantiles; each kind apart."""
+    best = -np.inf
+    for outliers in {rows.outliers, False}:
+        alone = replace(rows.constants(), outliers=outliers)
+        starts = [selection._without_slopes(rows.constants(), one) for one in known]
+        starts += [selection._levels(alone, count) for count in range(1, most + 1)]
+        fits = [refit(alone, start, 30, settled=0.5) for start in starts]
+        best = max(best, refit(alone, max(fits, key=lambda fit: fit.score).model, 30).score)
+    return best
+
+
+@few
+@given(seeds, st.booleans(), st.sampled_from(sorted(LAWS)))
+def test_constants_that_are_given_up_would_not_be_the_best(seed, wrong, law):
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((120, 2)), LAWS[law](rng, 120)
+    y[:12] += 20 * wrong * rng.standard_normal(12)
+    rows = rows_of(X, y)
+    fitted = one_line(rows)
+    found = score_of_constants(rows, [fitted], 2)
+    assert found == pytest.approx(slow_constants(rows, [fitted], 2), abs=0.1)
+
+
+def test_constants_that_cannot_win_are_not_followed(monkeypatch):
+    rng = np.random.default_rng(1)
+    y = rng.choice([-1.0, 1.0], 400) + rng.standard_normal(400)
+    alone = rows_of(rng.standard_normal((400, 1)), y).constants()
+    rounds = []
+    monkeypatch.setattr(selection, "refit", counting(rounds))
+
+    def searched(known):
+        rounds.clear()
+        return selection._constants(alone, [], 3, known).score, sum(rounds)
+
+    best, most = searched(-np.inf)
+    assert searched(best - 1.0)[0] == best
+    assert searched(best + 1e4)[1] < most
+
+
+def counting(rounds):
+    """A refit that notes its rounds."""
+
+    def counted(rows, model, *args, **settings):
+        seen, plain = [], em.maximise
+        em.maximise = lambda *round: (seen.append(1), plain(*round))[1]
+        try:
+            return refit(rows, model, *args, **settings)
+        finally:
+            em.maximise = plain
+            rounds.append(len(seen))
+
+    return counted
 
 
 @few

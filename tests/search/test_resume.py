@@ -237,7 +237,8 @@ def test_a_killed_process_is_taken_up_by_another(tmp_path, last):
         [sys.executable, "-c", KILLED, str(path), str(last)], cwd=ROOT, check=False
     )
     assert killed.returncode == -signal.SIGKILL
-    saved = json.loads(path.read_bytes().partition(b"\n")[2])["sections"]["search 0"]
+    content = json.loads(path.read_bytes().partition(b"\n")[2])
+    saved = json.loads(content["sections"]["search 0"])
     assert saved["phase"] == ("first" if last == 1 else "moves")
     state = run("many", Checkpoint.open(path, "f"))
     assert outcome(state) == whole("many")

@@ -312,10 +312,66 @@ def test_of_a_given_number_the_nearest_wins_before_the_score(told):
     assert best.current.score == 1.1
 
 
+def labelled(labels, m=2):
+    """Make a model that is sure of its labels; -1 is an outlier."""
+    posterior = np.zeros((m + 1, len(labels)))
+    posterior[labels, np.arange(len(labels))] = 1.0
+    rows = drawn(0, n=len(labels), d=1)
+    point = em.Parameters.point(
+        np.zeros((m, rows.width)), np.ones(m), np.full(m, 0.9 / m), ("test",) * m
+    )
+    fitted = evaluate(rows, em.empty(rows.width))
+    return Weighed(replace(fitted, model=point, posterior=posterior))
+
+
 def test_scores_that_hardly_differ_are_the_same_answer():
-    assert Repeats((1.0, 1.4, 0.8)).agreed == 2
-    assert Repeats(()).agreed == 0
-    assert Repeats((1.0,)).agreed == 1
+    one = labelled([0] * 10 + [1] * 10)
+    assert Repeats((1.0, 1.4, 0.8), (one,) * 3).agreed == 2
+    assert Repeats().agreed == 0
+    assert Repeats((1.0,), (one,)).agreed == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "m", "same"),
+    [
+        ([1] * 50 + [0] * 50, 2, True),  # regimes have no order
+        ([0] * 49 + [1] * 51, 2, False),
+        ([0] * 25 + [1] * 50 + [0] * 25, 2, False),
+        ([0] * 50 + [-1] * 50, 2, False),  # an outlier is in no regime
+        ([0] * 50 + [1] * 50, 3, False),
+    ],
+)
+def test_an_answer_is_the_same_only_if_its_labels_are(labels, m, same):
+    ends = labelled([0] * 50 + [1] * 50), labelled(labels, m)
+    repeats = Repeats((5.0, 4.9), ends)
+    assert repeats.agreed == 1 + same
+    assert repeats.agree_with(ends[1].fitted, 4.9) == 1 + same
+    assert repeats.agree_with(ends[0].fitted, 7.0) == 0
+
+
+def test_rows_in_doubt_may_have_another_label():
+    one, other = labelled([0] * 50 + [1] * 50), labelled([0] * 49 + [1] * 51)
+    for sure, same in ((0.81, False), (0.79, True)):
+        other.dirty.posterior[:, 49] = 1 - sure, sure, 0
+        assert Repeats((5.0, 5.0), (one, other)).agreed == 1 + same
+
+
+def test_searches_go_on_while_the_best_ones_label_rows_otherwise(told):
+    # All scores are equal, and every third model has another number of regimes.
+    _, repeats, asked = told([5.0] * 12, counts=[1, 2, 3] * 4)
+    assert repeats.agreed == 2
+    assert len(asked) >= 4
+
+
+def test_models_are_judged_before_they_are_compared(told):
+    verdicts = [1.0, 2.0, 2.0]
+
+    def judge(seen):
+        return Weighed(replace(seen, score=verdicts.pop(0)))
+
+    _, repeats, asked = told([5.0, 5.0, 5.0, 0.0], counts=[1] * 4, judge=judge)
+    assert repeats.scores == (1.0, 2.0, 2.0)
+    assert len(asked) == 4  # the last one looks for one regime more
 
 
 def test_what_all_searches_have_seen_is_kept():

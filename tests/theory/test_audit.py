@@ -64,13 +64,13 @@ def test_estimates_are_near_the_truth(easy):
     assert audit.corruption_ratio == pytest.approx(truth.corruption_ratio, abs=0.02)
     assert audit.n_rows == audit.sample_rows == 600
     assert audit.n_coefficients == 3
-    shares = sorted(regime.share for regime in audit.regimes)
+    shares = sorted(regime.labelled for regime in audit.regimes)
     assert shares == pytest.approx(sorted(truth.clean_fraction), abs=0.01)
     local = sorted(regime.separation for regime in audit.regimes)
     # Features are white up to chance.
     assert local == pytest.approx(sorted(truth.local_separation), rel=0.15)
     for regime in audit.regimes:
-        assert regime.rows_per_coefficient == pytest.approx(regime.share * 600 / 3)
+        assert regime.rows_per_coefficient == pytest.approx(regime.labelled * 600 / 3)
         assert regime.noise == pytest.approx(0.01 / 1.2, rel=0.3)
         assert 0 < regime.contraction < 0.9
 

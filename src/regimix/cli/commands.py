@@ -64,7 +64,7 @@ def fit(
     components: Annotated[
         str,
         of_search(
-            "N|auto", "How many regimes.", "--components", "-m", parser=options.count_or_auto
+            "N|auto", "How many regimes.", "--components", "-m", parser=options.number_or_word
         ),
     ] = "auto",
     outliers: Annotated[
@@ -72,7 +72,7 @@ def fit(
         of_search(
             "SHARE|auto",
             "Share of the rows that belong to no regime; 0 allows no outliers.",
-            parser=options.share_or_auto,
+            parser=options.number_or_word,
         ),
     ] = "auto",
     noise: Annotated[
@@ -347,17 +347,14 @@ def report(
     )
     from regimix.report import write
     from regimix.report.page import snippet
-    from regimix.tables.write import gate_shares
+    from regimix.result.gate import gate_shares
 
     mixture, recipe = _open_model(model, data)
-    page: dict[str, Any] = {"title": title}
-    if recipe.power != 1.0:
-        column = f"table[{recipe.target!r}]"
-        power = f"np.log({column})" if recipe.power == 0.0 else f"{column} ** {recipe.power!r}"
-        page["command"] = snippet(mixture, power)
+    page: dict[str, Any] = {"title": title, "command": snippet(mixture, recipe)}
     table = _read_like(data, recipe, mixture, place, key, missing)
     if place.in_memory:
         page["shares"] = gate_shares(mixture, table.X, table.gating)
+        page["sample_weight"] = table.weights
         write(out, mixture, table.X, table.y, keys=table.keys, **page)
         n_rows, drawn = table.n_rows, ""
     else:

@@ -34,11 +34,12 @@ from regimix.errors import (
 )
 from regimix.estimators.mixture import MixedLinearRegression, read_settings
 from regimix.paths import is_address
+from regimix.result.gate import gate_shares
 from regimix.result.profile import Profile
 from regimix.search.settings import answers_interrupts
 from regimix.store import save
 from regimix.tables import DataSet, ParquetTable
-from regimix.tables.write import check_destination, gate_shares
+from regimix.tables.write import check_destination
 
 # Reasons to stop that leave the search unfinished.
 LIMITS = (StopReason.MAX_STARTS, StopReason.TIME_LIMIT)
@@ -161,7 +162,7 @@ class Job:
         known: dict[str, Any] = {"command": command, "profile": outcome.profile}
         if isinstance(table, DataSet):
             known |= {"keys": table.keys, "shares": gate_shares(mixture, table.X, table.gating)}
-            report.write(path, mixture, table.X, table.y, **known)
+            report.write(path, mixture, table.X, table.y, sample_weight=table.weights, **known)
         else:
             report.write(path, mixture, keys=range(1, mixture.n_rows + 1), **known)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial, update_wrapper
 from pathlib import Path
 from typing import Annotated, Any
@@ -98,24 +99,12 @@ def real(text: Any) -> float:
         raise typer.BadParameter(f"it must be a number; got {text!r}.") from None
 
 
-def count_or_auto(text: str) -> int | str:
-    """Read "auto" or a whole number from 1."""
-    if text == "auto" or (text.isdecimal() and int(text) >= 1):
-        return text if text == "auto" else int(text)
-    raise typer.BadParameter(f"it must be auto or a whole number from 1; got {text!r}.")
-
-
-def share_or_auto(text: str) -> float | str:
-    """Read "auto" or a share from 0 to below 1."""
-    try:
-        share = text if text == "auto" else float(text)
-    except ValueError:
-        share = -1.0
-    if isinstance(share, str) or 0 <= share < 1:
-        return share
-    raise typer.BadParameter(
-        f"it must be auto or a share of the rows from 0 to below 1, such as 0.1; got {text!r}."
-    )
+def number_or_word(text: str) -> float | str:
+    """Read a number; whether a word or the number makes sense is for the library to say."""
+    for read in (int, float):
+        with suppress(ValueError):
+            return read(text)
+    return text
 
 
 def names(text: str | None) -> list[str] | None:

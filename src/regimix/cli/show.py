@@ -12,12 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from regimix.cli.console import Code, Voice
+from regimix.model.em import REGIME_GAIN
 from regimix.model.relation import COUNTS
-from regimix.result.answer import Answer, distances, rows_labelled
+from regimix.result.answer import Answer, distances, evidence_beside_rivals, rows_labelled
 from regimix.result.inference import errors, estimates
 from regimix.result.mixture import Mixture
 from regimix.result.profile import Profile
-from regimix.result.rivals import advice, advised
+from regimix.result.rivals import advice, advised, constants_gain
 from regimix.result.stability import Stability
 from regimix.tables import DataSet, ParquetTable
 from regimix.words import UNKNOWN, aligned, bare, count, fixed, measured, number, percent
@@ -70,8 +71,8 @@ class Outcome:
             if (some := mixture.excerpt) is not None:
                 rows = some.X, some.y, some.labels, some.numbers + 1
                 among = "" if some.complete else " of a sample"
-        gate = [] if mixture.gate is None else [mixture.gate.describe]
-        said = [*notes, *gate]
+        gate = [] if mixture.gate is None else [mixture.gate.describe, Answer(mixture).without_gate]
+        said = [*notes, *filter(None, gate)]
         return cls(mixture, table, labels, said, [], key_name, dropped, rows, among)
 
 
@@ -100,12 +101,12 @@ def print_mixture(outcome: Outcome, most_terms: int, most_outliers: int, voice: 
         voice.answer(_rival(found, table))
     if voice.clean("R²") in [column.header for column in regimes.columns]:
         voice.answer(found.r_squared, style="dim")
-    if found.noise_law:
-        voice.answer(found.noise_law)
+    for said in filter(None, (found.noise_law, found.gating)):
+        voice.answer(said)
     voice.answer(found.ended, style="dim")
     voice.answer(found.details, style="dim")
     favours = found.favours and f"{found.favours} Use --components auto to choose by evidence."
-    for said in filter(None, (bare(found.coarse), favours)):
+    for said in filter(None, (found.by_weight, bare(found.coarse), found.thin, favours)):
         voice.answer(said)
 
 
@@ -120,10 +121,31 @@ def print_profile(found: Profile, voice: Voice) -> None:
 
 def _rival(found: Answer, table: DataSet | ParquetTable) -> str:
     """Say which relation is as likely as one line, and what to do; of several, a warning does."""
-    rivals = found.mixture.rivals
+    mixture, counts = found.mixture, found.mixture.rivals[0].noise == COUNTS
+    if mixture.found_nothing and not _reaches(mixture, table):
+        # That fit would find nothing, too.
+        return " ".join([bare(found.rival_ahead), *([mixture.rivals[0].advice] * counts)])
     # What to type may then be about another relation.
-    todo = [advice(rivals)] if rivals[0].noise == COUNTS else []
-    return " ".join([bare(found.rival_ahead), *todo, refit(found.mixture, table)]).rstrip()
+    todo = [advice(mixture.rivals)] if counts else []
+    return " ".join([bare(found.rival_ahead), *todo, refit(mixture, table)]).rstrip()
+
+
+def _reaches(mixture: Mixture, table: DataSet | ParquetTable) -> bool:
+    """Estimate whether a line of the power that is advised would have the evidence of a finding.
+
+    A power that is given costs nothing, but constants may gain from it, too.
+    """
+    rival, some = advised(mixture.rivals), mixture.excerpt
+    if isinstance(table, DataSet) and table.y is not None:
+        y, weights = table.y, table.weights
+    elif some is not None:
+        y, weights = some.y, some.weights
+    else:
+        return True
+    weights = np.ones(y.size) if weights is None else np.asarray(weights, dtype=np.float64)
+    gained = constants_gain(y, weights * mixture.mass / weights.sum(), rival.power)
+    over = evidence_beside_rivals(mixture) + rival.lead
+    return over + REGIME_GAIN - gained >= REGIME_GAIN
 
 
 def refit(mixture: Mixture, table: DataSet | ParquetTable) -> str:
@@ -302,6 +324,7 @@ def summary(outcome: Outcome) -> dict[str, Any]:
                 "read": table.n_read,
                 "dropped": outcome.n_dropped,
                 "used": mixture.n_rows,
+                "mass": mixture.mass,
                 "in_doubt": mixture.doubtful_rows,
             },
             "regimes": [_plain_regime(mixture, j) for j in range(mixture.n_components)],
@@ -326,7 +349,12 @@ def summary(outcome: Outcome) -> dict[str, Any]:
                 "notes": profile.notes,
             },
             "gating": gate
-            and {"kind": gate.kind, "columns": gate.names, "hit_rate": gate.hit_rate},
+            and {
+                "kind": gate.kind,
+                "columns": gate.names,
+                "hit_rate": gate.hit_rate,
+                "average": None if gate.average is None else gate.average.tolist(),
+            },
             "found": not mixture.found_nothing,
             "evidence": mixture.evidence,
             "stopped": mixture.stopped,

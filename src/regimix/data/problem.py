@@ -285,6 +285,11 @@ class Problem(Frame):
         """Attach rows to the units and the total weight of their table."""
         return cls(**vars(frame) | {"n_rows": y.size, "X": X, "y": y, "weights": weights})
 
+    @property
+    def row_weights(self) -> Floats:
+        """The weights of the rows, ones if they have none."""
+        return np.ones(self.n_rows) if self.weights is None else self.weights
+
     def part(self, rows: slice) -> Problem:
         """Return some of the rows, in place; units and total weight stay those of the table."""
         weights = None if self.weights is None else self.weights[rows]

@@ -119,7 +119,7 @@ class DaskParts:
             level = leaves
             while len(level) > 1:
                 groups = [level[first : first + TREE] for first in range(0, len(level), TREE)]
-                level = [self.client.submit(_add, group, pure=False) for group in groups]
+                level = [self.client.submit(reduce, combine, group, pure=False) for group in groups]
             self._wait(level, leaves)
             self._check_files()
             self.n_passes += 1
@@ -326,10 +326,6 @@ class DaskParts:
 
 def _run(function: Callable[[Any, Any], T], rows: Any, own: Any) -> T:
     return function(rows, own)
-
-
-def _add(results: list[T]) -> T:
-    return reduce(combine, results)
 
 
 # --- connecting -----------------------------------------------------------------------------------

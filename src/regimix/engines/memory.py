@@ -119,8 +119,7 @@ class MemoryEngine(Engine):
     def without(self, rows: Mask) -> MemoryEngine:
         """Leave rows out, by a weight of zero; the table and its units stay where they are."""
         problem = self.problem
-        weights = np.ones(problem.n_rows) if problem.weights is None else problem.weights
-        weights = np.where(rows.mask(self), 0.0, weights)
+        weights = np.where(rows.mask(self), 0.0, problem.row_weights)
         left = replace(
             problem,
             weights=weights,

@@ -320,7 +320,7 @@ def _count(
     block: MemoryEngine, of: BlockValues, args: tuple[Any, ...], window: Window, n_rows: int
 ) -> _Counts:
     """Count the rows of a block below and inside of a window; all blocks have ``n_rows``."""
-    values, weights, numbers = of(block, *args), _weights(block), block.numbers
+    values, weights, numbers = of(block, *args), block.problem.row_weights, block.numbers
     few = max(FEWEST_CANDIDATES, UNEVEN * MOST_CANDIDATES * block.problem.n_rows / n_rows)
     if block.problem.weights is not None:
         present = weights > 0
@@ -361,7 +361,7 @@ def _count_ties(engine: PartitionEngine, cut: Cut, mass: float) -> Cut:
 def _tie_mass(block: MemoryEngine, cut: Cut) -> tuple[float, list[tuple[int, float]]]:
     """Weigh the rows of a block below the ties, and the ties."""
     low, ties = cut.split(cut.values(block, *cut.args))
-    weights = _weights(block)
+    weights = block.problem.row_weights
     return float(weights[low].sum()), [(int(block.numbers[0]), float(weights[ties].sum()))]
 
 
@@ -375,13 +375,8 @@ def _tie_at(
     if int(block.numbers[0]) != first:
         return []
     _, ties = cut.split(cut.values(block, *cut.args))
-    last, part = fill_mass(_weights(block)[ties], left)
+    last, part = fill_mass(block.problem.row_weights[ties], left)
     return [(int(block.numbers[ties][last]), part)]
-
-
-def _weights(block: MemoryEngine) -> Floats:
-    weights = block.problem.weights
-    return np.ones(block.problem.n_rows) if weights is None else weights
 
 
 # --- following starts ---------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from regimix.result.gate import (
     read_columns,
     scale_columns,
 )
+from regimix.result.gated import with_gate
 from regimix.result.mixture import Mixture
 
 Floats = NDArray[np.float64]
@@ -60,6 +61,7 @@ class ClassifierGate:
     n_components: int
     from_features: bool = True  # whether it was learnt from X; otherwise from ``gating_features``
     of_numbers: bool = False  # whether it was learnt from X as an array, whatever is passed later
+    averages = ""  # the shares of the regimes on average: not known
 
     def shares(self, Z: Any) -> Floats:
         """Return the shares of the components among the rows like each row, (n, m)."""
@@ -132,6 +134,19 @@ def learn_gate(
     return learn(mixture, *known.sampled(problem, mixture.seed))
 
 
+def apply_gate(
+    gate: LearnedGate, mixture: Mixture, rows: Rows, X: Any, gating_features: Any = None
+) -> Mixture:
+    """Return the mixture with the gate, which decides where the rows of the fit belong."""
+    if isinstance(rows.engine.problem, Problem):
+        columns = rows.of(gating_features)
+        encoded = rows.encoded if isinstance(gate, ColumnGate) else None
+        own = rows.of(X) if encoded is None else encoded.table
+        shares = np.asarray(gate.shares(own if columns is None else columns))
+        return with_gate(mixture, gate, rows.engine, shares)
+    return with_gate(mixture, gate, rows.engine, readers=() if gate.from_features else X.readers)
+
+
 def gate_shares(
     gate: LearnedGate | None, X: Any, rows: NewRows, gating_features: Any
 ) -> Floats | None:
@@ -192,10 +207,6 @@ def _check_rows(Z: Any, n_rows: int) -> None:
         )
 
 
-def _weights(problem: Problem) -> Floats:
-    return np.ones(problem.n_rows) if problem.weights is None else problem.weights
-
-
 # --- the user's classifier ------------------------------------------------------------------------
 
 
@@ -205,7 +216,7 @@ def _learn_classifier(
     takes_weights = has_fit_parameter(gating, "sample_weight")
     if takes_weights:
         posterior = mixture.responsibilities(problem.X, problem.y)[:, :-1]
-        rows, component, chance = _members(posterior, _weights(problem))
+        rows, component, chance = _members(posterior, problem.row_weights)
     else:
         rows = _repeated(labels, problem, gating)
         component = labels[rows]
@@ -224,7 +235,7 @@ def _repeated(labels: Any, problem: Problem, gating: Any) -> NDArray[np.intp]:
 
     A classifier that takes no weights cannot use relative importances: those rows are listed once.
     """
-    rows = np.flatnonzero((labels >= 0) & (_weights(problem) > 0))
+    rows = np.flatnonzero((labels >= 0) & (problem.row_weights > 0))
     if problem.weights is None or not problem.counts:
         return rows
     times = problem.weights[rows].astype(np.int64)
@@ -274,7 +285,7 @@ class _Columns:
                 f"{np.count_nonzero(~there)} of {there.size} rows: the average shares of the "
                 "regimes are used there.",
             )
-        there &= _weights(problem) > 0
+        there &= problem.row_weights > 0
         if there.all() and there.size <= GATE_ROWS:
             return problem, self
         rows = np.flatnonzero(there)
@@ -317,7 +328,7 @@ def _learn_logistic(mixture: Mixture, problem: Problem, known: _Columns) -> Gate
     # Imported where it is used: it is a large part of scikit-learn.
     from sklearn.linear_model import LogisticRegression
 
-    weights = _weights(problem)
+    weights = problem.row_weights
     center, scale = _location_and_spread(known.values, weights)
     scaled = scale_columns(known.values, center, scale)
     few = scaled.shape[1] * mixture.n_components <= NEWTON_SIZE
@@ -385,10 +396,10 @@ def _learn_trees(mixture: Mixture, problem: Problem, known: _Columns) -> TreeGat
     from sklearn.ensemble import RandomForestClassifier
 
     values = known.values
-    center, scale = _location_and_spread(values, _weights(problem))
+    center, scale = _location_and_spread(values, problem.row_weights)
     scaled = scale_columns(values, center, scale, FARTHEST_IN_TREES)
     posterior = mixture.responsibilities(problem.X, problem.y)[:, :-1]
-    rows, component, chance = _members(posterior, _weights(problem))
+    rows, component, chance = _members(posterior, problem.row_weights)
     m, present = mixture.n_components, np.unique(component)
     average = np.bincount(component, chance, minlength=m) + (0.0 if present.size else np.eye(m)[0])
     average /= average.sum()
@@ -402,8 +413,9 @@ def _learn_trees(mixture: Mixture, problem: Problem, known: _Columns) -> TreeGat
     forest = RandomForestClassifier(TREES, **small, max_samples=most, random_state=seed)
     forest.fit(scaled[rows], component, sample_weight=chance)
     gate = TreeGate(*forest_arrays(forest, present, average), **how)
-    hits = _hit_rate(gate.shares(values), posterior * _weights(problem)[:, None])
-    return replace(gate, hit_rate=hits)
+    shares, weights = gate.shares(values), problem.row_weights
+    hits = _hit_rate(shares, posterior * weights[:, None])
+    return replace(gate, average=np.average(shares, axis=0, weights=weights), hit_rate=hits)
 
 
 def forest_arrays(forest: Any, present: NDArray[np.intp], average: Floats) -> tuple[Any, ...]:

@@ -26,6 +26,7 @@ from regimix.errors import (
 )
 from regimix.estimators.gating import (
     LearnedGate,
+    apply_gate,
     check_gating,
     gate_parameters,
     gate_shares,
@@ -94,7 +95,8 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         Whether each regime has an intercept.
     gating : None, "logistic", "trees" or classifier, default=None
         A classifier that learns, once the regimes are found, which of them a row follows, so that
-        ``predict`` averages them by the shares of each row instead of one share for all. None:
+        ``predict`` averages them by the shares of each row instead of one share for all. Labels
+        and probabilities follow these shares, too; coefficients, errors and evidence stay. None:
         nothing. "logistic": multinomial logistic regression. "trees": a forest of decision trees.
         Or any scikit-learn classifier with ``predict_proba``; it is cloned. Methods that take
         ``gating_features`` need them if it was learnt from such columns instead of X. Of rows that
@@ -134,13 +136,14 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         Coefficients of the regimes, sorted by share, largest first.
     intercept_ : ndarray of shape (m,)
     weights_ : ndarray of shape (m,)
-        Shares of all rows; with ``outlier_share_`` they sum to one.
+        Shares of all rows; with ``outlier_share_`` they sum to one. With gating, they are those
+        before it, one share for all rows; ``mixture_.gate.average`` has the averages of its shares.
     scale_ : ndarray of shape (m,)
         Standard deviation of the noise of each regime.
     labels_ : array of shape (n,)
         The regime of each row, -1 for outliers, -2 for rows that were left out because a value is
-        missing (``mixture_.labels`` has the others alone). A dask array if the rows are on a
-        cluster.
+        missing (``mixture_.labels`` has the others alone). With gating, by the shares of each row,
+        as ``assign`` says. A dask array if the rows are on a cluster.
     encoding_ : Recipe or None
         What each column of a data frame became; None if all were numbers, and all there.
     left_out_ : ndarray of shape (n,), object, or None
@@ -154,8 +157,8 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
     noise_degrees_ : float
         Degrees of freedom of Student's law of the noise; infinite for the normal law.
     n_searches_, n_agreed_ : int
-        Independent searches that were made, and how many of them ended with the best answer, or
-        another as likely.
+        Independent searches that were made, and how many of them ended with the answer: as likely,
+        and with the same labels but for rows in doubt.
     mixture_ : Mixture
         Everything else about the answer; prints as a table.
     gate_ : object or None
@@ -252,7 +255,8 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
             init = None if self.init is None else given_starts(engine, self.init, settings.seed)
             mixture = fit_mixture(engine, rows.settings, init)
             if self.gating is not None:
-                known["gate"] = learn_gate(self.gating, mixture, rows, X, gating_features)
+                gate = learn_gate(self.gating, mixture, rows, X, gating_features)
+                mixture = apply_gate(gate, mixture, rows, X, gating_features)
         known["settings"] = replace(settings, callback=None, checkpoint=None)
         if rows.target_name is not None:
             known["target_name"] = rows.target_name
@@ -305,15 +309,13 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
                 ", or ask for fewer.",
             )
             warn_user(EvidenceWarning, said)
-        doubtful = np.isfinite(mixture.search_evidence).sum() > 1 and mixture.n_agreed < 2
-        if doubtful and not mixture.found_nothing and not early:
-            best, second = sorted(mixture.search_evidence, reverse=True)[:2]
-            ahead = number(best - second)
+        if not (mixture.came_back or mixture.found_nothing or early):
             said = Message(
-                f"{mixture.n_searches} independent searches ended with different answers; the best "
-                f"is returned, {ahead} nats above the next. Look at other ",
+                f"{mixture.n_agreed or 'none'} of {mixture.n_searches} independent searches ended "
+                "with the regimes that are returned. They are the likeliest that were seen, but "
+                "others may be likelier still. Look at other ",
                 Setting("random_state"),
-                " values before you rely on it, or ask for fewer regimes.",
+                " values before you rely on them, or ask for fewer regimes.",
             )
             warn_user(UnrepeatedWarning, said)
         if mixture.rival is not None and found > 1 and not mixture.found_nothing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from textwrap import wrap
 from typing import Any, Self, get_args
 
 import numpy as np
@@ -43,7 +44,7 @@ from regimix.search.single import Single, find_single, majority
 from regimix.threads import fitting_threads
 from regimix.trimmed.gradient import solver_maker
 from regimix.trimmed.ilts import MAX_ITER, check_limits, kept_mass
-from regimix.trimmed.reweight import consistent_scale, judged, reweight
+from regimix.trimmed.reweight import CUTOFF, consistent_scale, judged, reweight
 from regimix.words import count, fixed, number, percent
 
 __all__ = ["TrimmedRegressor", "TrimmedSummary"]
@@ -55,8 +56,9 @@ Floats = NDArray[np.float64]
 class TrimmedSummary:
     """The coefficients of a TrimmedRegressor with errors, tests and intervals.
 
-    Errors are those of least squares on the rows that are not outliers, and take for granted which
-    these are.
+    Errors are those of least squares on the rows that were fitted: those within 2.5 scales of the
+    trimmed fit. They take for granted which these are. ``inlier_mask_`` judges all rows by the
+    result, so that a few near the edge may be in one set alone.
     """
 
     model: TrimmedRegressor
@@ -90,23 +92,42 @@ class TrimmedSummary:
     def __repr__(self) -> str:
         model = self.model
         bounds = f"[{0.5 - self.level / 2:.4g}", f"{0.5 + self.level / 2:.4g}]"
-        whole, good = model._n_rows, model._n_inliers  # noqa: SLF001 - of the same file
+        # Of the same file.
+        whole, good, near = model._n_rows, model._n_inliers, model._n_within  # noqa: SLF001
         parts = [f"{fixed(whole, 0)} rows", f"noise {number(model.scale_)}"]
         if np.isfinite(good):
             parts.insert(1, f"{fixed(good, 0)} of them fitted ({percent(good / whole)})")
         head = print_row("", ("coef", "std err", "t", "P>|t|", *bounds))
         lines = ["One linear relation, outliers left out".center(WIDTH).rstrip(), "=" * WIDTH]
-        lines += [", ".join(parts), "-" * WIDTH, head, "-" * WIDTH]
+        lines += [
+            ", ".join(parts),
+            *wrap(_within(near, good), WIDTH),
+            "-" * WIDTH,
+            head,
+            "-" * WIDTH,
+        ]
         records = self.records()
         for record in records[:MOST_TERMS]:
             values = np.array([record[name] for name in COLUMNS])
             lines.append(print_row(record["term"], print_cells(values)))
         left = len(records) - MOST_TERMS
         lines += [f"... {count(left, 'more term')}; records() has all"] if left > 0 else []
-        granted = "Errors, tests and intervals take for granted which rows are outliers."
+        granted = "Errors, tests and intervals take for granted which rows were fitted."
         if model.standard_error_ is None:
             granted = "There are no errors: see standard_error_ for the reasons."
         return "\n".join([*lines, "=" * WIDTH, granted])
+
+
+def _within(near: float, fitted: float) -> str:
+    """Say how many rows are near the relation, and why others may have been fitted; if known."""
+    if not np.isfinite(near):
+        return ""
+    who = f"{count(round(near), 'row')} {'lies' if round(near) == 1 else 'lie'}"
+    others = f"; fitted were those within {CUTOFF:g} times that of the trimmed fit"
+    return (
+        f"{who} within {CUTOFF:g} times the noise (inlier_mask_)"
+        f"{others if np.isfinite(fitted) else ''}."
+    )
 
 
 class TrimmedRegressor(RegressorMixin, BaseEstimator):
@@ -162,8 +183,9 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
     raw_scale_ : float
         The same from the trimmed fit.
     inlier_mask_ : array of shape (n,), bool
-        Rows within 2.5 scales; rows that were left out are not. A dask array if the rows are on a
-        cluster.
+        Rows within 2.5 scales of ``coef_``; rows that were left out are not. Nearly those that were
+        fitted, which lie within 2.5 ``raw_scale_`` of the raw fit. A dask array if the rows are on
+        a cluster.
     keep_ : float
         Fraction of rows kept, given or found.
     objective_ : float
@@ -179,11 +201,13 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         "interrupted".
     standard_error_ : ndarray of shape (d,) or (d + 1,), or None
         Of the coefficients and, last, of the intercept: those of least squares on the rows that
-        were not outliers. None without ``reweight``, with weights that are importances, with more
+        were fitted. None without ``reweight``, with weights that are importances, with more
         than 256 columns, or with fewer rows than columns. ``summary()`` prints them.
     evidence_ : float
         With ``keep="auto"``: by how much the score of a line exceeds that of a constant, in nats.
-        It takes 3 to call it a relation. NaN if the search was stopped before it was known.
+        That is the likeliest line, with outliers of its own, whether or not it is ``coef_``: it
+        says if there is a relation at all, which takes 3. NaN if the search was stopped before it
+        was known.
     encoding_, left_out_ : Recipe or None, ndarray or None
         As in :class:`MixedLinearRegression`.
     n_features_in_ : int
@@ -359,6 +383,10 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         if gram is not None and coef.size <= MOST_COVARIANCE_FEATURES:
             self.standard_error_ = least_squares_errors(problem, gram, final.scale)
         self._n_rows, self._n_inliers = problem.mass, final.mass
+        self._n_within = np.nan  # rows that are not in memory would have to be read again
+        if isinstance(rows.engine, MemoryEngine):
+            there = rows.engine.problem.weights
+            self._n_within = float(np.sum(final.inliers if there is None else there[final.inliers]))
         self.__dict__.pop("evidence_", None)
         if isinstance(self.keep, str):
             self.evidence_ = np.nan if single.evidence is None else single.evidence

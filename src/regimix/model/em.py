@@ -23,7 +23,6 @@ from regimix.model.laws import (
     ROOT_8,
     Background,
     NoiseLaw,
-    fall_of_background,
 )
 from regimix.model.numbers import MODEL
 from regimix.model.rows import Rows
@@ -35,6 +34,7 @@ LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
 NEVER = -float(np.sqrt(np.finfo(np.float64).max))
 # Exponentials of less than minus this are not normal numbers.
 LOG_HUGE = -float(np.log(np.finfo(np.float64).tiny))
+TINY = float(np.exp(-LOG_HUGE))
 REGIME_GAIN = MODEL.regime_gain  # for those who report it
 
 
@@ -221,8 +221,9 @@ def squares_of(rows: Rows, model: Parameters) -> tuple[Floats, Floats]:
     squares = residual**2
     squares *= model.precision[:, None]
     if model.factor is not None:
+        wide = np.empty_like(rows.design)  # once: new memory takes as long as the product
         for j, factor in enumerate(model.factor):
-            wide = rows.design @ factor
+            np.matmul(rows.design, factor, out=wide)
             squares[j] += np.einsum("ij,ij->i", wide, wide)
     return residual, squares
 
@@ -231,10 +232,10 @@ def log_outliers(rows: Rows, law: Background, scale: float) -> Floats:
     """Return the log density of every response under a background, (n,)."""
     if law == Background.PLAIN:
         return rows.log_background
-    distance = (rows.y - rows.middle) / scale
+    squares = rows.far / scale**2
     if law == Background.NORMAL:
-        return np.asarray(fall_of_background(distance, np.inf) - np.log(scale) - LOG_ROOT_2PI)
-    return np.asarray(fall_of_background(distance) - np.log(ROOT_8 * scale))
+        return np.asarray(-0.5 * squares - (math.log(scale) + LOG_ROOT_2PI))
+    return np.asarray(-1.5 * np.log1p(0.5 * squares) - math.log(ROOT_8 * scale))
 
 
 def joined(log_kernel: Floats, log_height: Floats, log_outlier: Floats | float) -> Floats:
@@ -265,7 +266,7 @@ def normalise(log_odds: Floats) -> tuple[Floats, Floats]:
     # The exponential is slow where it underflows: what is as small as that is zero.
     np.maximum(odds, -LOG_HUGE, out=odds)
     np.exp(odds, out=odds)
-    odds -= np.exp(-LOG_HUGE)
+    odds -= TINY
     total = odds.sum(axis=0)
     odds /= total
     return odds, top + np.log(total)
@@ -285,10 +286,11 @@ def expect(rows: Rows, model: Parameters) -> Expected:
     log_odds = _log_densities(rows, model, log_kernel)
     log_odds += model.log_share[:, None]
     odds, log_total = normalise(log_odds)
-    inside = log_total - np.einsum("ji,ji->i", odds, log_odds)  # entropy
+    log_odds *= odds  # entropy
     if slack is not None:
-        inside += np.einsum("ji,ji->i", odds[:-1], slack)
-    return Expected(odds, float(rows.weights @ inside), residual, tail)
+        log_odds[:-1] -= odds[:-1] * slack
+    bound = float(rows.weights @ log_total) - float((log_odds @ rows.weights).sum())
+    return Expected(odds, bound, residual, tail)
 
 
 def sums_of(rows: Rows, coef: Floats, seen: Expected) -> Sums:
@@ -298,12 +300,15 @@ def sums_of(rows: Rows, coef: Floats, seen: Expected) -> Sums:
     gram, moment, square = np.empty((m, width, width)), np.empty((m, width)), np.empty(m)
     for j in range(m):
         members = np.flatnonzero(seen.posterior[j] > MODEL.member)
-        weight = seen.posterior[j, members] * rows.weights[members]
+        root = seen.posterior[j].take(members)
+        root *= rows.weights.take(members)
         if seen.tail is not None:
-            weight = weight * seen.tail[j, members]
-        root = np.sqrt(weight)
-        block = rows.design[members] * root[:, None]
-        near = seen.residual[j, members] * root
+            root *= seen.tail[j].take(members)
+        np.sqrt(root, out=root)
+        block = rows.design.take(members, axis=0)
+        block *= root[:, None]
+        near = seen.residual[j].take(members)
+        near *= root
         gram[j], moment[j], square[j] = block.T @ block, near @ block, near @ near
     return Sums(size, gram, moment, square, coef)
 
@@ -326,15 +331,16 @@ def maximise(rows: Rows, model: Parameters, seen: Expected) -> Fitted:
     if law != Background.PLAIN:
         # The slope of the price: so the E-step knows that each row more makes it dearer.
         log_share[-1] -= 0.5 / (1.0 + float(seen.posterior[-1] @ rows.weights))
-    new = replace(
-        model,
-        coef=found.coef,
-        precision=found.precision,
-        log_precision=log_precision,
-        factor=found.factor,
-        log_share=log_share,
-        outlier_law=law,
-        outlier_scale=outlier_scale,
+    new = Parameters(
+        found.coef,
+        found.precision,
+        log_precision,
+        log_share,
+        model.origin,
+        found.factor,
+        model.noise,
+        law,
+        outlier_scale,
     )
     score = bound + float(found.log_evidence.sum()) + shares_evidence(rows, sums.size)
     score += log_prior(model.noise)
@@ -351,9 +357,9 @@ def _choose_law(rows: Rows, outlier: Floats) -> tuple[Background, float, float]:
     some = np.flatnonzero(outlier > MODEL.member)
     if held < 1.0 or not some.size:
         return plain  # of less than one row no law is seen
-    near, far = weight[some], rows.far[some]
+    near, far = weight.take(some), rows.far.take(some)
     narrowest = MODEL.narrowest_background * rows.width_of_y
-    normal = max(np.sqrt(float(near @ far / near.sum())), narrowest)
+    normal = max(math.sqrt(float(near @ far) / float(near.sum())), narrowest)
     free = (Background.NORMAL, normal), (Background.STUDENT, _student_scale(near, far, narrowest))
     choices = [
         (law, scale, float(weight @ log_outliers(rows, law, scale)) + _free_price(held))
@@ -368,29 +374,35 @@ def _student_scale(weight: Floats, far: Floats, narrowest: float) -> float:
     # The mean distance is sqrt(2) scales; Newton's steps in the logarithm do the rest.
     scale = max(float(weight @ np.sqrt(far)) / (math.sqrt(2.0) * held), narrowest)
     for _ in range(MODEL.inner_rounds):
-        square = far / scale**2
-        share = square / (2.0 + square)
-        slope = 2.0 * float(weight @ (share * (1.0 - share))) / held
-        step = (float(weight @ share) / held - 1 / 3) / max(slope, MODEL.rounding)
+        share = far / (far + 2.0 * scale**2)
+        part = weight * share
+        first = float(part.sum())
+        slope = 2.0 * (first - float(part @ share)) / held
+        step = (first / held - 1 / 3) / max(slope, MODEL.rounding)
         scale = max(scale * math.exp(min(max(step, -1.0), 1.0)), narrowest)
     return scale
 
 
 def _free_price(held: float) -> float:
     """Return the log prior of a background of free scale: as rare as a regime, scale unknown."""
-    return float(-MODEL.regime_gain - 0.5 * np.log1p(held))
+    return -MODEL.regime_gain - 0.5 * math.log1p(held)
 
 
 def _counts(rows: Rows, size: Floats) -> Floats:
     """Append the rows of the background, if there may be any."""
-    return np.append(size, max(rows.mass - float(size.sum()), 0.0)) if rows.outliers else size
+    if not rows.outliers:
+        return size
+    counts = np.empty(size.size + 1)
+    counts[:-1], counts[-1] = size, max(rows.mass - float(size.sum()), 0.0)
+    return counts
 
 
 def log_shares(rows: Rows, size: Floats) -> Floats:
     """Return the mean logarithms of the shares, uniform a priori; the background's last."""
+    logs = np.full(size.size + 1, NEVER)
     counts = _counts(rows, size)
-    logs = digamma(1.0 + counts) - digamma(rows.mass + counts.size)
-    return np.asarray(logs if rows.outliers else np.append(logs, NEVER))
+    logs[: counts.size] = digamma(1.0 + counts) - digamma(rows.mass + counts.size)
+    return logs
 
 
 def shares_evidence(rows: Rows, size: Floats) -> float:
@@ -429,15 +441,17 @@ def refit(
     *,
     settled: float = MODEL.settled,
     goal: float = -np.inf,
+    enough: float = np.inf,
 ) -> Fitted:
     """Run rounds until all further ones are foreseen to gain less than ``settled`` nats.
 
     A model that cannot reach the score ``goal`` is left as it is: rounds gain less and less, so
-    those that are left gain no more than so many times what the last one did.
+    those that are left gain no more than so many times what the last one did. So is one that has
+    reached the score ``enough``.
     """
     fitted, gained = evaluate(rows, model), np.inf
     for left in range(rounds - 1, 0, -1):
-        if fitted.model.m == 0 or late():
+        if fitted.model.m == 0 or fitted.score >= enough or late():
             break
         before, earlier = fitted.score, gained
         fitted = evaluate(rows, fitted.model)

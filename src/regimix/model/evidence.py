@@ -9,12 +9,14 @@ be steeper by orders of magnitude: each order is ten times less likely a priori.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import digamma, gammaln
 
 from regimix.model.numbers import MODEL
 
@@ -29,6 +31,10 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(32)
 # Of the integrand the window of the quadrature leaves out what single precision would: a score
 # needs no more digits.
 DROP = -np.log(np.finfo(np.float32).eps)
+# The window of the quadrature need not be placed more exactly, as a share of the precision.
+SAME_MODE = 1e-2
+# Nats that no decision depends on.
+NEGLIGIBLE = 1e-4
 # Orders of magnitude by which a regime may be steeper than the bulk of the response suggests.
 STEEPER = np.arange(7.0)
 LOG_10 = np.log(10.0)
@@ -59,6 +65,12 @@ class Prior:
     def products(self) -> Floats:
         """Products of all pairs of deviations, (width, width)."""
         return np.outer(self.deviation, self.deviation)
+
+    @cached_property
+    def precisions(self) -> tuple[float, float]:
+        """Range of 1 / noise²."""
+        low, high = self.log_precision
+        return math.exp(low), math.exp(high)
 
 
 @dataclass(frozen=True)
@@ -132,16 +144,56 @@ class Posterior:
 
 
 def posterior(sums: Sums, prior: Prior, *, with_factor: bool = True) -> Posterior:
-    """Integrate over coefficients and noise."""
+    """Integrate over coefficients and noise; in closed form where rows determine both."""
+    found = _by_gamma(sums, prior, with_factor=with_factor) if _determined(sums, prior) else None
+    return _by_quadrature(sums, prior, with_factor=with_factor) if found is None else found
+
+
+def _determined(sums: Sums, prior: Prior) -> bool:
+    """Foresee whether rows determine coefficients and noise, from residuals as they are."""
+    spare = sums.size - prior.deviation.size
+    if not (spare > MODEL.many_rows).all():
+        return False
+    tau = spare / np.maximum(sums.square, sums.size / prior.precisions[1])
+    seen = tau[..., None] * _diagonal(sums.gram) * prior.deviation**2
+    # Not all that the rows leave open, but a lower bound.
+    free = add(1.0 / (1.0 + seen), axis=-1)
+    return bool((free < np.minimum(NEGLIGIBLE * (0.5 * spare) ** 2, 0.5)).all())
+
+
+def _diagonal(table: Any) -> Floats:
+    """Return a view of the diagonals."""
+    return np.asarray(np.einsum("...ii->...i", table))
+
+
+def _sure(shape: Floats, log_tau: Floats, free: Floats, length: Floats, prior: Prior) -> Any:
+    """Say for which components log precision follows the law of the logarithm of a gamma variable.
+
+    The range of the noise does not cut that law, what differs from it is as good as nothing, and no
+    coefficient is larger than the prior supposes: ``_order`` would choose none.
+    """
+    low, high = (end - log_tau for end in prior.log_precision)
+    inside = shape * np.minimum(np.expm1(low) - low, np.expm1(high) - high) > DROP
+    inside &= (low < 0) & (high > 0) & (free < np.minimum(NEGLIGIBLE * shape * shape, 0.5))
+    width = prior.deviation.size
+    return inside & (0.5 * length < LOG_10 * (1 + width) * (1 - free) ** 2)
+
+
+def _by_quadrature(sums: Sums, prior: Prior, *, with_factor: bool) -> Posterior:
+    """Integrate over the coefficients exactly, and over the noise by a quadrature."""
     unit = prior.deviation
     values, vectors = np.linalg.eigh(sums.gram * prior.products)
     seen = values > MODEL.rounding * np.maximum(values[..., -1:], 1e-300)  # the last is largest
     # Least squares in the rotated, scaled coordinates, in which the prior is standard normal.
-    pull = np.einsum("...ij,...i->...j", vectors, sums.moment * unit)
-    here = np.einsum("...ij,...i->...j", vectors, sums.coef / unit)
-    step = pull / np.where(seen, values, np.inf)
-    best = np.where(seen, here + step, 0.0)
-    values = np.where(seen, values, 0.0)
+    pull = ((sums.moment * unit)[..., None, :] @ vectors)[..., 0, :]
+    here = ((sums.coef / unit)[..., None, :] @ vectors)[..., 0, :]
+    if seen.all():
+        step = pull / values
+        best = here + step
+    else:
+        step = pull / np.where(seen, values, np.inf)
+        best = np.where(seen, here + step, 0.0)
+        values = np.where(seen, values, 0.0)
     rest = np.maximum(sums.square - add(pull * step, axis=-1), 0.0)
     mode = _mode(sums.size, values, best**2, rest, prior)
     order = _order(sums.size, values, best**2, rest, prior, mode[0])
@@ -172,6 +224,63 @@ def posterior(sums: Sums, prior: Prior, *, with_factor: bool = True) -> Posterio
         log_evidence=log_evidence,
         uncertainty=add(values * (spread + add(drift * drift, axis=-2)), axis=-1),
         factor=factor,
+    )
+
+
+def _by_gamma(sums: Sums, prior: Prior, *, with_factor: bool) -> Posterior | None:
+    """Integrate where rows determine coefficients and noise; None where they do not.
+
+    Log precision u then follows the law of the logarithm of a gamma variable, but for terms that
+    the rows dwarf: the integrand is exp(a u - c e^u) with the value and two derivatives that it has
+    at about its mode. That takes two solutions of normal equations in place of all eigenvectors.
+    """
+    unit, size, highest = prior.deviation, sums.size, prior.precisions[1]
+    width = unit.size
+    gram, moment, here = sums.gram * prior.products, sums.moment * unit, sums.coef / unit
+    inside = _diagonal(gram)
+
+    def left(step: Any, ridge: Any) -> Floats:
+        """Return the squares that are left one step from here, noise being at least the least."""
+        squares = sums.square - add(step * (moment + (here + step) * ridge), axis=-1)
+        return np.asarray(np.maximum(squares, size / highest))
+
+    try:
+        # With next to no noise: least squares.
+        inside += 1 / highest
+        step = np.linalg.solve(gram, (moment - here / highest)[..., None])[..., 0]
+        tau = (size - width) / left(step, 1 / highest)
+        ridge = (1.0 / tau)[..., None]
+        inside += ridge - 1 / highest
+        root = np.linalg.cholesky(gram)
+        inverse = np.linalg.inv(root)
+    except np.linalg.LinAlgError:
+        return None
+    turned = np.swapaxes(inverse, -1, -2)
+    step = (turned @ (inverse @ (moment - here * ridge)[..., None]))[..., 0]
+    best, squares = here + step, tau * left(step, ridge)
+    # Variances in units of the prior's: what the rows leave open of each coefficient. Features are
+    # white, so that covariances hardly count.
+    variances = add(inverse * inverse, axis=-2) * ridge
+    free, length = add(variances, axis=-1), add(best * best, axis=-1)
+    log_tau = np.log(tau)
+    log_det = 2.0 * add(np.log(_diagonal(root)), axis=-1) + width * log_tau
+    value = 0.5 * (size * (log_tau - LOG_2PI) - log_det - squares - length)
+    slope = 0.5 * (size - width + free - squares)
+    curve = 0.5 * (free + squares - add(variances * variances, axis=-1))
+    pulled = (inverse @ best[..., None])[..., 0]
+    curve = np.maximum(curve - add(pulled * pulled, axis=-1) / tau, 0.5)
+    shape = np.maximum(slope + curve, 0.5)
+    log_precision = digamma(shape) - np.log(curve) + log_tau
+    if not _sure(shape, log_precision, free, length, prior).all():
+        return None
+    log_total = value + curve + gammaln(shape) - shape * np.log(curve)
+    return Posterior(
+        coef=best * unit,
+        precision=tau * shape / curve,
+        log_precision=log_precision,
+        log_evidence=log_total - prior.log_span + LOG_FIRST,
+        uncertainty=width - free,
+        factor=turned * unit[:, None] if with_factor else None,
     )
 
 
@@ -224,15 +333,18 @@ def _mode(
     size: Floats, values: Floats, best2: Floats, rest: Floats, prior: Prior
 ) -> tuple[Floats, Floats, Floats]:
     """Find the likeliest precision; also degrees of freedom and squares that are left."""
-    lowest, highest = np.exp(prior.log_precision)
-    squares, width = best2 * values, values.shape[-1]
+    lowest, highest = prior.precisions
+    squares, spare = best2 * values, size - values.shape[-1]
     degrees, left = np.maximum(size - add(values > 0, axis=-1), 1e-3), rest
     tau = np.minimum(np.maximum(degrees / np.maximum(left, 1e-300), lowest), highest)
     for _ in range(MODEL.inner_rounds):
         inverse = 1.0 / (1.0 + tau[..., None] * values)
-        degrees = np.maximum(size - width + add(inverse, axis=-1), 1e-3)
-        left = rest + add(squares * inverse * inverse, axis=-1)
+        degrees = np.maximum(spare + add(inverse, axis=-1), 1e-3)
+        inverse *= inverse
+        left, before = rest + add(squares * inverse, axis=-1), tau
         tau = np.minimum(np.maximum(degrees / np.maximum(left, 1e-300), lowest), highest)
+        if bool((np.abs(tau - before) < SAME_MODE * tau).all()):
+            break
     return tau, degrees, left
 
 
@@ -245,16 +357,17 @@ def _window(
     exp(-half (e^x - 1 - x)).
     """
     low, high = prior.log_precision
-    half, mode = 0.5 * degrees, np.log(tau)
+    half, mode, squares = 0.5 * degrees, np.log(tau), tau * left
+    flat = DROP / half
     # At the upper limit the integrand may still rise.
-    slope = np.maximum(0.5 * (degrees - tau * left), 0.0)
-    before = np.minimum(np.sqrt(2 * DROP / half) + DROP / half, DROP / np.maximum(slope, 1e-300))
+    slope = np.maximum(0.5 * (degrees - squares), 1e-300)
+    before = np.minimum(np.sqrt(2 * flat) + flat, DROP / slope)
     # Above the mode the prior gives way to the rows, and of the squares only those are left that no
     # coefficients take away. The integrand falls at least as one of these alone does, whose mode is
     # later and higher.
     later = np.log(np.maximum(degrees / np.maximum(tau * rest, 1e-300), 1.0))
-    drop = DROP + half * (later + np.expm1(-later))
-    after = later + np.minimum(np.sqrt(2 * drop / half), np.log(drop / half + 4.0) + 1.0)
+    flat += later + np.expm1(-later)
+    after = later + np.minimum(np.sqrt(2 * flat), np.log(flat + 4.0) + 1.0)
     first, last = np.maximum(mode - before, low), np.minimum(mode + after, high)
-    radius, centre = 0.5 * (last - first), 0.5 * (last + first)
-    return centre[..., None] + radius[..., None] * NODES, radius[..., None] * WEIGHTS
+    radius, centre = 0.5 * (last - first)[..., None], 0.5 * (last + first)[..., None]
+    return centre + radius * NODES, radius * WEIGHTS

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
+# A row is in doubt if the likeliest regime, or being an outlier, is less likely than this.
+SURE = 0.8
+
 
 @dataclass(frozen=True, eq=False)
 class Likeliest:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 from scipy.special import digamma, expit, gammaln, kv, log_expit
 
 from regimix.model.em import (
@@ -153,29 +153,23 @@ def _fit(relation: Relation, hopeless: float, *, outliers: bool) -> Fit:
         if left - values[-1] < hopeless:
             raise StopIteration
 
+    low, high = law.bounds
     found = minimize(
         loss,
         law.start,
         jac=True,
         method="L-BFGS-B",
-        bounds=law.bounds,
+        bounds=Bounds(low, high),
         callback=give_up,
         options={"maxiter": most},
     )
-    slopes = law.rows_at(found.x)[1]
-    low, high = np.array(law.bounds).T
     inside = (low < found.x) & (found.x < high)
+    slopes = np.hstack([one[:, None] * block for one, block in law.rows_at(found.x)[1]])[:, inside]
+    curvature = (slopes * weights[:, None]).T @ slopes
     # The Gaussian in place of the posterior is no wider than the range of the parameter.
-    curvature = np.block(
-        [
-            [(block * (weights * one * two)[:, None]).T @ other for two, other in slopes]
-            for one, block in slopes
-        ]
-    )
-    curvature[np.diag_indices_from(curvature)] += np.maximum(
-        law.tight, 2 * np.pi / (high - low) ** 2
-    )
-    curvature = curvature[np.ix_(inside, inside)]
+    curvature.flat[:: len(curvature) + 1] += np.maximum(law.tight, 2 * np.pi / (high - low) ** 2)[
+        inside
+    ]
     score = law.log_prior(found.x) - float(found.fun) - REGIME_GAIN
     score += 0.5 * float(inside.sum() * np.log(2 * np.pi) - _log_determinant(curvature))
     return Fit(score, law.expected(found.x))
@@ -265,7 +259,7 @@ class _Law:
     start: Floats
     mean: Floats
     tight: Floats
-    bounds: list[tuple[float, float]]
+    bounds: tuple[Floats, Floats]
 
     @classmethod
     def of(cls, relation: Relation, *, outliers: bool) -> _Law:
@@ -273,32 +267,39 @@ class _Law:
         rows, ones = relation.rows, np.ones((relation.rows.n, 1))
         coef, unit = relation.line
         # For each block: columns, starts, prior means, prior precisions, bounds.
-        known: list[tuple[Floats, Any, Any, Any, tuple[float, float]]] = [
-            (rows.design, 0.0, -coef / unit, (unit / rows.prior.deviation) ** 2, ANYWHERE)
+        known: list[tuple[Floats, Any, Any, Any, float, float]] = [
+            (rows.design, 0.0, -coef / unit, (unit / rows.prior.deviation) ** 2, *ANYWHERE)
         ]
         if relation.kernel == COUNTS:
-            known.append((ones, 0.0, 0.0, MODEL.dispersion**-2, DISPERSIONS))
+            known.append((ones, 0.0, 0.0, MODEL.dispersion**-2, *DISPERSIONS))
         else:
-            low, high = (-0.5 * end for end in reversed(rows.prior.log_precision))
+            least, most = (-0.5 * end for end in reversed(rows.prior.log_precision))
             known.append(
-                (ones, np.clip(np.log(unit), low + 1e-3, high - 1e-3), 0.0, 0.0, (low, high))
+                (ones, np.clip(np.log(unit), least + 1e-3, most - 1e-3), 0.0, 0.0, least, most)
             )
         if relation.spread is not None:
-            known.append((relation.spread, 0.0, 0.0, 1.0, ANYWHERE))
+            known.append((relation.spread, 0.0, 0.0, 1.0, *ANYWHERE))
         if relation.skewed:
-            known.append((ones, 0.0, 0.0, 1.0, (-MODEL.most_skewed, MODEL.most_skewed)))
+            known.append((ones, 0.0, 0.0, 1.0, -MODEL.most_skewed, MODEL.most_skewed))
         if outliers:
-            known.append((ones, -np.log(rows.n), 0.0, 0.0, LOGITS))
-        start, mean, tight = (
-            np.concatenate([np.broadcast_to(one[k], one[0].shape[1]) for one in known])
-            for k in (1, 2, 3)
+            known.append((ones, -np.log(rows.n), 0.0, 0.0, *LOGITS))
+        start, mean, tight, low, high = (
+            np.concatenate([np.broadcast_to(value, block.shape[1]) for block, value in column])
+            for column in ([(one[0], one[k]) for one in known] for k in range(1, 6))
         )
-        bounds = [one[4] for one in known for _ in range(one[0].shape[1])]
         blocks = [one[0] for one in known]
         if relation.spread is not None:
             blocks[1:3] = [np.hstack(blocks[1:3])]
         return cls(
-            relation, outliers, rows.design @ coef, unit, tuple(blocks), start, mean, tight, bounds
+            relation,
+            outliers,
+            rows.design @ coef,
+            unit,
+            tuple(blocks),
+            start,
+            mean,
+            tight,
+            (low, high),
         )
 
     def log_prior(self, free: Floats) -> float:
@@ -321,8 +322,10 @@ class _Law:
     def rows_at(self, free: Floats) -> tuple[Floats, list[tuple[Floats, Floats]]]:
         """Return log densities of rows, and their derivatives: a factor for each row of a block."""
         rows = self.relation.rows
-        split = np.cumsum([block.shape[1] for block in self.blocks])
-        parts = np.split(free, split[:-1])
+        parts, first = [], 0
+        for block in self.blocks:
+            parts.append(free[first : first + block.shape[1]])
+            first += block.shape[1]
         line = self.expected(free)
         inner = self._counts if self.relation.kernel == COUNTS else self._noise
         log_density, factors = inner(line, parts)
@@ -387,13 +390,14 @@ def line_of(rows: Rows) -> tuple[Floats, float]:
     tail = np.ones(rows.n)
     for _ in range(MODEL.rounds):
         before = scale
-        weighted = rows.design * (rows.weights * tail)[:, None]
-        gram = weighted.T @ rows.design
+        root = np.sqrt(rows.weights * tail)
+        weighted = rows.design * root[:, None]
+        gram = weighted.T @ weighted
         # The prior keeps columns apart that are alike in these rows; where it is lost in the
         # rounding of the sums, that does.
         rounding = rows.width * np.finfo(np.float64).eps * np.diag(gram)
         gram += np.diag((scale / rows.prior.deviation) ** 2 + rounding)
-        coef = np.asarray(np.linalg.solve(gram, weighted.T @ rows.y), dtype=np.float64)
+        coef = np.asarray(np.linalg.solve(gram, weighted.T @ (root * rows.y)), dtype=np.float64)
         residual = rows.y - rows.design @ coef
         scale = max(replace(rows, y=residual).spread(), rows.smallest_scale, 1e-12)
         tail = 4.0 / (3.0 + (residual / scale) ** 2)

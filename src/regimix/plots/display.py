@@ -17,6 +17,7 @@ from regimix.errors import DataError, ParameterError, need, read_count, read_num
 from regimix.estimators.inputs import new_rows
 from regimix.plots.palette import EDGE, NEUTRAL, OUTLIERS, PALE, colour, dashes, marker
 from regimix.result.answer import Distances, distances, label_shares
+from regimix.result.gated import feature_shares
 from regimix.result.mixture import Mixture
 from regimix.result.predictive import StudentLaw
 from regimix.result.rowlaw import are_fitted
@@ -266,9 +267,18 @@ def mark(regime: int, size: float) -> dict[str, Any]:
 
 
 def draw_outliers(
-    ax: Axes, x: Floats, y: Floats, frame: Frame, n_points: int, label: str
+    ax: Axes,
+    x: Floats,
+    y: Floats,
+    frame: Frame,
+    n_points: int,
+    label: str,
+    far: tuple[str, str] = ("outlier", "beyond the edge"),
 ) -> list[PathCollection]:
-    """Draw outliers as grey crosses; those beyond the frame as arrows at its edge."""
+    """Draw outliers as grey crosses; those beyond the frame as arrows at its edge.
+
+    ``far`` is what the legend calls one of the latter, and where it says that they are.
+    """
     size = _point_size(n_points)
     across, up = frame.limits
     side = np.where(x > across[1], 1, np.where(x < across[0], -1, 0))
@@ -278,7 +288,7 @@ def draw_outliers(
     crosses = {**style, "marker": "x", "s": CROSS * size, "linewidths": 1.2}
     drawn = [ax.scatter(x[way == 0], y[way == 0], label=label, **crosses)]
     arrows = {**style, "s": max(ARROW * size, 40), "linewidths": 0.3}
-    beyond = f"{count(int(np.count_nonzero(way)), 'outlier')} beyond the edge"
+    beyond = f"{count(int(np.count_nonzero(way)), far[0])} {far[1]}"
     for out in [out for out in ARROWS if (way == out).any()]:
         at = np.clip(x[way == out], *frame.x), np.clip(y[way == out], *frame.y)
         drawn.append(ax.scatter(*at, marker=ARROWS[out], label=beyond, **arrows))
@@ -351,6 +361,7 @@ class RowView:
     degrees: float = np.inf  # of freedom of the noise; infinite for normal noise
     doubtful: tuple[int, ...] = ()  # regimes that do not come back from resampled rows
     shares: tuple[float, ...] | None = None  # of the rows of each label, if they are those of a fit
+    weights: Floats | None = None  # of the rows, where they are those that a mixture remembers
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -409,8 +420,9 @@ def view_rows(model: Any, X: Any = None, y: Any = None) -> RowView:
     """See rows as a mixture, a fitted MixedLinearRegression or a TrimmedRegressor does.
 
     Of a pipeline, the last step is meant, and X is first transformed by the others. Without X and
-    y, the excerpt that a mixture keeps of its own rows is used. Labels are those of the mixture,
-    as in ``labels_``, whatever a gating says.
+    y, the excerpt that a mixture keeps of its own rows is used. Labels are those of ``labels_``; of
+    new rows, those of ``assign``, but that a gating of other columns than the features cannot be
+    asked here: such rows have one share for all.
     """
     last = last_step(model)
     if X is not None and last is not model:
@@ -419,31 +431,36 @@ def view_rows(model: Any, X: Any = None, y: Any = None) -> RowView:
         return _rows_of_line(last, X, y)
     mixture = mixture_of(model, "a MixedLinearRegression or a TrimmedRegressor")
     excerpt, labels, shares = mixture.excerpt, None, None
+    gated: Floats | None = None
     if X is None and y is None and excerpt is not None:
         values, target, labels = excerpt.X, excerpt.y, excerpt.labels
         n_rows, shares = target.size if excerpt.complete else mixture.n_rows, label_shares(mixture)
+        gated = excerpt.shares
     else:
         if X is not None and y is not None:
             X, y, _ = mixture.usable_rows(X, y)
         values, target, n_rows = _drawn(X, y)
         mixture.predict_components(X[:1])  # refuses other columns than those of the fit
-        if target.size == n_rows and are_fitted(mixture, values, target):
+        gated = feature_shares(mixture, values)
+        if target.size == n_rows and are_fitted(mixture, values, target, gated):
             labels = mixture.labels if mixture.labels.size == n_rows else None
             shares = label_shares(mixture)
     if labels is None:
-        labels = mixture.assign(values, target)
+        labels = mixture.assign(values, target, gated)
+    remembered = excerpt is not None and np.array_equal(excerpt.y, target)
     # As in a report: an outlier is shown with the regime that is nearest, not the likeliest.
     far = distances(mixture, values, target, labels)
     return RowView(
         X=values,
         y=target,
         labels=labels,
+        weights=excerpt.weights if excerpt is not None and remembered else None,
         nearest=far.nearest,
         means=far.predicted,
         coef=mixture.coef,
         intercept=mixture.intercept,
         scale=mixture.scale,
-        cut=np.minimum(_edges(mixture, values, target, far), mixture.cutoff),
+        cut=np.minimum(_edges(mixture, values, target, far, gated), mixture.cutoff),
         degrees=mixture.noise_degrees,
         feature_names=mixture.feature_names,
         target_name=mixture.target_name,
@@ -453,9 +470,11 @@ def view_rows(model: Any, X: Any = None, y: Any = None) -> RowView:
     )
 
 
-def _edges(mixture: Mixture, X: NDArray[Any], y: Floats, far: Distances) -> Floats:
+def _edges(
+    mixture: Mixture, X: NDArray[Any], y: Floats, far: Distances, shares: Floats | None
+) -> Floats:
     """Return where outliers become likelier than each regime, in units of its noise."""
-    joint, law = mixture.log_densities(X, y), StudentLaw(mixture.noise_degrees)
+    joint, law = mixture.log_densities(X, y, shares), StudentLaw(mixture.noise_degrees)
     distance = far.residual / positive_scale(mixture.scale, y)[far.nearest]
     with np.errstate(invalid="ignore", over="ignore"):
         lead = joint[np.arange(y.size), far.nearest] - joint[:, -1] + law.drop(distance)

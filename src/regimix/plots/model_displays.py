@@ -49,9 +49,10 @@ SPREAD = 0.7
 MOST_PANELS, ACROSS = 6, 3
 # Characters of a level beside its axis.
 LONGEST_LEVEL = 18
-# Differences below this are shown as they are, larger ones by their logarithm: ten units of
-# log-likelihood are strong evidence, and a count that is quite wrong costs thousands.
-LINEAR = 10.0
+# Differences below this are shown as they are, larger ones by their logarithm: ten nats are strong
+# evidence, and a count that is quite wrong costs thousands. Nothing is above the best: there is
+# room for marks alone.
+LINEAR, HEADROOM = 10.0, 1.5
 # More counts than this cannot all have a tick of their own.
 MOST_TICKS = 20
 # A trace that spans more than this factor is drawn on a logarithmic scale.
@@ -407,8 +408,8 @@ class SelectionDisplay(Display):
     """Evidence, BIC and ICL for each number of regimes, that of the model marked.
 
     The three have different zeros and directions. Each is shown as what is lost against its own
-    best count, in units of log-likelihood (for BIC and ICL: half their difference), so zero is best
-    and lower is worse. Differences beyond ten are on a logarithmic scale.
+    best count, in nats (for BIC and ICL: half their difference), so zero is best and lower is
+    worse. Differences beyond ten are on a logarithmic scale.
 
     The search decides by evidence, of which every regime costs 3 nats: the highest is chosen.
 
@@ -464,10 +465,11 @@ class SelectionDisplay(Display):
         if ax.get_ylim()[0] < -LINEAR:
             ax.set_yscale("symlog", linthresh=LINEAR)
             ax.yaxis.set_major_formatter("{x:,.0f}")
+            ax.set_ylim(top=HEADROOM)
         if self.n_components.size <= MOST_TICKS:
             ax.set_xticks(self.n_components)
         ax.margins(x=0.08)
-        names = "number of regimes", "below the best (log-likelihood)"
+        names = "number of regimes", "nats below the best; BIC and ICL halved"
         return self._finish(ax, names, legend, self.favours)
 
     def _origin(self) -> str:
@@ -487,7 +489,7 @@ class SelectionDisplay(Display):
         return f"{name}: {self.n_components[np.nanargmax(gain)]} is best" if known else name
 
     def _gains(self) -> dict[str, Floats]:
-        """Bring the criteria to one scale: units of log-likelihood, zero is the best."""
+        """Bring the criteria to one scale: nats, zero is the best."""
         more = {"evidence": self.evidence, "BIC": -self.bic / 2, "ICL": -self.icl / 2}
         gains = {}
         for name, value in more.items():
@@ -550,9 +552,9 @@ class ConvergenceDisplay(Display):
     """The objective of trimmed fits round by round, or the gain of a search move by move.
 
     Of several trimmed fits the one that ended lowest stands out. Of a search, the line is what the
-    model so far has gained over the first, in nats; searches that follow begin again at zero. A
-    dot is a move that was taken, a cross one that was rejected, where it would have led to, and an
-    arrow at the edge one that would have lost far more.
+    model so far has gained over the first, in nats; searches that follow begin again at zero, where
+    a dotted line stands. A dot is a move that was taken, a cross one that was left, where it would
+    have led to, and an arrow at the edge one that would have lost far more.
 
     Attributes
     ----------
@@ -560,12 +562,15 @@ class ConvergenceDisplay(Display):
     accepted_, rejected_ : list of artists
     names_ : list of artists
         What the moves were that were taken, unless they are many.
+    begins_ : list of artists
+        Where further searches begin.
     """
 
     traces: Sequence[Floats]  #: one for each fit: values at the start and after each step
     tried: Floats | None = None  #: of a search: the score that each move led or would have led to
     accepted: NDArray[np.bool_] | None = None  #: whether it was taken
     moves: Sequence[str] = ()  #: what it was
+    begins: Sequence[int] = ()  #: how many moves were tried before each further search
     step: str = "round"
     quantity: str = SUM_OF_SQUARES
 
@@ -604,8 +609,10 @@ class ConvergenceDisplay(Display):
             known = attempt.search
             score[i + 1] = before[i] + (gain[i] if accepted[i] else 0.0)
         net = mixture.settings.search == "net"
+        searches = [attempt.search for attempt in mixture.attempts]
         return cls(
             traces=[score],
+            begins=[i for i in range(1, gain.size) if searches[i] != searches[i - 1]],
             tried=before + gain,
             accepted=accepted,
             moves=[f"{attempt.move}: {attempt.source}" for attempt in mixture.attempts],
@@ -629,6 +636,7 @@ class ConvergenceDisplay(Display):
         self.accepted_: list[Any] = []
         self.rejected_: list[Any] = []
         self.names_: list[Any] = []
+        self.begins_: list[Any] = []
         if self.tried is None:
             self._draw_rounds(ax)
         else:
@@ -671,7 +679,17 @@ class ConvergenceDisplay(Display):
         self.accepted_ = [dots]
         if not taken.all():
             places = moves[~taken], self.tried[~taken]
-            self.rejected_ = draw_outliers(ax, *places, frame, 60, "left")
+            far = "move", "left, far below"
+            self.rejected_ = draw_outliers(ax, *places, frame, 60, "left", far)
+        dotted: dict[str, Any] = {
+            "color": NEUTRAL,
+            "linewidth": 0.8,
+            "linestyle": ":",
+            "zorder": 0.5,
+        }
+        for i, after in enumerate(self.begins):
+            told = "another search begins" if i == 0 else "_nolegend_"
+            self.begins_.append(ax.axvline(after + 0.5, label=told, **dotted))
         frame.apply(ax)
         ax.set_ylim(top=ax.get_ylim()[1] + TOP * float(np.ptp(ax.get_ylim())))
         named = np.flatnonzero(taken)

@@ -428,7 +428,10 @@ class QQDisplay(RowDisplay):
         for j in np.unique(rows.nearest):
             mine = rows.nearest == j
             trimmed = rows.labels[mine] < 0
-            quantiles[mine] = expected(residuals[mine], trimmed, float(rows.cut[j]), rows.degrees)
+            weights = None if rows.weights is None else rows.weights[mine]
+            quantiles[mine] = expected(
+                residuals[mine], trimmed, float(rows.cut[j]), rows.degrees, weights
+            )
         return cls(
             quantiles=quantiles,
             residuals=residuals,
@@ -474,18 +477,23 @@ class QQDisplay(RowDisplay):
 
 
 def expected(
-    residuals: Floats, trimmed: NDArray[np.bool_], cut: float, degrees: float = np.inf
+    residuals: Floats,
+    trimmed: NDArray[np.bool_],
+    cut: float,
+    degrees: float = np.inf,
+    weights: Floats | None = None,
 ) -> Floats:
     """Return the quantiles of residuals of which those beyond ``cut`` were trimmed, (n,).
 
     They are those of Student's law with so many degrees of freedom, of infinitely many the normal.
-    Kept rows divide evenly what the law has within the cutoff, the trimmed ones of each side what
-    it has beyond.
+    Kept rows divide evenly, or by their weights, what the law has within the cutoff, the trimmed
+    ones of each side what it has beyond.
     """
+    weights = np.ones(residuals.size) if weights is None else weights
     beyond = float(stdtr(degrees, -cut))
     if trimmed.any():
         # A cutoff so far out that no sample reaches it leaves the trimmed rows nothing.
-        beyond = max(beyond, 0.25 / residuals.size)
+        beyond = max(beyond, 0.25 / max(float(weights.sum()), 1.0))
     levels = np.empty(residuals.size)
     kept = ~trimmed
     low, high = trimmed & (residuals < 0), trimmed & (residuals >= 0)
@@ -494,6 +502,8 @@ def expected(
         (kept, beyond, 1 - 2 * beyond),
         (high, 1 - beyond, beyond),
     ):
-        ranks = np.argsort(np.argsort(residuals[part], kind="stable"), kind="stable")
-        levels[part] = start + mass * (ranks + 0.5) / max(ranks.size, 1)
+        places = np.flatnonzero(part)
+        places = places[np.argsort(residuals[places], kind="stable")]
+        reached, total = np.cumsum(weights[places]), float(weights[places].sum())
+        levels[places] = start + mass * (reached - weights[places] / 2) / max(total, 1e-300)
     return np.asarray(stdtrit(degrees, levels))

@@ -347,7 +347,8 @@ def panels(rows: Rows, terms: Terms) -> list[dict[str, Any]]:
     mixture, far, drawn = terms.mixture, rows.far, []
     law = law_name(mixture.noise_degrees)
     for j in range(mixture.n_components):
-        own = np.flatnonzero((rows.labels == j) & np.isfinite(far.distance))
+        there = np.isfinite(far.distance) & (rows.weights > 0)
+        own = np.flatnonzero((rows.labels == j) & there)
         if own.size < FEWEST_ROWS or mixture.scale[j] <= 0:
             continue
         shown = sample(own, min(MOST_POINTS, ALL_POINTS // mixture.n_components))
@@ -362,11 +363,14 @@ def panels(rows: Rows, terms: Terms) -> list[dict[str, Any]]:
         if own.size > most:
             middle = np.linspace(0, own.size - 1, most - 40)
             place = np.unique(np.r_[place[:20], middle.astype(int), place[-20:]])
-        fitted = stdtrit(mixture.noise_degrees, (place + 0.5) / own.size)
+        order = own[np.argsort(far.distance[own], kind="stable")]
+        # A row that counts three times stands for three of the same distance.
+        reached = np.cumsum(rows.weights[order]) - rows.weights[order] / 2
+        fitted = stdtrit(mixture.noise_degrees, reached[place] / rows.weights[own].sum())
         title = f"Regime {j}: quantiles of the residuals against {law}"
-        ordered = np.sort(far.distance[own])[place]
+        ordered = far.distance[order][place]
         quantiles = _panel(title, f"quantile of {law}", fitted, ordered, j)
-        words = _tails(far.distance[own], terms)
+        words = _tails(far.distance[own], terms, rows.weights[own])
         drawn.append({"index": j, "words": words, "charts": [against, quantiles]})
     return drawn
 
@@ -387,17 +391,24 @@ def _panel(
     return chart(title, PANEL, grid, rule, dots, **{key: scales})
 
 
-def _tails(distance: Floats, terms: Terms) -> str:
-    """Compare the tails with those of the law that was fitted."""
-    share, degrees = float(np.mean(np.abs(distance) > 2)), terms.mixture.noise_degrees
+def _tails(distance: Floats, terms: Terms, weights: Floats | None = None) -> str:
+    """Compare the tails with those of the law that was fitted, by the weights of the rows."""
+    mixture = terms.mixture
+    weights = np.ones(distance.size) if weights is None else weights
+    total = float(weights.sum())
+    share, degrees = float(weights @ (np.abs(distance) > 2)) / total, mixture.noise_degrees
     beyond = 2 * float(stdtr(degrees, -2.0))
-    excess = (share - beyond) / np.sqrt(beyond * (1 - beyond) / distance.size)
+    # Repetitions are rows; of relative weights, the number of equal ones that average as well.
+    relative = mixture.weighting == "importances"
+    size = total**2 / float(weights @ weights) if relative else total
+    excess = (share - beyond) / np.sqrt(beyond * (1 - beyond) / size)
     verdict = "chance may explain the difference"
     if abs(excess) > STRIKING:
         verdict = f"the noise has {'heavier' if excess > 0 else 'lighter'} tails"
         if excess < 0 and terms.mixture.n_components > 1:
             verdict = "sorting rows to the likeliest of several regimes leaves fewer there"
     return (
-        f"{percent(share)} of the rows sorted to it are further off than twice the noise; of "
+        f"{percent(share)} of the rows sorted to it{', by their weights,' if relative else ''} are "
+        "further off than twice the noise; of "
         f"{law_name(degrees)} {percent(beyond)} would be, and {verdict}."
     )

@@ -33,7 +33,10 @@ def mixture_html(mixture: Mixture) -> str:
     parts += [tag("p", said) for said in (found.noise_law, found.favours) if said]
     if rows is not None:
         cloud = Cloud.of(rows, Terms.of(mixture, rows.X, 0.95), MOST_POINTS)
-        parts += [cloud.draw(*SIZE), tag("p", _below(cloud), class_="regimix-soft")]
+        others = f"Rows are shown with the {HELD}, by each row's own regime. "
+        held = others if cloud.terms.order.size > 1 else ""
+        below = f"{held}{cloud.sampled} report(path) writes the whole page.".replace("  ", " ")
+        parts += [cloud.draw(*SIZE), tag("p", below.strip(), class_="regimix-soft")]
     return _card(*parts)
 
 
@@ -104,9 +107,3 @@ def _table(mixture: Mixture, found: Answer) -> Html:
         cells = tag("td", line.share), tag("td", line.noise), tag("td", *words, class_="words")
         body.append(tag("tr", name, *cells))
     return tag("table", tag("thead", tag("tr", *head)), tag("tbody", *body))
-
-
-def _below(cloud: Cloud) -> str:
-    others = f"Rows are shown with the {HELD}, by each row's own regime. "
-    said = others if cloud.terms.order.size > 1 else ""
-    return f"{said}{cloud.sampled} report(path) writes the whole page.".replace("  ", " ").strip()

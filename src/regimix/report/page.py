@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from regimix.atomic import write_bytes
+from regimix.data.recipe import Recipe
 from regimix.errors import RegimixError, need
 from regimix.model.em import REGIME_GAIN
 from regimix.report import charts
@@ -37,6 +38,7 @@ from regimix.result.answer import (
     rows_labelled,
     student_scale,
 )
+from regimix.result.gate import ColumnGate
 from regimix.result.inference import read_level
 from regimix.result.mixture import Mixture
 from regimix.result.profile import Profile
@@ -118,6 +120,7 @@ def render(
     date: str | None = None,
     command: str | None = None,
     profile: Profile | None = None,
+    sample_weight: Any = None,
 ) -> str:
     """Write a report as the text of one HTML page, which loads nothing.
 
@@ -137,9 +140,11 @@ def render(
     level : float, default=0.95
         Of the intervals.
     shares : array of shape (n, m), optional
-        Shares of the regimes in each row, where they depend on the row; for a table that is read in
-        parts a function that returns them for rows of X, and for a frame of their columns for the
-        gating, if the table was opened with such (``gating=[...]``).
+        Shares of the regimes in each row, where a gate knows them. Default: what a gate that was
+        learnt from the features says; one that was learnt from other columns needs them
+        (``mixture.gate.shares(Z)``). For a table that is read in parts a function that returns them
+        for rows of X, and for a frame of their columns for the gating, if the table was opened with
+        such (``gating=[...]``).
     date : str, optional
         When the report was written. Default: today. The rest depends on the arguments alone.
     command : str, optional
@@ -147,13 +152,16 @@ def render(
         the columns of the fit are those of a table.
     profile : Profile, optional
         Who is in each regime, as ``mixture.profile(frame)`` found it.
+    sample_weight : array of shape (n,), optional
+        Weights of X and y, if these are the rows of the fit: checks of what was assumed count them
+        by these. Default: those that the mixture remembers, else one each.
 
     Returns
     -------
     str
     """
     environment = _environment()
-    rows = read_rows(mixture, X, y, keys, shares)
+    rows = read_rows(mixture, X, y, keys, shares, sample_weight)
     terms = Terms.of(mixture, None if rows is None else rows.X, read_level(level))
     written = dt.datetime.now().astimezone().date().isoformat() if date is None else date
     page: str = environment.get_template("page.html.j2").render(
@@ -441,8 +449,8 @@ def selection(mixture: Mixture) -> dict[str, Any]:
     ).strip()
     if mark == "shown":
         words = (
-            f"None was chosen: none has evidence of 3 nats. Evidence is {EVIDENCE}. "
-            f"{other_criteria(mixture)}"
+            "None was chosen: none has evidence of 3 nats. The line that is shown need not be the "
+            f"one that was scored. Evidence is {EVIDENCE}. {other_criteria(mixture)}"
         ).strip()
     return {
         "charts": {name: points for name, points in drawn.items() if len(points) > 1},
@@ -462,11 +470,12 @@ def _favoured(mixture: Mixture, asked: int, found: int) -> str:
         said = f"{_asked_for(asked)}: {instead}."
     if len(known) < 2:
         return f"{said} No other numbers were compared."
-    said += f" The evidence favours {several(asked, 'regime')}, too."
-    if mixture.found_nothing:
+    if max(known.values()) < REGIME_GAIN:
         said = (
             f"{_asked_for(asked)}; none of the numbers that were compared has evidence of 3 nats."
         )
+    else:
+        said += f" The evidence favours {several(asked, 'regime')}, too."
     if favours := Answer(mixture).favours:
         said = f"{favours} {instead[0].upper()}{instead[1:]}."
     return (
@@ -490,14 +499,20 @@ def assumptions(mixture: Mixture, rows: Rows | None) -> list[Finding]:
         # Too few rows for the question: the mixture itself can still be asked.
         with suppress(RegimixError):
             # The audit itself takes an excerpt for the rows that it stands for.
-            shown = () if rows.of > rows.n and rows.counts is None else (rows.X, rows.y)
-            found = audit(mixture, *shown).findings
+            if rows.of > rows.n and rows.counts is None:
+                found = audit(mixture).findings
+            else:
+                # A gate has decided which regime each row belongs to.
+                labels = rows.labels if mixture.gate is not None else None
+                X, y, weights = rows.X, rows.y, rows.weights
+                found = audit(mixture, X, y, labels=labels, sample_weight=weights).findings
     if found is None:
         # By labels, as the audit counts them; by shares, where they were not counted.
         shares = label_shares(mixture) or (*mixture.weights.tolist(), mixture.outlier_share)
         ratio = shares[-1] / max(min(shares[:-1]), 1e-300)
         few = little_corruption(ratio, allowed=Answer(mixture).allows_outliers)
-        found = (few, *_distinct(mixture), *_gap(mixture))
+        gap = [] if mixture.spectrum is None else [searched_gap(mixture.spectrum)]
+        found = (few, *_distinct(mixture), *gap)
     return [replace(finding, name=NAMES.get(finding.name, finding.name)) for finding in found]
 
 
@@ -529,18 +544,14 @@ def _distinct(mixture: Mixture) -> list[Finding]:
     return [Finding("Regimes are distinct", verdict, least, DISTINCT, words, at_least=True)]
 
 
-def _gap(mixture: Mixture) -> list[Finding]:
-    """Judge the subspace that was searched, if it was recorded."""
-    return [] if mixture.spectrum is None else [searched_gap(mixture.spectrum)]
-
-
 # --- how to get it again --------------------------------------------------------------------------
 
 
-def snippet(mixture: Mixture, response: str = "") -> str:
+def snippet(mixture: Mixture, recipe: Recipe | None = None) -> str:
     """Write the Python that fits the same model to the same rows.
 
-    ``response`` is the code for y, where that is not a column of the table.
+    ``recipe`` says which columns of a table became X, y and the weights. Default: that of the
+    mixture, if it has one. What the mixture does not know is asked for in a comment.
     """
     given, usual = mixture.settings, Settings()
     options = [
@@ -551,35 +562,70 @@ def snippet(mixture: Mixture, response: str = "") -> str:
     if given.taus is not None:
         options.append(f"shares={list(given.taus)!r}")
     by_function = any(option.partition("=")[0] not in SAME_NAME for option in options)
-    if by_function:
-        options = ["X", "y", *options]
+    gate = None if by_function else mixture.gate
+    if gate is not None:
+        options.append(f"gating={gate.kind!r}" if isinstance(gate, ColumnGate) else "gating=gating")
     if by_function == mixture.fit_intercept:  # the function and the estimator have other defaults
         options.append(f"fit_intercept={mixture.fit_intercept}")
     options.append(f"random_state={mixture.seed}")
-    inside = ", ".join(options)
-    if len(inside) > 60:
-        inside = "\n    " + ",\n    ".join(options) + ",\n"
+    lines, rows = _rows_of_fit(mixture, mixture.encoding if recipe is None else recipe, gate)
     name = "global_ilts" if by_function else "MixedLinearRegression"
-    lines = ["import numpy as np"] if response.startswith("np.") else []
-    lines += [f"from regimix import {name}", "", *_columns(mixture, response)]
+    needs = ["import numpy as np"] if any(" np." in line for line in lines) else []
+    lines = [*needs, f"from regimix import {name}", "", *lines]
     if by_function:
-        return "\n".join([*lines, f"print(global_ilts({inside}))"])
-    lines += [f"fit = MixedLinearRegression({inside}).fit(X, y)", "print(fit.mixture_)"]
-    return "\n".join(lines)
+        return "\n".join([*lines, f"print(global_ilts({_arguments([*rows, *options])}))"])
+    fit = f"fit = MixedLinearRegression({_arguments(options)}).fit({_arguments(rows)})"
+    return "\n".join([*lines, fit, "print(fit.mixture_)"])
+
+
+def _arguments(given: list[str]) -> str:
+    """Put arguments side by side, or each on its own line if they are long."""
+    inside = ", ".join(given)
+    return inside if len(inside) <= 60 else "\n    " + ",\n    ".join(given) + ",\n"
+
+
+def _rows_of_fit(mixture: Mixture, recipe: Recipe | None, gate: Any) -> tuple[list[str], list[str]]:
+    """Write where the rows come from, and how they are passed to a fit."""
+    names = list(mixture.feature_names)
+    target = f"table[{mixture.target_name!r}]"
+    if recipe is not None:
+        # Columns as they were, before text became 0 and 1, and the target before its power.
+        names = [column.name for column in recipe.columns]
+        if recipe.power != 1.0:
+            target = f"table[{recipe.target!r}]"
+            root = f"{target} ** {recipe.power!r}"
+            target = f"np.log({target})" if recipe.power == 0.0 else root
+    unnamed = names == [f"x{i}" for i in range(len(names))]
+    lines, missing, passed = [f"X, y = {_some(names)}, {target}"], list[str](), ["X", "y"]
+    if unnamed or not _some(names):
+        lines, missing = [], ["X, y: the features and the response of the rows of the fit"]
+    if not mixture.counts_once:
+        column = None if recipe is None else recipe.weights
+        passed.append(f"sample_weight={'weights' if column is None else f'table[{column!r}]'}")
+        missing += ["weights: those of the rows"] if column is None else []
+    if gate is not None and not isinstance(gate, ColumnGate):
+        missing.append("gating: the classifier of the fit")
+    if gate is not None and not gate.from_features:
+        # A classifier of one's own does not know what its columns were called.
+        numbers = isinstance(gate, ColumnGate)
+        columns = [column.name for column in gate.columns] or list(gate.names) if numbers else []
+        named = columns != [f"x{i}" for i in range(len(columns))] and _some(columns)
+        passed.append(f"gating_features={named or 'gating_features'}")
+        missing += [] if named else ["gating_features: the columns that predict the regime"]
+    if any("table[" in words for words in (*lines, *passed)):
+        missing.insert(0, "table: the rows of the fit, as a data frame")
+    return [*(f"# {words}" for words in missing), *lines], passed
+
+
+def _some(names: list[str]) -> str:
+    """Write columns of the table; nothing if they are too many to be named."""
+    # repr() spells out what is invisible or could turn the direction of the text, and only that.
+    listed = repr(names)
+    few = len(names) <= MOST_NAMES and len(listed) <= MOST_CHARACTERS
+    return f"table[{listed}]" if few else ""
 
 
 def _visible(command: str) -> str:
     """Spell out what is invisible in a command, or could turn the direction of its text."""
     hidden = (sign for sign in set(command) if not sign.isprintable() and sign != "\n")
     return command.translate({ord(sign): repr(sign)[1:-1] for sign in hidden})
-
-
-def _columns(mixture: Mixture, response: str) -> list[str]:
-    """Name the columns, if the table had names."""
-    names = mixture.feature_names
-    unnamed = names == tuple(f"x{i}" for i in range(len(names)))
-    # repr() spells out what is invisible or could turn the direction of the text, and only that.
-    listed = repr(list(names))
-    if unnamed or len(names) > MOST_NAMES or len(listed) > MOST_CHARACTERS:
-        return []
-    return [f"X, y = table[{listed}], {response or f'table[{mixture.target_name!r}]'}"]

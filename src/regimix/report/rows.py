@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regimix.data.power import raised
-from regimix.data.validation import Table, read_target
+from regimix.data.validation import Table, read_target, read_weights
 from regimix.engines.parquet import ParquetReader, columns_of
 from regimix.engines.parts import PartTable
 from regimix.errors import DataError
+from regimix.model.labelling import SURE
 from regimix.result.answer import Answer, Distances, distances, rows_labelled
+from regimix.result.gate import gate_shares
 from regimix.result.mixture import Mixture
-from regimix.result.rowlaw import EXTRA_COLUMNS, MOST_NUMBERS, SURE, are_fitted
+from regimix.result.rowlaw import EXTRA_COLUMNS, MOST_NUMBERS, are_fitted
 from regimix.result.summary import coefficient_table
 from regimix.words import clean, count, fixed, listing, number, percent
 
@@ -56,7 +58,7 @@ class Rows:
     counts: Ints | None
     of: int  # rows of the whole table: more than these if they are an excerpt
     fitted: bool  # whether these are the rows of the fit, or an excerpt of them
-    weights: Floats  # of the rows of the fit, if it kept them; else all are one
+    weights: Floats  # of the rows of the fit, if given or kept; else all are one
 
     @property
     def n(self) -> int:
@@ -159,8 +161,12 @@ def label_data(rows: Rows) -> dict[str, Any] | None:
     return {"letters": letters, "complete": rows.of == rows.n, kind: names}
 
 
-def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -> Rows | None:
+def read_rows(
+    mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None, sample_weight: Any = None
+) -> Rows | None:
     """Put rows beside the mixture; without X and y, those that it remembers, if any.
+
+    Of rows of the fit that come without their weights, the mixture may remember these.
 
     Of a table in parts (``regimix.scan_parquet``), in the place of X, some rows are drawn.
     """
@@ -178,6 +184,8 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
                 f"the table has the features {listing(X.names)}; the model was fitted to "
                 f"{listing(mixture.feature_names)}. Scan the same columns in the same order."
             )
+        if shares is None and mixture.gate is not None:
+            shares = partial(gate_shares, mixture)
         held, names, counts = _draw(mixture, X, shares)
         d, of = len(X.names), int(counts.sum())
         values, target = held[:, :d], held[:, d]
@@ -190,6 +198,7 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
         if excerpt is None:
             return None
         values, target, labels, fitted = excerpt.X, excerpt.y, excerpt.labels, True
+        shares = excerpt.shares
         of = target.size if excerpt.complete else mixture.n_rows
         names = excerpt.numbers
         if keys is not None:
@@ -206,16 +215,17 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
         if kept is not None:
             keys = np.arange(kept.size) if keys is None else keys
             keys = [key for key, there in zip(keys, kept, strict=True) if there]
-            shares = None if shares is None else np.asarray(shares)[kept]
+            sample_weight, shares = _only(kept, sample_weight), _only(kept, shares)
         values = Table.read(X, fewest_rows=1).values
         target = read_target(y, values.shape[0])
         of = target.size
         names = np.arange(of) if keys is None else _keys(keys, of, "rows of X")
+        shares = gate_shares(mixture, values) if shares is None else shares
         fitted = are_fitted(mixture, values, target, shares)
         # Trimming decides by rank among the rows of the fit, so its labels are not quite those
         # that rows would get as new ones.
         known = fitted and mixture.labels.size == of
-        labels = mixture.labels if known else mixture.assign(X, y, shares)
+        labels = mixture.labels if known else mixture.assign(values, target, shares)
     belongs = mixture.responsibilities(values, target, shares)
     return Rows(
         X=values,
@@ -229,13 +239,25 @@ def read_rows(mixture: Mixture, X: Any, y: Any, keys: Any, shares: Any = None) -
         counts=counts,
         of=of,
         fitted=fitted,
-        weights=_weights(mixture, target.size) if fitted else np.ones(target.size),
+        weights=_weights(mixture, target.size, sample_weight, fitted=fitted),
     )
 
 
-def _weights(mixture: Mixture, n: int) -> Floats:
-    """Return the weights of so many rows of the fit, as far as the mixture remembers them."""
+def _only(kept: NDArray[np.bool_], values: Any) -> Any:
+    """Leave out what belongs to rows that are left out, where it was given for all of them."""
+    given = values is not None and len(values) == kept.size
+    return np.asarray(values)[kept] if given else values
+
+
+def _weights(mixture: Mixture, n: int, sample_weight: Any, *, fitted: bool) -> Floats:
+    """Return weights of rows of the fit, as given or as far as the mixture remembers them."""
     excerpt, weights = mixture.excerpt, np.ones(n)
+    if not fitted:
+        return weights
+    if sample_weight is not None:
+        known = read_weights(sample_weight, n)[0]
+        if known is not None:
+            return known
     if excerpt is None or excerpt.weights is None:
         return weights
     if excerpt.y.size == n:

@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from regimix.errors import StopReason
 from regimix.model.em import REGIME_GAIN
+from regimix.model.labelling import SURE
 from regimix.result.inference import conf_int, errors
 from regimix.result.rivals import noise_named
-from regimix.result.rowlaw import MOMENT_ROWS, SURE
+from regimix.result.rowlaw import MOMENT_ROWS
 from regimix.words import (
     UNKNOWN,
     bare,
+    choice,
     clean,
     count,
     fixed,
@@ -45,6 +47,8 @@ Labels = NDArray[np.int64]
 
 # Columns of a terminal; longer names are cut in the middle; the shortest term is " + 1 x".
 WIDTH, LONGEST_NAME, SHORTEST_TERM = 80, 24, 6
+# A regime that explains less of the variation among its rows only describes them.
+EXPLAINS = 0.05
 # Features that a sentence names; of more, it counts the others.
 MOST_NAMED = 3
 # What evidence is called, and below how many nats (the logarithm of the odds): exp(3) is 20 to one,
@@ -88,7 +92,7 @@ class RegimeLine:
     rows: str
     noise: str = ""
     r_squared: str = ""
-    evidence: str = ""
+    lost: str = ""  # evidence without it, the others left as they are
     sentence: str = ""  # what moves the response, and how its rows scatter
     doubt: str = ""  # that it did not come back from resampled rows, if so
 
@@ -113,9 +117,15 @@ class Answer:
 
     @property
     def _rows(self) -> str:
-        # Repetitions are rows, and absent rows are not.
+        # Repetitions are rows, and absent rows are not: a file may have fewer or more.
         rows = count(round(self.mixture.mass), "row")
-        return f"{rows} of {self.source}" if self.source else rows
+        of = "by the weights of" if self._repeated else "of"
+        return f"{rows} {of} {self.source}" if self.source else rows
+
+    @property
+    def _repeated(self) -> bool:
+        mixture = self.mixture
+        return mixture.weighting != "importances" and round(mixture.mass) != mixture.n_rows
 
     @property
     def _target(self) -> str:
@@ -147,7 +157,20 @@ class Answer:
             # Another number has evidence: it is not that there is no regime.
             asked = count(self.mixture.settings.n_components or 0, "linear regime")
             return f"{self._rows} do not support {asked}"
+        if self.thin:
+            found += ", on thin evidence,"
         return f"{'No linear regime' if self.mixture.found_nothing else found} in {self._rows}"
+
+    @property
+    def thin(self) -> str:
+        """That regimes of a given number have less evidence than a finding takes, if they do."""
+        mixture = self.mixture
+        if mixture.found_nothing or not mixture.evidence < REGIME_GAIN:
+            return ""
+        return (
+            f"The number of regimes was given; the evidence is thin, {number(mixture.evidence)} "
+            f"nats over constants, where a finding takes {REGIME_GAIN:g}."
+        )
 
     @property
     def headline(self) -> str:
@@ -179,6 +202,13 @@ class Answer:
         clearly = min(self._ahead[0], rival.lead - self.mixture.gain_of_shares) >= REGIME_GAIN
         how = "better than" if clearly else "as well as"
         comma = "," if ", with" in said else ""
+        if self.mixture.found_nothing:
+            line = lines.removesuffix(" or constants do") + (" does" if m == 1 else " do")
+            if not clearly and lead_over_constants(self.mixture) >= REGIME_GAIN:
+                how, lines = "better than constants do, and as well as", line
+        elif not clearly and rival.lead >= REGIME_GAIN:
+            # Only with such shares are the regimes as likely.
+            lines += " whose shares depend on the features"
         return f"O{said[1:]}{comma} explains these rows {how} {lines}."
 
     @property
@@ -223,7 +253,7 @@ class Answer:
         said = f"{number(lead)} nats likelier than {what}{below}{self.on_some_rows}"
         if what == "constants" or not lead - self.mixture.gain_of_shares < REGIME_GAIN <= lead:
             return said
-        return f"{said}, which would be as likely {IF_SHARES_DEPENDED}"
+        return f"{said}, whose shares do not depend on the features"
 
     @property
     def on_some_rows(self) -> str:
@@ -240,11 +270,8 @@ class Answer:
         lead, gain = mixture.rivals[0].lead, mixture.gain_of_shares
         if lead < 0:
             return "No single relation that was tried explains the rows as well."
-        if mixture.gate is not None:
-            return (
-                f"A single relation is likelier than {self._shown} without gating; it was not "
-                "compared with the gating."
-            )
+        if self.without_gate:
+            return self.without_gate
         if simpler := likelier_still(mixture):
             return (
                 f"A single relation is likelier than {self._shown}, but {simpler} likelier still."
@@ -254,6 +281,37 @@ class Answer:
             f"{self.on_some_rows}, but these would gain {number(gain)} {IF_SHARES_DEPENDED} "
             "(gating)."
         )
+
+    @property
+    def gating(self) -> str:
+        """What follows the shares of each row, with a gate, and what is of the fit before it."""
+        gate = self.mixture.gate
+        if gate is None:
+            return ""
+        columns = "the features" if gate.from_features else "the gating columns"
+        own = f"each row has its own{gate.averages and f', {gate.averages}'}"
+        return (
+            f"Shares depend on {columns} here: {own}. Labels, rows in doubt and the expected "
+            "response follow them. Equations, noise, errors, evidence, R² of the regimes and the "
+            "shares shown are those of the fit before the gating, with one share for all rows."
+        )
+
+    @property
+    def without_gate(self) -> str:
+        """That a single relation is likelier than the regimes without their gating, if one is."""
+        mixture, gain = self.mixture, self.mixture.gain_of_shares
+        if mixture.gate is None or not mixture.rivals or likelier_still(mixture):
+            return ""
+        lead = mixture.rivals[0].lead
+        if lead < 0:
+            return ""
+        said = (
+            f"Before the gating, a single relation is {number(lead)} nats likelier than "
+            f"{self._shown}{self.on_some_rows}; it was not compared with the gating."
+        )
+        if gain <= 0:
+            return said
+        return f"{said} Shares that depend on the features would gain {number(gain)} nats."
 
     @property
     def leads_over(self) -> tuple[str, float]:
@@ -294,10 +352,15 @@ class Answer:
         if mixture.found_nothing:
             return f"{self._nothing(by)}: a description, not a finding."
         explained, rest = self._explained()
-        who = f"One equation in {by} accounts for {self._target} in {explained}."
+        known = mixture.inference
+        some = known is None or float(np.nanmin(known.r_squared, initial=1.0)) >= EXPLAINS
+        # To account for the rows is a claim.
+        claimed = some and not self.thin
+        one, verb = ("accounts for", "account for") if claimed else ("describes", "describe")
+        who = f"One equation in {by} {one} {self._target} in {explained}."
         if m > 1:
             each = f"{spelled(m).capitalize()} different equations in {by}"
-            who = f"{each} account for {self._target} in {explained}, each in its own."
+            who = f"{each} {verb} {self._target} in {explained}, each in its own."
         return f"{who} {rest} {self._in_doubt()}".strip()
 
     def _explained(self) -> tuple[str, str]:
@@ -328,7 +391,7 @@ class Answer:
         if not rows:
             return "No row is in doubt."
         sure = (
-            "neither a regime nor being an outlier is" if self.allows_outliers else "no regime is"
+            "the likeliest label of each is less than" if self.allows_outliers else "no regime is"
         )
         return (
             f"{count(rows, 'row')} ({percent(rows / self.mixture.mass)}) "
@@ -360,9 +423,9 @@ class Answer:
             best = likeliest(mixture)
             they = "they" if best is None else several(best, "regime")
             said = (
-                f"Constants explain {target} in the {rows} nearly as well as linear relations to "
-                f"{by} do: {they} would gain {number(evidence)} nats, and {REGIME_GAIN:g} are "
-                "needed"
+                f"There is too little evidence for a linear relation of {target} to {by} in the "
+                f"{rows}: {they} would gain {number(evidence)} nats over constants, and "
+                f"{REGIME_GAIN:g} are needed"
             )
         if asked is None or mixture.settings.search == "net":
             # It is robust, or least squares where nothing speaks for outliers.
@@ -393,7 +456,7 @@ class Answer:
                 rows=_counted(mixture, j),
                 noise=number(float(mixture.scale[j])),
                 r_squared="" if inference is None else probability(float(inference.r_squared[j])),
-                evidence="" if worth is None else number(float(worth[j])),
+                lost="" if worth is None else number(float(worth[j])),
                 sentence=f"{self._effects(j)} {_spread(mixture, j)}",
                 doubt=_doubt(mixture, j),
             )
@@ -427,20 +490,30 @@ class Answer:
         some = order[:MOST_NAMED]
         slopes = [measured(float(mixture.coef[j, i]), float(error[i]))[0] for i in some]
         signed = [slope if slope.startswith("-") else f"+{slope}" for slope in slopes]
+        ends_of = conf_int(mixture, self.level)[j] if known else np.full((len(error), 2), np.nan)
+        unclear = {i for i in order if ends_of[i, 0] <= 0 <= ends_of[i, 1]}
         if len(order) > 1:
-            moving = [f"{name} ({slope} a unit)" for name, slope in zip(names, signed, strict=True)]
-            left = len(order) - len(moving)
+            left = len(order) - len(some)
             more = [count(left, "other feature")] if left else []
+            each = list(zip(names, signed, strict=True))
+            if len(unclear) == len(order):
+                moving = [f"{name} ({slope} a unit)" for name, slope in each]
+                return f"{target} does not clearly depend on {choice([*moving, *more])}."
+            doubts = ["; not clear" if i in unclear else "" for i in some]
+            moving = [
+                f"{name} ({slope} a unit{doubt})"
+                for (name, slope), doubt in zip(each, doubts, strict=True)
+            ]
             step = "one unit" if mixture.rows is None else "one standard deviation"
             return f"By {step} of each, {target} moves most with {listing([*moving, *more])}."
         verb = "falls" if slopes[0].startswith("-") else "rises"
         moves = f"With each unit of {names[0]}, {target} {verb} by {slopes[0].removeprefix('-')}"
-        low, high = conf_int(mixture, self.level)[j, order[0]] if known else (np.nan, np.nan)
+        low, high = ends_of[order[0]]
         if not np.isfinite([low, high]).all():
             return f"{moves}."
         sizes = (-high, -low) if high < 0 else (low, high)  # of a fall
         ends = f"{100 * self.level:g}% interval {interval(*sizes, float(error[order[0]]))}"
-        if low <= 0 <= high:
+        if unclear:
             # An interval around zero does not show that the slope is small.
             return f"{target} does not clearly depend on {names[0]}: {signed[0]} a unit ({ends})."
         return f"{moves} ({ends})."
@@ -470,9 +543,18 @@ class Answer:
         if np.isfinite(rows.r_squared_least_squares):
             line = f", least squares {probability(rows.r_squared_least_squares)}"
         expected = probability(rows.r_squared_expected)
-        return (
-            f"{said} Over {which}, the expected response (predict) has R² {expected}{line}."
-        ).strip()
+        return f"{said} Over {which}, {self._expected_response} has R² {expected}{line}.".strip()
+
+    @property
+    def _expected_response(self) -> str:
+        """What R² of all rows is of: what predict returns, unless a power of the target was fitted.
+
+        Then it is of that power, and no R² of predictions in units of the target.
+        """
+        recipe = self.mixture.encoding
+        if recipe is None or recipe.power == 1.0:
+            return "the expected response (predict)"
+        return f"the expected {bare(self._target)}"
 
     @property
     def sure(self) -> str:
@@ -560,7 +642,7 @@ class Answer:
         # Of one number alone, it would have to say among what.
         if asked is None or best in (None, asked) or len(known) < 2:
             return ""
-        if self.mixture.found_nothing and max(known.values()) < REGIME_GAIN:
+        if max(known.values()) < REGIME_GAIN:
             return ""
         verb = "was" if asked == 1 else "were"
         return f"{count(asked, 'regime')} {verb} asked for; the evidence favours {best}."
@@ -585,6 +667,23 @@ class Answer:
         )
 
     @property
+    def by_weight(self) -> str:
+        """What rows count for, where that is not one each."""
+        mixture = self.mixture
+        if mixture.weighting == "importances":
+            return (
+                "Rows count by their weights, which are relative: their mean is one. Numbers of "
+                "rows, pictures and lists have each row once."
+            )
+        if not self._repeated:
+            return ""
+        return (
+            f"Rows count by their weights: {fixed(mixture.mass, 0)} in all, from "
+            f"{count(mixture.n_rows, 'row')} of the table. Pictures and lists show each of "
+            "those once."
+        )
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """What to know before reading the rest."""
         mixture, rival, said = self.mixture, self.mixture.rival, list[str]()
@@ -593,23 +692,13 @@ class Answer:
             said.append(f"That relation is {self._likelier(' below')}{pieces}.")
         elif rival is not None:
             said.append(bare(self.rival_ahead))
+        said += [self.without_gate] if self.without_gate else []
         if mixture.stopped in EARLY:
             said.append(
                 f"The search ended early: {EARLY[mixture.stopped]}. There may be more to find; "
                 "this is the best so far."
             )
-        said += filter(None, [self.fewer, self.coarse])
-        if mixture.weighting == "importances":
-            said.append(
-                "Rows count by their weights, which are relative: their mean is one. Numbers of "
-                "rows, pictures and lists have each row once."
-            )
-        elif round(mixture.mass) != mixture.n_rows:
-            said.append(
-                f"Rows count by their weights: {fixed(mixture.mass, 0)} in all, from "
-                f"{count(mixture.n_rows, 'row')} of the table. Pictures and lists show each of "
-                "those once."
-            )
+        said += filter(None, [self.thin, self.fewer, self.coarse, self.by_weight])
         columns = mixture.coef.shape[1] + mixture.fit_intercept
         if mixture.ranks and min(mixture.ranks) < columns:
             said.append(
@@ -617,10 +706,7 @@ class Answer:
                 "coefficients: columns depend on each other, or rows are few. Read single "
                 "coefficients with care."
             )
-        if mixture.gate is not None:
-            said.append(
-                "Shares depend on the features here; those shown are averages over the rows."
-            )
+        said += [self.gating] if self.gating else []
         return tuple(said)
 
 
@@ -661,24 +747,38 @@ def _spread(mixture: Mixture, j: int) -> str:
 
 
 def _evidence(mixture: Mixture, on_some: str) -> str:
-    """Say how strong the evidence is, and for which regime it is least; rivals had some rows."""
-    whole, each, rival = mixture.evidence, mixture.component_evidence, mixture.rival
+    """Say how strong the evidence is, and that for the number of regimes; rivals had some rows."""
+    whole, rival = mixture.evidence, mixture.rival
+    beside = "10 nats are already 22,000 to one"
+    if whole < REGIME_GAIN:
+        beside = f"a finding takes {REGIME_GAIN:g}, 20 to one"
     said = (
         f"The evidence is {grade(whole)}: {number(whole)} nats over constants for the "
-        "model as a whole (10 nats are already 22,000 to one)."
+        f"model as a whole ({beside})."
     )
     if rival is not None:
         said += f" But the one relation named above has {number(rival.lead)} more{on_some}."
-    if each is None or mixture.n_components == 1:
-        return said
-    least = float(np.min(each))
-    lost = f"{number(least)} would be lost" if least > 0 else "nothing would be lost"
-    # What is left without a regime is scored as it is: the others do not take over its rows.
-    if least > whole:
-        lost += ", which is more than the whole, since the others alone are worse than no model"
+    return f"{said} {_evidence_of_number(mixture)}".strip()
+
+
+def _evidence_of_number(mixture: Mixture) -> str:
+    """Say how strong the evidence is for this number of regimes; nothing if it is not known.
+
+    One regime fewer is another model, fitted anew: what the score loses where a regime is left out
+    and the others stay as they are (``component_evidence``) is far more, and says less.
+    """
+    m, known = mixture.n_components, evidence_by_number(mixture)
+    if m < 2 or mixture.evidence < REGIME_GAIN or not {m - 1, m} <= known.keys():
+        return ""
+    fewer, less = several(m - 1, "regime"), known[m] - known[m - 1]
+    who = f"{fewer}, fitted anew,"
+    if less < 0:
+        return f"{who.capitalize()} {'has' if m == 2 else 'have'} {number(-less)} nats more."
+    if known[m - 1] < 0:
+        return f"{who.capitalize()} {'is' if m == 2 else 'are'} worse than constants."
     return (
-        f"{said} The evidence is least for regime {int(np.argmin(each))}, where it is "
-        f"{grade(least)}: without it, and with the others unchanged, {lost}."
+        f"The evidence for {several(m, 'regime')} rather than {spelled(m - 1)} is {grade(less)}: "
+        f"{who} {'has' if m == 2 else 'have'} {number(less)} nats less."
     )
 
 
@@ -729,7 +829,10 @@ def other_criteria(mixture: Mixture) -> str:
         for name, values in (("BIC", path.bic), ("ICL", path.icl))
         if np.isfinite(values).any()
     }
-    why = {"BIC": "which knows no prior,", "ICL": "which punishes rows in doubt,"}
+    why = {
+        "BIC": "which leaves out the prior,",
+        "ICL": "which counts rows in doubt against a model,",
+    }
     if len(set(best.values())) == 1 and len(best) == 2:
         return f"BIC and ICL favour {best['BIC']}."
     said = [f"{name}, {why[name]} favours {number}" for name, number in best.items()]
@@ -871,8 +974,18 @@ def describe(mixture: Mixture, width: int) -> str:
     if rival and mixture.n_components == 1:
         lines += ["", *rival]
     lines += ["", *wrap(bare(found.coarse), width)] if found.coarse else []
+    for said in filter(None, (found.without_gate, found.gating)):
+        lines += ["", *wrap(said, width)]
     return "\n".join(
-        [*lines, "", found.ended, found.details, *wrap(found.favours or found.fewer, width)]
+        [
+            *lines,
+            "",
+            found.ended,
+            found.details,
+            *wrap(found.thin, width),
+            *wrap(found.favours or found.fewer, width),
+            *wrap(found.by_weight, width),
+        ]
     )
 
 

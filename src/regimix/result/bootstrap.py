@@ -242,7 +242,7 @@ def _draw(problem: Problem, labels: Labels, rng: np.random.Generator) -> Floats:
     Whole-number weights are repetitions, and repetitions are drawn. Any others are importances of
     the rows that are drawn.
     """
-    weights = np.ones(labels.size) if problem.weights is None else problem.weights
+    weights = problem.row_weights
     drawn = np.zeros(labels.size)
     for label in np.unique(labels):
         rows = np.flatnonzero((labels == label) & (weights > 0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
@@ -58,7 +58,14 @@ from regimix.search.algorithm2 import net_rows, search_net
 from regimix.search.checkpoint import Checkpoint, fingerprint
 from regimix.search.finish import assign_and_trim, make_exact
 from regimix.search.likelihood import assign_nearest, most_likely, nearest_regimes
-from regimix.search.loop import Search, complete_in_stages, first_stage, is_small, search_again
+from regimix.search.loop import (
+    Search,
+    complete_in_stages,
+    first_stage,
+    is_small,
+    search_again,
+    search_budget,
+)
 from regimix.search.numbers import SEARCH
 from regimix.search.propose import Proposer
 from regimix.search.selection import (
@@ -68,6 +75,7 @@ from regimix.search.selection import (
     Selection,
     Weighed,
     best_of,
+    label_alike,
     score_of_constants,
     select,
     weigh,
@@ -81,6 +89,8 @@ from regimix.trimmed.ilts import MAX_ITER, ExactSolver, kept_mass
 from regimix.trimmed.reweight import CUTOFF, consistent_scale, reweight
 
 Floats = NDArray[np.float64]
+# Makes an answer of a model: with the likelier noise, with outliers or without.
+Judge = Callable[[Fitted], Weighed]
 
 # Ends after which there is nothing to go on with. (A budget of starts ends Algorithm 2, too.)
 ENDS = (StopReason.NOTHING_IMPROVES, StopReason.ALL_FOUND, StopReason.NONE_ACCEPTED)
@@ -271,6 +281,7 @@ class _Found:
     spectrum: Subspace | None
     selection: Selection
     search_evidence: tuple[float, ...]
+    n_agreed: int
     nothing: bool
     # The law and the share of outliers to expect among new rows, if there are none among these.
     outliers: tuple[Law, float] | None
@@ -322,10 +333,11 @@ def _fit_searched(
         given = None if init is None else _given(rows, units.forth(init))
         saved = open_checkpoint(engine, settings, sample, init)
     with clock.stage("search"):
-        found = _search(rows, units, settings, given, saved, engine, sample)
+        judge = _judge(rows, settings, free=_may_be_clean(engine, settings, sample))
+        found = _search(rows, units, settings, given, saved, engine, sample, judge)
 
     def answer() -> Mixture:
-        return _answer(engine, settings, rows, units, sample, *found, saved, clock)
+        return _answer(engine, settings, rows, units, sample, judge, *found, saved, clock)
 
     if not isinstance(engine, MemoryEngine):
         return answer()  # a pass that hangs is not to be made again
@@ -343,6 +355,7 @@ def _answer(
     rows: Rows,
     units: Units,
     sample: Sample,
+    judge: Judge,
     state: Search,
     repeats: Repeats,
     saved: Checkpoint | None,
@@ -351,7 +364,7 @@ def _answer(
     """Complete what a search has found, polish it on all rows, and label them."""
     problem = engine.problem
     with clock.stage("search"):
-        found = _complete(rows, units, settings, state, repeats, engine, sample)
+        found = _complete(rows, units, settings, judge, state, repeats, engine, sample)
     wide = rows.n < problem.n_columns
     with clock.stage("polish"):
         polished = Polished(found.law)
@@ -388,6 +401,7 @@ def _answer(
         selection=found.selection,
         settled=polished.settled,
         search_evidence=found.search_evidence,
+        n_agreed=found.n_agreed,
         **vars(found.compared),
     )
     finish_checkpoint(saved, stopped)
@@ -503,6 +517,7 @@ def _search(
     saved: Checkpoint | None,
     engine: Engine,
     sample: Sample,
+    judge: Judge,
 ) -> tuple[Search, Repeats]:
     """Search for the whole model on the sample."""
     return search_again(
@@ -517,6 +532,7 @@ def _search(
         n_components=settings.n_components,
         given=given,
         checkpoint=saved,
+        judge=judge if settings.search != "partition" and search_budget(rows) > 1 else None,
         pointless=lambda best: (
             settings.n_components is None
             and _one_relation(rows, units, engine.problem, sample, best)
@@ -524,10 +540,20 @@ def _search(
     )
 
 
+def _may_be_clean(engine: Engine, settings: Settings, sample: Sample) -> bool:
+    """Say whether there may be no outliers: where all rows were seen, and no share was given.
+
+    Among the other rows of a larger table there may be some. (Copies of a row are one row.)
+    """
+    whole = bool(np.isclose(sample.weights.sum(), engine.problem.mass))
+    return whole and settings.outliers is None
+
+
 def _complete(
     rows: Rows,
     units: Units,
     settings: Settings,
+    judge: Judge,
     state: Search,
     repeats: Repeats,
     engine: Engine,
@@ -537,11 +563,10 @@ def _complete(
     asked, law = settings.n_components, None
     count = asked if settings.search == "partition" else None
     hurried = _hurried(engine.problem)
-    # Among the other rows of a larger table there may be outliers. (Copies of a row are one row.)
-    whole = bool(np.isclose(sample.weights.sum(), engine.problem.mass))
     ended = count is None and state.stopped not in USER_WAITS
-    free = whole and ended and settings.outliers is None
-    weighed, repeats = _weighed(rows, state, repeats, settings, free=free, ended=ended)
+    free = ended and _may_be_clean(engine, settings, sample)
+    judge = judge if ended else _judge(rows, settings, free=False, settle=False)
+    weighed, repeats = _weighed(rows, state, repeats, settings, judge, ended=ended)
     number = asked if asked in weighed else state.current.model.m
     plain = settings.outliers == 0 and np.isinf(weighed[number].fitted.model.noise.degrees)
     if asked is not None and (plain or count is not None) and not hurried:
@@ -608,6 +633,7 @@ def _complete(
         state.proposer.spectrum,
         replace(selection, evidence=selection.evidence - constants),
         () if count is not None else tuple(score - constants for score in repeats.scores),
+        _agreed(repeats, None if law else chosen),
         nothing,
         outliers,
         settled,
@@ -625,7 +651,7 @@ def _as_weighted(rows: Rows, fitted: Fitted, weights: Floats) -> Parameters:
 
 
 def _weighed(
-    rows: Rows, state: Search, repeats: Repeats, settings: Settings, *, free: bool, ended: bool
+    rows: Rows, state: Search, repeats: Repeats, settings: Settings, judge: Judge, *, ended: bool
 ) -> tuple[dict[int, Weighed], Repeats]:
     """Weigh the models that searches have seen, and those of numbers that they left out.
 
@@ -633,7 +659,7 @@ def _weighed(
     differ without.
     """
     path, fitted = state.path, state.current
-    small = is_small(rows) or len(repeats.models) > 1
+    small = search_budget(rows) > 1
     if late() and state.stopped == StopReason.NOTHING_IMPROVES:
         state.stopped = StopReason.TIME_LIMIT  # what follows is left out
     if fitted.model.m:
@@ -646,22 +672,16 @@ def _weighed(
     if state.stopped == StopReason.NOTHING_IMPROVES and (small or settings.n_components is None):
         # A search that was stopped must not go on here.
         fitted = complete_in_stages(path, rows, fitted)
-    few = first_stage(rows)
-
-    def judged(seen: Fitted) -> Weighed:
-        one = weigh(rows, few, seen, settings.noise, free=free)
-        return one.settle(rows, FINAL_ROUNDS, FINAL_SETTLED) if small and ended else one
-
     weighed = {
-        m: judged(seen) if small or m in (1, fitted.model.m) else Weighed.of(rows, seen)
+        m: judge(seen) if small or m in (1, fitted.model.m) else Weighed.of(rows, seen)
         for m, seen in path.best.items()
     }
     if not (small and ended):
         return _without_substitutes(rows, weighed), repeats
-    ends = {id(seen): judged(seen) for seen in repeats.models if seen.model.m}
-    for one in ends.values():
+    for one in repeats.ends:
         m = one.fitted.model.m
-        weighed[m] = weighed[m].better(one)
+        if m:
+            weighed[m] = weighed[m].better(one) if m in weighed else one
     for m in sorted(weighed, reverse=True):
         # What a larger model leaves when it loses a regime may be better than what was seen.
         larger = weighed.get(m + 1)
@@ -669,13 +689,41 @@ def _weighed(
             weighed[m] = weighed[m].better(larger.smaller(rows))
             weighed[m] = weighed[m].settle(rows, FINAL_ROUNDS, FINAL_SETTLED)
     weighed = _without_substitutes(rows, weighed)
-    scores = tuple(
-        replace(ends[id(seen)], favour=weighed[seen.model.m].favour).score
-        if np.isfinite(score) and seen.model.m
-        else score
-        for score, seen in zip(repeats.scores, repeats.models, strict=True)
-    )
-    return weighed, replace(repeats, scores=scores)
+    ends = [
+        replace(one, favour=weighed[one.fitted.model.m].favour) if one.fitted.model.m else one
+        for one in repeats.ends
+    ]
+    scores = [
+        one.score if np.isfinite(score) else score
+        for score, one in zip(repeats.scores, ends, strict=True)
+    ]
+    return weighed, Repeats(tuple(scores), tuple(ends))
+
+
+def _agreed(repeats: Repeats, chosen: Weighed | None) -> int:
+    """Count the searches that ended with the answer; None: with the best that any did."""
+    if len(repeats.ends) < 2:
+        return len(repeats.ends)
+    return repeats.agreed if chosen is None else repeats.agree_with(chosen.fitted, chosen.score)
+
+
+def _judge(rows: Rows, settings: Settings, *, free: bool, settle: bool = True) -> Judge:
+    """Make the function that weighs a model; of a small table, once EM has come to its end."""
+    few, settle = first_stage(rows), settle and search_budget(rows) > 1
+    known: list[tuple[Fitted, Weighed]] = []
+
+    def judge(seen: Fitted) -> Weighed:
+        # Searches that agree end at one model: it is settled once.
+        for before, one in known:
+            if abs(seen.score - before.score) <= SEARCH.same_score and label_alike(seen, before):
+                return one
+        one = weigh(rows, few, seen, settings.noise, free=free)
+        if settle:
+            one = one.settle(rows, FINAL_ROUNDS, FINAL_SETTLED)
+            known.append((seen, one))
+        return one
+
+    return judge
 
 
 def _without_substitutes(rows: Rows, weighed: dict[int, Weighed]) -> dict[int, Weighed]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,10 @@ from regimix.data.encoding import Encoder
 from regimix.data.recipe import Column
 from regimix.data.validation import Table, check_names, chunks, is_frame, read_names
 from regimix.errors import DataError
-from regimix.words import percent
+from regimix.words import listing, percent
+
+if TYPE_CHECKING:
+    from regimix.result.mixture import Mixture
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -51,10 +54,12 @@ class ColumnGate(ABC):
     columns : tuple of Column
         How columns of a data frame became these numbers; empty: they were numbers.
     average : ndarray of shape (m,) or None
-        Shares of rows in which a column is missing.
+        Averages of the shares over the rows that the gate was learnt from, and the shares of rows
+        in which a column is missing.
     hit_rate : float
         How often the likeliest regime was that of the row, among the rows that the gate was learnt
-        from and that follow one; ``average.max()`` is what the largest regime alone reaches.
+        from and that follow one. Rows count for each regime by their probabilities before the
+        gating, which would confirm itself.
     """
 
     center: Floats
@@ -86,9 +91,14 @@ class ColumnGate(ABC):
             return f"The regime of a row is predicted from {by} (gating: {self.kind})."
         return (
             f"The regime of a row is predicted from {by} (gating: {self.kind}): correctly for "
-            f"{percent(self.hit_rate)} of the rows that are no outliers; "
-            f"{percent(float(self.average.max()))} belong to the largest regime."
+            f"{percent(self.hit_rate)} of the rows that are no outliers, which count by their "
+            f"probabilities before the gating. The shares of the regimes are {self.averages}."
         )
+
+    @property
+    def averages(self) -> str:
+        """The shares of the regimes on average, in words; nothing if they are not known."""
+        return average_shares(self.average)
 
     @abstractmethod
     def _shares(self, values: NDArray[Any]) -> Floats:
@@ -234,6 +244,16 @@ class TreeGate(ColumnGate):
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
+def average_shares(average: Floats | None) -> str:
+    """Write shares of the regimes that are averages over rows; of many, the largest."""
+    if average is None:
+        return ""
+    if average.size > MOST_NAMED:
+        largest = int(average.argmax())
+        return f"on average {percent(float(average[largest]))} for regime {largest}, the largest"
+    return f"on average {listing([percent(float(share)) for share in average])}"
+
+
 def scale_columns(
     values: NDArray[Any], center: Floats, scale: Floats, farthest: float = FARTHEST
 ) -> Floats:
@@ -255,3 +275,21 @@ def read_columns(Z: Any, what: str) -> Table:
     except DataError as error:
         raise error if what == "X" else type(error)(f"{what}: {error}") from error
     return table
+
+
+def gate_shares(mixture: Mixture, X: Any, gating: Any = None) -> Floats | None:
+    """Return the shares that a gate gives each row; None without a gate.
+
+    ``gating`` are the columns that the gate was learnt from, if those are not the features. Without
+    them there is an error: to leave the gate out would give the answers of another model.
+    """
+    gate = mixture.gate
+    if gate is None:
+        return None
+    if not gate.from_features and gating is None:
+        raise DataError(
+            "the model's gate was learnt from columns that are not among its features "
+            f"({', '.join(gate.names)}), so its answers for rows need them: read the table with "
+            "gating=[...], or pass shares=mixture.gate.shares(Z), where Z holds these columns."
+        )
+    return np.asarray(gate.shares(X if gate.from_features else gating))

@@ -34,7 +34,7 @@ from regimix.result.inference import Inference, read_level
 from regimix.result.predictive import Forecast, deviations, in_units
 from regimix.result.rowlaw import MOST_COVARIANCE_FEATURES, Excerpt, RowLaw
 from regimix.result.summary import Summary, summary_frame
-from regimix.search.selection import Repeats
+from regimix.search.numbers import SEARCH
 from regimix.search.settings import Settings, read_seed
 from regimix.threads import in_threads
 
@@ -394,14 +394,15 @@ class Mixture(Regimes):
     ----------
     coef, intercept : ndarray of shape (m, d), (m,)
     weights : ndarray of shape (m,)
-        Shares of all rows; with ``outlier_share`` they sum to one.
+        Shares of all rows, before a gating; with ``outlier_share`` they sum to one.
     scale : ndarray of shape (m,)
         Scale of the noise of each component: its standard deviation, if it is normal.
     noise_degrees : float
         Degrees of freedom of Student's law of the noise; infinite for the normal law.
     labels : ndarray of shape (n,), int
-        The component of each row, -1 for outliers. Empty if they are not known here: a model from
-        a file without them, or a fit to rows on a cluster, whose labels stay there.
+        The component of each row, -1 for outliers; with a gate, by its shares. Empty if they are
+        not known here: a model from a file without them, or a fit to rows on a cluster, whose
+        labels stay there.
     label_counts : tuple of int, or None
         Rows of each component and, last, outliers: by their labels, repetitions counted.
     doubtful_rows : int or None
@@ -422,6 +423,8 @@ class Mixture(Regimes):
         How much of it is lost without each component.
     search_evidence : tuple of float
         The evidence that each of the independent searches ended with.
+    n_agreed : int
+        How many of them ended with the answer: its evidence, and its labels but for rows in doubt.
     rivals : tuple of Rival
         Single relations (curved, of uneven spread, with skewed noise, ...) that were compared with
         the regimes, the likeliest first; ``lead`` is how much likelier, in nats.
@@ -468,7 +471,8 @@ class Mixture(Regimes):
     excerpt : Excerpt or None
         Some rows of the fit, or all if they are few: for reports, and for ``bootstrap``.
     gate : object or None
-        What tells a row's regime from its features: its ``shares(Z)`` are (n, m) probabilities.
+        What tells a row's regime from its columns: its ``shares(Z)`` are (n, m) probabilities.
+        Labels, their counts, rows in doubt and R² of the expected response follow it.
     encoding : Recipe or None
         What columns of a data frame became: methods that take X read such frames the same way.
     notes : tuple of str
@@ -497,6 +501,7 @@ class Mixture(Regimes):
     label_counts: tuple[int, ...] | None = None
     doubtful_rows: int | None = None
     search_evidence: tuple[float, ...] = ()
+    n_agreed: int = 0
     rivals: tuple[Rival, ...] = ()
     rivals_rows: int | None = None
     rivals_evidence: float = np.nan
@@ -548,9 +553,10 @@ class Mixture(Regimes):
         return len(self.search_evidence)
 
     @property
-    def n_agreed(self) -> int:
-        """How many of them ended with the best answer that any did, or another as likely."""
-        return Repeats(self.search_evidence).agreed
+    def came_back(self) -> bool:
+        """Whether searches agreed as often as was asked for; a large table is searched once."""
+        ended = int(np.isfinite(self.search_evidence).sum())
+        return self.n_agreed >= min(ended, SEARCH.agreeing_searches)
 
     @property
     def fitted_by_label(self) -> bool:

@@ -151,7 +151,8 @@ class ProfileColumn:
             how = f"{more if far[0] > 0 else less} {clean(self.name)} {medians}"
             return how if abs(far[0]) > limit else ""
         much = (far > limit) & (self.values[:, group] > NOTEWORTHY * self.overall)
-        apart = [i for i, name in enumerate(self.levels) if much[i] and not _is_rest(name)]
+        rest = [name == MISSING or name.startswith("other (") for name in self.levels]
+        apart = np.flatnonzero(much & ~np.array(rest)).tolist()
         if not apart:
             return ""
         apart.sort(key=lambda i: -self.values[i, group])
@@ -162,10 +163,6 @@ class ProfileColumn:
         of_all = listing([percent(float(self.overall[i])) for i in named])
         where = f"{clean(self.name)}: {shares} of {whose} rows, {of_all} of all"
         return f"{'mostly' if mostly else 'more often'} {what} ({where})"
-
-
-def _is_rest(level: str) -> bool:
-    return level == MISSING or level.startswith("other (")
 
 
 def _percents(shares: Floats) -> list[str]:
@@ -261,7 +258,7 @@ class Profile:
             verb = "is" if self.n_doubtful == 1 else "are"
             said.append(
                 f"Rows count by their labels; {count(self.n_doubtful, 'row')} ({share}) {verb} in "
-                "doubt, which blurs the differences."
+                "doubt, which makes the regimes look more alike."
             )
         if self.left_out:
             parts = [f"{clean(name)} ({why})" for name, why in self.left_out.items()]

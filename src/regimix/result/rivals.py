@@ -306,14 +306,7 @@ class Contest:
             return np.log(y + 0.5), np.zeros(y.size)
         if rival.power == 1.0:
             return y, np.zeros(y.size)
-        # Zero has no logarithm; a response is hardly ever nearer to it than one step.
-        low, high = np.maximum(y - 0.5 * self.step, 0.5 * y), y + 0.5 * self.step
-        rise = _power(high, rival.power) - _power(low, rival.power)
-        wide = rise > 0  # elsewhere a step is lost in rounding
-        slope = np.full(y.size, np.log(abs(rival.power) or 1.0))
-        slope[~wide] += (rival.power - 1.0) * np.log(y[~wide])
-        slope[wide] = np.log(rise[wide] / (high - low)[wide])
-        return _power(y, rival.power), slope
+        return _raised(y, self.step, rival.power)
 
     def _whitened(self, rival: Rival) -> tuple[Rows, Units, tuple[Floats, float]]:
         """Return the rows of a relation, their units, and a line to begin with."""
@@ -496,6 +489,32 @@ def noise_named(degrees: float) -> str:
         return PLAIN.noise
     nearest = min(STUDENT, key=lambda known: abs(np.log(degrees / known)))
     return f"student{nearest}"
+
+
+def constants_gain(y: Floats, weights: Floats, power: float) -> float:
+    """Return how much likelier normal constants are for a power of the response, in nats.
+
+    What a relation of that power is over constants of the response it need not be over those.
+    """
+    with np.errstate(all="ignore"):
+        raised, log_slope = _raised(y, resolution(y), power)
+        spread, after = (
+            np.average((z - np.average(z, weights=weights)) ** 2, weights=weights)
+            for z in (y, raised)
+        )
+        return float(weights @ log_slope + 0.5 * weights.sum() * np.log(spread / after))
+
+
+def _raised(y: Floats, step: float, power: float) -> tuple[Floats, Floats]:
+    """Return a power of the response, and the logarithm of its derivative over a step."""
+    # Zero has no logarithm; a response is hardly ever nearer to it than one step.
+    low, high = np.maximum(y - 0.5 * step, 0.5 * y), y + 0.5 * step
+    rise = _power(high, power) - _power(low, power)
+    wide = rise > 0  # elsewhere a step is lost in rounding
+    slope = np.full(y.size, np.log(abs(power) or 1.0))
+    slope[~wide] += (power - 1.0) * np.log(y[~wide])
+    slope[wide] = np.log(rise[wide] / (high - low)[wide])
+    return _power(y, power), slope
 
 
 def _power(y: Floats, power: float) -> Floats:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from regimix.data.problem import Frame
 from regimix.engines.base import Engine
 from regimix.model.blocks import Labelling, Law, nearest
+from regimix.model.labelling import SURE
 from regimix.model.laws import resolution
 from regimix.model.rows import weighted_quantile
 
@@ -24,8 +25,6 @@ Floats = NDArray[np.float64]
 # than its labels.
 MOST_COVARIANCE_FEATURES = 256
 MOMENT_ROWS = 8192  # mean and covariance settle long before
-# A row is in doubt if the likeliest regime, or being an outlier, is less likely than this.
-SURE = 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +38,9 @@ class RowLaw:
     middle : float
         Median of the response.
     r_squared_expected, r_squared_least_squares : float
-        R² of the expected response (``Mixture.predict`` without gating) and of least squares, both
-        on the same rows, outliers included: all rows, or a random draw of 8,192. NaN if the
+        R² of the expected response (``predict``, with the gating if there is one) and of least
+        squares, both on the same rows, outliers included: all rows, or a random draw of 8,192
+        different ones. NaN if the
         response does not vary; for least squares also if there are no more rows than coefficients,
         or more than ``MOST_COVARIANCE_FEATURES`` features.
     values, step : int, float
@@ -126,6 +126,8 @@ class Excerpt:
         Whether these are all rows (but those of weight zero).
     weights : ndarray of shape (k,) or None
         Their weights, if rows had weights.
+    shares : ndarray of shape (k, m) or None
+        The shares of the regimes in each row, if a gate was learnt.
     """
 
     X: Floats
@@ -134,6 +136,7 @@ class Excerpt:
     numbers: Labels
     complete: bool
     weights: Floats | None = None
+    shares: Floats | None = None
 
     @classmethod
     def of(cls, engine: Engine, labelling: Labelling, seed: int) -> Excerpt:
@@ -205,7 +208,9 @@ def are_fitted(mixture: Mixture, X: NDArray[Any], y: Floats, shares: Any = None)
 def _suits(mixture: Mixture, X: NDArray[Any], y: Floats, shares: Any) -> bool:
     """Whether the labels of the fit are about the likeliest ones of these rows."""
     joint = mixture.log_densities(X, y, shares)
+    # Without its columns, a gate cannot be asked what it did to the labels.
+    unasked = mixture.gate is not None and shares is None
     with np.errstate(invalid="ignore"):
         lost = np.max(joint, axis=1) - joint[np.arange(y.size), mixture.labels]
-    limit = SUITS_TRIMMED if mixture.fitted_by_label else SUITS
+    limit = SUITS_TRIMMED if mixture.fitted_by_label or unasked else SUITS
     return float(np.mean(np.minimum(lost, MOST_LOST))) <= limit

@@ -166,7 +166,7 @@ def _again(
 ) -> tuple[Floats, int, Floats, Floats]:
     """Search a resample; return similarities, the number of regimes, and matched coefficients."""
     rng = np.random.default_rng(seed)
-    weights = np.ones(problem.n_rows) if problem.weights is None else problem.weights
+    weights = problem.row_weights
     chances = weights / weights.sum()
     drawn = rng.choice(problem.n_rows, np.count_nonzero(weights), p=chances)
     X, labels = problem.X[drawn], labels[drawn]

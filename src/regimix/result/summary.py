@@ -71,7 +71,11 @@ class Summary:
         lines.append("=" * WIDTH)
         said = (
             bare(found.rival_ahead),
+            found.without_gate,
+            found.gating,
+            found.thin,
             found.favours or found.fewer,
+            found.by_weight,
             found.noise_law,
             granted(mixture),
         )

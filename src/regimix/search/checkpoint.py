@@ -26,11 +26,12 @@ from regimix.errors import CheckpointError
 if TYPE_CHECKING:
     from regimix.search.settings import Settings
 
-MAGIC = b"regimix checkpoint, sha256 "
+MAGIC = b"regimix checkpoint 2, sha256 "
 # Settings of the run, not of the answer.
 RUN_ONLY = ("n_jobs", "max_starts", "time_limit", "callback", "checkpoint", "keep_rows")
 # What arrays may hold: truth values, whole numbers, numbers.
 ARRAY_KINDS = "biufc"
+ARRAY = "array of NumPy"  # the only key of a dict that stands for one
 WAY_OUT = "Delete the file to begin anew, or give another path."
 
 
@@ -75,13 +76,13 @@ class Checkpoint:
     path : Path
     fingerprint : str
         Of the fit that the file belongs to.
-    sections : dict of str to Any
-        What was put, as it is in the file.
+    sections : dict of str to str
+        What was put, as JSON.
     """
 
     path: Path
     fingerprint: str
-    sections: dict[str, Any]
+    sections: dict[str, str]
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], fingerprint: str) -> Checkpoint:
@@ -105,7 +106,7 @@ class Checkpoint:
         """Return what was last put into a section; None if nothing was."""
         if section not in self.sections:
             return None
-        values: dict[str, Any] = _from_plain(self.sections[section])
+        values: dict[str, Any] = json.loads(self.sections[section], object_hook=_from_plain)
         return values
 
     def put(self, section: str, values: Mapping[str, Any]) -> None:
@@ -114,7 +115,9 @@ class Checkpoint:
         ``values`` are dicts with text as keys, lists, texts, numbers, truth values, None and
         arrays, in each other. Tuples come back as lists, NumPy's numbers as Python's.
         """
-        sections = {**self.sections, section: _to_plain(values)}
+        if not all(isinstance(key, str) for key in values):  # JSON would make text of them
+            raise TypeError(f"keys in a checkpoint are text; got {list(values)!r}")
+        sections = {**self.sections, section: json.dumps(values, default=_to_plain)}
         self._write(sections)
         self.sections = sections
 
@@ -125,7 +128,7 @@ class Checkpoint:
         with contextlib.suppress(OSError):
             self.path.unlink()
 
-    def _write(self, sections: dict[str, Any]) -> None:
+    def _write(self, sections: dict[str, str]) -> None:
         content = {
             "library": version("regimix"),
             "fingerprint": self.fingerprint,
@@ -180,7 +183,7 @@ def _read(path: Path) -> bytes | None:
     return body
 
 
-def _sections(path: Path, text: bytes, ours: str) -> dict[str, Any]:
+def _sections(path: Path, text: bytes, ours: str) -> dict[str, str]:
     """Return the sections, if they are of this version and this fit."""
     content = json.loads(text)
     library = content["library"]
@@ -194,7 +197,7 @@ def _sections(path: Path, text: bytes, ours: str) -> dict[str, Any]:
             f"the checkpoint {path} belongs to another fit: "
             f"{_difference(content['fingerprint'], ours)}. {WAY_OUT}"
         )
-    sections: dict[str, Any] = content["sections"]
+    sections: dict[str, str] = content["sections"]
     return sections
 
 
@@ -217,44 +220,23 @@ def _difference(theirs: str, ours: str) -> str:
 
 
 # --- values ---------------------------------------------------------------------------------------
-# A list in JSON begins with what it stands for, a list or an array; objects are dicts.
 
 
 def _to_plain(value: Any) -> Any:
-    """Turn a value into what JSON knows."""
-    if isinstance(value, np.ndarray):
-        return _array_to_plain(value)
+    """Turn a number or an array of NumPy's into what JSON knows."""
     if isinstance(value, np.bool_ | np.integer | np.floating):
         return value.item()
-    if isinstance(value, list | tuple):
-        return ["list", *map(_to_plain, value)]
-    if isinstance(value, Mapping):
-        if not all(isinstance(key, str) for key in value):
-            raise TypeError(f"keys in a checkpoint are text; got {list(value)!r}")
-        return {key: _to_plain(item) for key, item in value.items()}
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    raise TypeError(f"a checkpoint cannot hold a {type(value).__name__}")
-
-
-def _array_to_plain(array: NDArray[Any]) -> list[Any]:
-    if array.dtype.kind not in ARRAY_KINDS:
-        raise TypeError(f"a checkpoint cannot hold an array of {array.dtype}")
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in ARRAY_KINDS:
+        raise TypeError(f"a checkpoint cannot hold a {type(value).__name__}: {value!r}")
     # Products of matrices may differ in the last bit with the order of the numbers in memory.
-    order: Literal["C", "F"] = "F" if array.flags.fnc else "C"
-    text = base64.b64encode(array.tobytes(order)).decode("ascii")
-    return ["array", array.dtype.str, list(array.shape), order, text]
+    order: Literal["C", "F"] = "F" if value.flags.fnc else "C"
+    text = base64.b64encode(value.tobytes(order)).decode("ascii")
+    return {ARRAY: [value.dtype.str, value.shape, order, text]}
 
 
-def _from_plain(plain: Any) -> Any:
-    """Turn what ``_to_plain`` made into the value again."""
-    if isinstance(plain, dict):
-        return {key: _from_plain(item) for key, item in plain.items()}
-    if not isinstance(plain, list):
+def _from_plain(plain: dict[str, Any]) -> Any:
+    """Turn what stands for an array into that array, in its own memory, which may be written to."""
+    if ARRAY not in plain:
         return plain
-    kind, *items = plain
-    if kind == "list":
-        return [_from_plain(item) for item in items]
-    dtype, shape, order, text = items
-    content = np.ndarray(shape, dtype, base64.b64decode(text), order=order)
-    return content.copy(order="K")  # its own memory, which may be written to
+    dtype, shape, order, text = plain[ARRAY]
+    return np.ndarray(shape, dtype, base64.b64decode(text), order=order).copy(order="K")

@@ -105,8 +105,11 @@ class _Projected:
         self.weights = weights.astype(np.float32)
         self.mass = rows.mass
         self.log_background = rows.log_background.astype(np.float32)
-        self.upper = np.triu_indices(design.shape[1])
-        pairs = design[:, self.upper[0]] * design[:, self.upper[1]]
+        upper = np.triu_indices(design.shape[1])
+        pairs = design[:, upper[0]] * design[:, upper[1]]
+        # Where each product of two columns is among these.
+        self.pairs = np.empty((design.shape[1],) * 2, dtype=np.intp)
+        self.pairs[upper] = self.pairs.T[upper] = np.arange(upper[0].size)
         squares = (y * y)[:, None]
         products = [pairs, design * y[:, None], squares, np.ones_like(squares)]
         self.products = (np.hstack(products) * weights[:, None]).astype(np.float32)
@@ -159,22 +162,22 @@ class _Projected:
 
     def _solve(self, moments: Floats, r: int, gain: Singles) -> _Field:
         """Solve all normal equations; update scales and shares."""
-        k = len(self.upper[0])
-        gram = np.empty((*moments.shape[:2], r, r))
-        gram[..., self.upper[0], self.upper[1]] = moments[..., :k]
-        gram[..., self.upper[1], self.upper[0]] = moments[..., :k]
-        size = moments[..., -1]
+        k = moments.shape[-1] - r - 2
+        gram, size = moments[..., self.pairs], moments[..., -1]
+        inside = np.arange(r)
         # The ridge is not lost beside the squares of far rows.
-        ridge = np.maximum(size + 1.0, np.trace(gram, axis1=-2, axis2=-1) / (r * SEARCH.reach))
-        gram[..., np.arange(r), np.arange(r)] += MODEL.gram_rounding * ridge[..., None]
+        trace = gram[..., inside, inside].sum(axis=-1)
+        ridge = np.maximum(size + 1.0, trace / (r * SEARCH.reach))
+        gram[..., inside, inside] += MODEL.gram_rounding * ridge[..., None]
         cross = moments[..., k : k + r]
         coef = np.linalg.solve(gram, cross[..., None])[..., 0]
-        coef = np.clip(coef, -MODEL.farthest, MODEL.farthest)  # single precision ends somewhere
-        loss = moments[..., -2] - np.einsum("bjr,bjr->bj", coef, cross)
+        # Single precision ends somewhere.
+        coef = np.minimum(np.maximum(coef, -MODEL.farthest), MODEL.farthest)
+        loss = moments[..., -2] - (coef * cross).sum(axis=-1)
         held = size.sum(axis=1)
         spare = np.maximum(held - r * size.shape[1], 0.2 * held)
         scale = np.sqrt(np.maximum(loss.sum(axis=1), 0.0) / np.maximum(spare, 1.0))
-        scale = np.clip(scale, MODEL.smallest_noise * self.spread, MODEL.farthest)
+        scale = np.minimum(np.maximum(scale, MODEL.smallest_noise * self.spread), MODEL.farthest)
         share = np.concatenate([size, self.mass - held[:, None]], axis=1)
         share = np.minimum(
             np.maximum(share, 1.0) / self.mass, 1.0

@@ -38,7 +38,7 @@ from regimix.search.checkpoint import Checkpoint
 from regimix.search.joint import smallest_component
 from regimix.search.numbers import SEARCH
 from regimix.search.propose import Proposer
-from regimix.search.selection import Attempt, Path, Repeats, prune, shrink
+from regimix.search.selection import Attempt, Path, Repeats, Weighed, prune, shrink
 from regimix.search.settings import Control, Stopped, answer_interrupts
 from regimix.search.subspace import Subspace
 
@@ -624,13 +624,15 @@ def search_again(
     n_components: int | None = None,
     given: Parameters | None = None,
     checkpoint: Checkpoint | None = None,
+    judge: Callable[[Fitted], Weighed] | None = None,
     pointless: Callable[[Search], bool] | None = None,
 ) -> tuple[Search, Repeats]:
-    """Search until the best score has been reached several times, or the budget ends.
+    """Search until the best answer has been found several times, or the budget ends.
 
     Each search finds its own way: only the rows are the same, and the score at which it has found
-    the best again. The best is returned, and what all of them have seen. Where as many searches as
-    could have agreed did not, ``pointless`` says whether more of them would serve nobody.
+    the best again. The best is returned, and what all of them have seen. ``judge`` makes an answer
+    of the model that a search ended with. Where as many searches as could have agreed did not,
+    ``pointless`` says whether more of them would serve nobody.
     """
 
     def search(number: int, count: int | None, reached: float = -np.inf) -> Search:
@@ -646,35 +648,65 @@ def search_again(
         )
 
     best: Search | None = None
-    scores: list[float] = []
-    ends: list[Fitted] = []
-    for number in range(_budget(rows)):
-        state = search(number, n_components, max(scores, default=-np.inf))
-        missed = n_components is not None and state.current.model.m != n_components
-        scores.append(-np.inf if missed else state.current.score)
-        ends.append(state.current)
+    repeats, reached = Repeats(), -np.inf
+    for number in range(search_budget(rows)):
+        state = search(number, n_components, reached)
+        repeats = _added(repeats, state, judge)
         best = state if best is None else _joined(best, state)
+        if np.isfinite(repeats.scores[-1]):
+            reached = max(reached, state.current.score)
         if (
             state.stopped != Search.stopped
-            or Repeats(tuple(scores)).agreed >= SEARCH.agreeing_searches
-            or (pointless and len(scores) == SEARCH.agreeing_searches and pointless(best))
+            or repeats.agreed >= SEARCH.agreeing_searches
+            or (pointless and number + 1 == SEARCH.agreeing_searches and pointless(best))
         ):
             break
     assert best is not None
-    # Beside a background, a small component is hardly likelier than outliers are; that there are
-    # none is judged later, among the models that were seen. In large tables it is seen on the way.
-    while is_small(rows) and best.stopped == Search.stopped and best.current.model.m:
-        more = search(len(scores), best.current.model.m + 1)
-        if n_components is not None or not _better(more, best, SEARCH.same_score):
+    if not is_small(rows):
+        return best, repeats
+    return _one_more(best, repeats, search, judge, free=n_components is None)
+
+
+def _one_more(
+    best: Search,
+    repeats: Repeats,
+    search: Callable[[int, int], Search],
+    judge: Callable[[Fitted], Weighed] | None,
+    *,
+    free: bool,
+) -> tuple[Search, Repeats]:
+    """Look for one regime more; where their number is free, as long as that is better.
+
+    Beside a background, a small component is hardly likelier than outliers are, and a search does
+    not end with it; without a background it may be. In large tables it is seen on the way.
+    """
+    while best.stopped == Search.stopped and (m := repeats.best.fitted.model.m):
+        more = search(len(repeats.ends), m + 1)
+        seen = _added(repeats, more, judge)
+        if not (free and seen.scores[-1] > max(repeats.scores) + SEARCH.same_score):
             _see_all(best, more)
             best.stopped = more.stopped
             break
-        best = _joined(best, more)
-        again = search(len(scores) + 1, best.current.model.m)
-        scores += [more.current.score, again.current.score]
-        ends += [more.current, again.current]
-        best = _joined(best, again)
-    return best, Repeats(tuple(scores), tuple(ends))
+        best, repeats = _joined(best, more), seen
+        for _ in range(1, SEARCH.agreeing_searches):
+            if best.stopped == Search.stopped:
+                again = search(len(repeats.ends), more.current.model.m)
+                best, repeats = _joined(best, again), _added(repeats, again, judge)
+    return best, repeats
+
+
+def _added(repeats: Repeats, state: Search, judge: Callable[[Fitted], Weighed] | None) -> Repeats:
+    """Add a search that has ended to those before; one that was stopped is not judged."""
+    seen, target = state.current, state.target
+    end = Weighed.of(state.rows, seen)
+    if judge is not None and state.stopped == Search.stopped and seen.model.m:
+        try:
+            with answer_interrupts():
+                end = judge(seen)
+        except KeyboardInterrupt:
+            state.stopped = StopReason.INTERRUPTED
+    missed = target is not None and seen.model.m != target
+    return Repeats((*repeats.scores, -np.inf if missed else end.score), (*repeats.ends, end))
 
 
 def _joined(best: Search, state: Search) -> Search:
@@ -692,7 +724,7 @@ def _see_all(winner: Search, other: Search) -> None:
         winner.path.see(fitted)
 
 
-def _budget(rows: Rows) -> int:
+def search_budget(rows: Rows) -> int:
     """Return how many searches there may be: many of a small table, one of a large one."""
     affordable = SEARCH.searched_numbers // max(rows.n * rows.width, 1)
     return min(SEARCH.most_searches, max(1, affordable))
@@ -700,16 +732,16 @@ def _budget(rows: Rows) -> int:
 
 def is_small(rows: Rows) -> bool:
     """Say whether a table is searched until searches agree, and everything is looked at."""
-    return _budget(rows) >= SEARCH.agreeing_searches
+    return search_budget(rows) >= SEARCH.agreeing_searches
 
 
-def _better(state: Search, best: Search, margin: float = 0.0) -> bool:
+def _better(state: Search, best: Search) -> bool:
     """Say whether a search ended higher; with a given number of regimes, nearer to it first."""
     if state.target is not None and best.target == state.target:
         missing = [abs(s.current.model.m - state.target) for s in (state, best)]
         if missing[0] != missing[1]:
             return missing[0] < missing[1]
-    return state.current.score > best.current.score + margin
+    return state.current.score > best.current.score
 
 
 def complete_in_stages(path: Path, rows: Rows, chosen: Fitted) -> Fitted:

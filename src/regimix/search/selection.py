@@ -8,6 +8,7 @@ from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 from scipy.special import entr, expit
 
 from regimix.model.em import (
@@ -23,6 +24,7 @@ from regimix.model.em import (
     squares_of,
     union_losses,
 )
+from regimix.model.labelling import SURE
 from regimix.model.laws import NoiseLaw
 from regimix.model.numbers import MODEL
 from regimix.model.rows import Rows
@@ -141,28 +143,6 @@ class Selection:
             "bic": self.bic,
             "icl": self.icl,
         }
-
-
-@dataclass(frozen=True)
-class Repeats:
-    """Independent searches of the same rows.
-
-    Attributes
-    ----------
-    scores : tuple of float
-        Of the model that each search ended with.
-    models : tuple of Fitted
-        These models.
-    """
-
-    scores: tuple[float, ...]
-    models: tuple[Fitted, ...] = ()
-
-    @property
-    def agreed(self) -> int:
-        """How many of them reached the best score."""
-        best = max(self.scores, default=0.0)
-        return sum(score > best - SEARCH.same_score for score in self.scores)
 
 
 @dataclass
@@ -335,6 +315,56 @@ class Weighed:
         )
 
 
+@dataclass(frozen=True)
+class Repeats:
+    """Independent searches of the same rows.
+
+    Attributes
+    ----------
+    scores : tuple of float
+        Of the model that each search ended with; minus infinity if it is not what was asked for.
+    ends : tuple of Weighed
+        These models.
+    """
+
+    scores: tuple[float, ...] = ()
+    ends: tuple[Weighed, ...] = ()
+
+    @property
+    def best(self) -> Weighed:
+        """The best of these models."""
+        return self.ends[int(np.argmax(self.scores))]
+
+    @property
+    def agreed(self) -> int:
+        """How many of them came to the best answer that any did."""
+        return self.agree_with(self.best.fitted, max(self.scores)) if self.scores else 0
+
+    def agree_with(self, answer: Fitted, score: float) -> int:
+        """Count the searches that came to an answer: to its score, and to its labels."""
+        return sum(
+            abs(one - score) <= SEARCH.same_score and label_alike(end.fitted, answer)
+            for one, end in zip(self.scores, self.ends, strict=True)
+        )
+
+
+def label_alike(first: Fitted, second: Fitted) -> bool:
+    """Say whether two models of the same rows are one answer: as many regimes, the same labels.
+
+    Regimes have no order: they are matched so that most rows agree. Rows that one of the models is
+    in doubt about may differ.
+    """
+    m = first.model.m
+    if m != second.model.m:
+        return False
+    clear = np.minimum(*(one.posterior.max(axis=0) for one in (first, second))) >= SURE
+    labels = [np.argmax(one.posterior[:, clear], axis=0) for one in (first, second)]
+    shared = np.bincount(labels[0] * (m + 1) + labels[1], minlength=(m + 1) ** 2)
+    shared = shared.reshape(m + 1, m + 1)
+    alike = shared[:m, :m][linear_sum_assignment(shared[:m, :m], maximize=True)].sum()
+    return bool(alike + shared[m, m] == clear.sum())
+
+
 def select(rows: Rows, weighed: dict[int, Weighed], chosen: int) -> Selection:
     """List the criteria of models by their number of regimes."""
     counts = sorted(weighed)
@@ -400,7 +430,7 @@ def _surely_dirty(rows: Rows, fitted: Fitted, favour: float) -> bool:
         return False
     goal = evaluate(few, fitted.model).score - np.log(rows.n) - favour
     clean = replace(few, outliers=False)
-    return bool(refit(clean, fitted.model, MODEL.rounds, goal=goal).score < goal)
+    return bool(refit(clean, fitted.model, MODEL.rounds, goal=goal, enough=goal).score < goal)
 
 
 def _heavy(rows: Rows, fitted: Fitted) -> bool:
@@ -436,25 +466,39 @@ def score_of_constants(rows: Rows, known: Sequence[Fitted], most: int) -> float:
     """
     alone = rows.constants()
     starts = [_without_slopes(alone, one) for one in known if one.model.m <= most]
-    kinds = [replace(alone, outliers=outliers) for outliers in {rows.outliers, False}]
-    return max(_constants(kind, starts, most) for kind in kinds)
-
-
-def _constants(alone: Rows, starts: list[Parameters], most: int) -> float:
-    """Return the best score of constants, with outliers or without."""
+    best = _constants(alone, starts, most)
+    if rows.outliers:
+        pure = replace(alone, outliers=False)
+        clean = _constants(pure, starts, most, best.score)
+        alone, best = (pure, clean) if clean.score > best.score else (alone, best)
     # Few numbers are found from few rows; all rows then judge the best of them.
+    rounds = MODEL.rounds if alone.n <= SEARCH.first_rows else SEARCH.short_rounds
+    return refit(alone, best.model, rounds).score
+
+
+def _constants(alone: Rows, starts: list[Parameters], most: int, known: float = -np.inf) -> Fitted:
+    """Return the best constants of the first rows, with outliers or without.
+
+    None is followed farther than it may be better than the others, or than the ``known`` score.
+    """
     some = alone.head(SEARCH.first_rows)
-    fits = [refit(some, start, MODEL.rounds, settled=SEARCH.same_score) for start in starts]
-    best = max(fits, key=attrgetter("score"), default=None)
+    best: Fitted | None = None
+
+    def fit(start: Parameters, behind: float = 0.0) -> Fitted:
+        goal = known if best is None else max(known, best.score)
+        return refit(some, start, MODEL.rounds, settled=SEARCH.same_score, goal=goal - behind)
+
+    for start in starts:
+        fitted = fit(start)
+        best = fitted if best is None or fitted.score > best.score else best
     for levels in range(1, most + 1):
-        fitted = refit(some, _levels(alone, levels), MODEL.rounds, settled=SEARCH.same_score)
+        fitted = fit(_levels(alone, levels), REGIME_GAIN)
         if best is None or fitted.score > best.score:
             best = fitted
         elif levels > best.model.m and fitted.score < best.score - REGIME_GAIN:
             break  # even more levels are even less likely
     assert best is not None
-    rounds = MODEL.rounds if some.n == alone.n else SEARCH.short_rounds
-    return refit(alone, best.model, rounds).score
+    return best
 
 
 def _without_slopes(alone: Rows, fitted: Fitted) -> Parameters:

@@ -258,7 +258,7 @@ def _positive(name: str, value: Any) -> float:
 def _outliers(value: Any) -> float:
     if value is False:
         return 0.0
-    allowed = '"auto", False, or a share from 0 to below 1 (0.1: the worst tenth of the rows)'
+    allowed = '"auto" or a share from 0 to below 1 (0: none; 0.1: the worst tenth of the rows)'
     return read_number("outliers", value, lambda share: 0 <= share < 1, allowed)
 
 

@@ -259,7 +259,12 @@ def _draw(engine: Engine, seed: int) -> tuple[list[int], bool, Sample]:
     """Draw nested samples: their sizes, whether there is one of all rows, and the largest."""
     problem = engine.problem
     first_rows = max(SEARCH.first_rows, SEARCH.rows_per_coefficient * problem.n_columns)
-    nested = _nested_sizes(int(np.ceil(problem.mass)), first_rows)
+    # Sizes go by the weight of the table: repeated rows change nothing.
+    n_rows, nested = int(np.ceil(problem.mass)), [first_rows]
+    while nested[-1] * SEARCH.growth <= min(n_rows // 4, SEARCH.largest_sample):
+        nested.append(nested[-1] * SEARCH.growth)
+    if n_rows <= SEARCH.growth * first_rows:
+        nested = [n_rows]
     asked, largest = nested[-1], engine.sample(nested[-1], seed)
     # Repeated rows are drawn once: there may be fewer than asked for.
     nested = sorted({min(rows, largest.y.size) for rows in nested})
@@ -389,16 +394,6 @@ def _lines(rows: Rows, units: Units, starts: Starts, pace: _Pace) -> list[Fitted
     # The line of all rows is judged too: it may be that of a majority.
     fits.append(refit(rows, models[len(starts.source)], MODEL.rounds))
     return sorted(fits, key=lambda fit: -fit.score)
-
-
-def _nested_sizes(n_rows: int, first: int) -> list[int]:
-    """Sizes of the samples, by the weight of the table: repeated rows change nothing."""
-    if n_rows <= SEARCH.growth * first:
-        return [n_rows]
-    sizes = [first]
-    while sizes[-1] * SEARCH.growth <= min(n_rows // 4, SEARCH.largest_sample):
-        sizes.append(sizes[-1] * SEARCH.growth)
-    return sizes
 
 
 def _first_rows(sample: Sample, rows: int, counts: bool) -> MemoryEngine:

@@ -328,13 +328,8 @@ def _contrast_in_blocks(features: Singles, functions: Floats, shares: Floats, sp
 def _squared(second: Floats, first: Floats, spare: int) -> Floats:
     """Return T^2 + v v' of one function, what ``spare`` directions have in common taken away."""
     if spare > 1:
-        offset = _common_value(np.asarray(np.linalg.eigvalsh(second)), spare)
-        second[np.diag_indices_from(second)] -= offset
+        # The mean of so many neighbouring eigenvalues that lie closest together.
+        values = np.linalg.eigvalsh(second)
+        low = int(np.argmin(values[spare - 1 :] - values[: values.size - spare + 1]))
+        second[np.diag_indices_from(second)] -= values[low : low + spare].mean()
     return np.asarray(second @ second + np.outer(first, first))
-
-
-def _common_value(values: Floats, count: int) -> float:
-    """Mean of the ``count`` neighbouring values that lie closest together."""
-    spread = values[count - 1 :] - values[: values.size - count + 1]
-    first = int(np.argmin(spread))
-    return float(values[first : first + count].mean())

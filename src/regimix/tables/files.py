@@ -94,24 +94,18 @@ def _read(name: str, body: bytes | Path, file_format: str | None, encoding: str)
                 "Unpack it first."
             )
         with _refusing(name, file_format):
-            return Loaded((_read_parquet if file_format == "parquet" else _read_arrow)(body), name)
+            if file_format == "parquet":
+                # Folders called "year=2024" hold a column.
+                hive = isinstance(body, Path) and "=" in str(body.parent)
+                return Loaded(pl.read_parquet(body, glob=False, hive_partitioning=hive), name)
+            read = pl.read_ipc if start.startswith(b"ARROW1") else pl.read_ipc_stream
+            return Loaded(read(io.BytesIO(_whole(body))), name)
     body, head = _as_utf8(name, body, encoding)
     if file_format == "jsonl" or (file_format is None and head.startswith("{")):
         lines = "JSON lines (one object a line)"
         return Loaded(_guessing(name, body, lines, pl.read_ndjson), name)
     frame, notes = _read_csv(name, body, head, "\t" if file_format == "tsv" else None)
     return Loaded(frame, name, tuple(notes))
-
-
-def _read_parquet(body: bytes | Path) -> pl.DataFrame:
-    # Folders called "year=2024" hold a column.
-    hive = isinstance(body, Path) and "=" in str(body.parent)
-    return pl.read_parquet(body, glob=False, hive_partitioning=hive)
-
-
-def _read_arrow(body: bytes | Path) -> pl.DataFrame:
-    data = _whole(body)
-    return (pl.read_ipc if data.startswith(b"ARROW1") else pl.read_ipc_stream)(io.BytesIO(data))
 
 
 @contextmanager

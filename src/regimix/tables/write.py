@@ -38,6 +38,7 @@ from regimix.paths import (
     is_within,
     reach,
 )
+from regimix.result.gate import gate_shares
 from regimix.tables.parquet import READERS, ParquetTable
 from regimix.tables.read import DataSet
 from regimix.threads import fitting_threads
@@ -281,24 +282,6 @@ def are_label_columns(names: Sequence[str]) -> bool:
     plain = [name.rstrip("_") for name in names]  # as they were before they had to be free
     # Before them are the key, and the target where rows have one.
     return any(LABELS.fullmatch(" ".join(plain[first:])) for first in (1, 2))
-
-
-def gate_shares(mixture: Mixture, X: Any, gating: Any = None) -> NDArray[np.float64] | None:
-    """Return the shares that a gate gives each row; None without a gate.
-
-    ``gating`` are the columns that the gate was learnt from, if those are not the features. Without
-    them there is an error: to leave the gate out would give the answers of another model.
-    """
-    gate = mixture.gate
-    if gate is None:
-        return None
-    if not gate.from_features and gating is None:
-        raise DataError(
-            "the model's gate was learnt from columns that are not among its features "
-            f"({', '.join(gate.names)}), so its answers for rows need them: read the table with "
-            "gating=[...], or pass shares=mixture.gate.shares(Z), where Z holds these columns."
-        )
-    return np.asarray(gate.shares(X if gate.from_features else gating))
 
 
 def _judged(mixture: Mixture, X: Any, y: Any, shares: Any, labels: Any) -> dict[str, Any]:
