@@ -17,7 +17,7 @@ from regimix.datasets import load_tone
 from regimix.engines import memory
 from regimix.engines.memory import MemoryEngine
 from regimix.model.blocks import Law, mixture_sums
-from regimix.result import predictive
+from regimix.result import mixture as mixture_module
 from tests.patience import ENOUGH
 
 
@@ -186,7 +186,7 @@ def test_labels_are_written_with_one_thread_of_blas_and_several_of_ours(tmp_path
         seen.append((blas_threads(), threads._ALLOWED.get()))
         return map(work, items)
 
-    monkeypatch.setattr(predictive, "in_threads", watched)
+    monkeypatch.setattr(mixture_module, "in_threads", watched)
     with threadpool_limits(2, "blas"):
         tables.write_labels(tmp_path / "l.csv", table, mixture)
     assert seen == [({1}, 2)]

@@ -1,17 +1,20 @@
 """Use after the fit: scores that are calibrated, intervals that cover, shares for each row."""
 
 import dataclasses
+import functools
 import math
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import logsumexp
 from scipy.stats import norm
 from scipy.stats import t as student
 
 from regimix import global_ilts
 from regimix.errors import DataError, ParameterError
+from regimix.result import mixture as mixture_module
 from regimix.result import predictive
 from regimix.result.predictive import MANY_DEGREES
 from regimix.synth import make_mlrc
@@ -158,35 +161,170 @@ def test_logarithms_of_tails_are_for_rows_that_are_far_out(monkeypatch, degrees)
     y = mixture.predict_components(X)[:, 0] + mixture.scale[0] * rng.standard_normal(500)
     y[:5] += 1e6
     found, rows = mixture.outlier_score(X, y), []
-    log_between = predictive._log_between
+    log_between = predictive._Responses.log_between
 
-    def counted(low, high, law):
-        rows.append(len(low))
-        return log_between(low, high, law)
+    def counted(responses, starts, stops):
+        rows.append(np.unique(responses.means, axis=1).shape[1])
+        return log_between(responses, starts, stops)
 
-    monkeypatch.setattr(predictive, "_log_between", counted)
+    monkeypatch.setattr(predictive._Responses, "log_between", counted)
     np.testing.assert_array_equal(mixture.outlier_score(X, y), found)
     assert sum(rows) == 5
-    # The two ways agree where both have digits.
-    monkeypatch.setattr(predictive, "EPSILON", 1.0)
-    np.testing.assert_allclose(mixture.outlier_score(X, y), found, rtol=1e-7, atol=1e-7)
+    # The two ways agree to all digits.
+    monkeypatch.setattr(predictive, "COMMON", 2.0)
+    np.testing.assert_allclose(mixture.outlier_score(X, y), found, rtol=1e-12, atol=1e-12)
     assert sum(rows) > 400
+
+
+def obvious_score(y, means, scales, degrees, shares):
+    """The chance of a row's responses that are as unlikely, gap by gap, in logarithms."""
+    laws = [student(v, a, s) for v, a, s in zip(degrees, means, scales, strict=True)]
+    heights = [math.log(q) + law.logpdf(a) for q, law, a in zip(shares, laws, means, strict=True)]
+    level = max(math.log(q) + law.logpdf(y) for q, law in zip(shares, laws, strict=True))
+    ends = []
+    for mean, scale, v, height in zip(means, scales, degrees, heights, strict=True):
+        if height > level and not math.isinf(v):
+            reach = scale * math.sqrt(v * math.expm1(2 * (height - level) / (v + 1)))
+            ends.append((mean - reach, mean + reach))
+        elif height > level:
+            reach = scale * math.sqrt(2 * (height - level))
+            ends.append((mean - reach, mean + reach))
+    start, logs = -math.inf, []
+    for lower, upper in [*sorted(ends), (math.inf, math.inf)]:
+        for share, law, mean in zip(shares, laws, means, strict=True):
+            if start < lower and start + lower <= 2 * mean:
+                chance = law.cdf(lower) - law.cdf(start)
+            elif start < lower:
+                chance = law.sf(start) - law.sf(lower)
+            else:
+                chance = 0.0
+            logs.append(math.log(share * chance) if chance > 0 else -math.inf)
+        start = max(start, upper)
+    return -logsumexp(logs) / math.log(10)
+
+
+@settings(max_examples=25)
+@given(seeds, st.sampled_from([1.0, 2.0, 3.0, 4.7, 6.0, 12.0, 150.0, math.inf]))
+def test_scores_are_those_of_the_obvious_formula(seed, degrees):
+    """Row by row, every gap between intervals: to rounding."""
+    rng = np.random.default_rng(seed)
+    mixture = dataclasses.replace(random_mixture(rng), noise_degrees=degrees)
+    X, y = rows_for(rng, mixture)
+    y[::5] += 4.0  # outliers
+    m = mixture.n_components
+    shares = rng.dirichlet(np.ones(m), len(y))
+    expected = [
+        obvious_score(y[i], means, mixture.scale, [degrees] * m, shares[i])
+        for i, means in enumerate(mixture.predict_components(X))
+    ]
+    # Near the middle of a regime, the width of its interval is the root of a rounded difference.
+    found = mixture.outlier_score(X, y, shares)
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+
+
+@settings(max_examples=25)
+@given(seeds, st.sampled_from([1.0, 3.0, 4.7, 6.0, math.inf]), st.sampled_from([0.1, 0.95, 0.999]))
+def test_quantiles_are_those_that_halving_finds(seed, degrees, level):
+    rng = np.random.default_rng(seed)
+    mixture = dataclasses.replace(random_mixture(rng), noise_degrees=degrees)
+    X, _ = rows_for(rng, mixture)
+    shares = rng.dirichlet(np.full(mixture.n_components, 0.3), len(X))
+    for given_shares in (None, shares):
+        found = mixture.predict_interval(X, level, given_shares)
+        weights = mixture.weights / mixture.weights.sum()
+        for i, means in enumerate(mixture.predict_components(X)):
+            laws = student(degrees, means, mixture.scale)
+            share = weights if given_shares is None else shares[i]
+            for end, tail in zip(found[i], (0.5 - level / 2, 0.5 + level / 2), strict=True):
+                low, high = laws.ppf(tail).min(), laws.ppf(tail).max()
+                width = high - low
+                for _ in range(60):
+                    middle = 0.5 * (low + high)
+                    below = share @ laws.cdf(middle) < tail
+                    low, high = (middle, high) if below else (low, middle)
+                assert end == pytest.approx(low, rel=1e-12, abs=1e-11 * width + 1e-12)
+
+
+@pytest.mark.parametrize("degrees", [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 12.0, 31.0, 100.0])
+def test_whole_degrees_have_a_finite_sum(degrees):
+    away = np.concatenate([np.linspace(-20, 20, 401), [-np.inf, -1e200, 1e200, np.inf]])
+    found = predictive.StudentLaw(degrees).below(away)
+    np.testing.assert_allclose(found, student.cdf(away, degrees), rtol=0, atol=1e-15)
+
+
+def test_newtons_steps_end_soon(monkeypatch):
+    """Halving took forty; regimes may be far apart, and an end may lie between them."""
+    rng, sizes = np.random.default_rng(0), []
+    density = predictive._Responses.density
+
+    def counted(responses, places):
+        sizes.append(places.size)
+        return density(responses, places)
+
+    monkeypatch.setattr(predictive._Responses, "density", counted)
+    X = rng.standard_normal((2000, 2))
+    for apart in (0.0, 1.0, 100.0):
+        mixture = mixture_of(apart * np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 1.0]]))
+        for degrees in (3.0, np.inf):
+            sizes.clear()
+            dataclasses.replace(mixture, noise_degrees=degrees).predict_interval(X)
+            assert sum(sizes) < 2 * 8 * len(X)
+            assert len(sizes) < 2 * 25
+
+
+# --- all that labels need, at once ----------------------------------------------------------------
+
+
+def test_rows_are_judged_as_one_question_after_the_other_judges_them():
+    rng = np.random.default_rng(3)
+    mixture = random_mixture(rng, m=3, d=2)
+    X, y = rows_for(rng, mixture)
+    shares = rng.dirichlet(np.ones(3), len(y))
+    for given_shares in (None, shares):
+        labels, probabilities, scores = mixture.judge(X, y, given_shares)
+        assert np.array_equal(labels, mixture.assign(X, y, given_shares))
+        assert np.array_equal(probabilities, mixture.responsibilities(X, y, given_shares))
+        assert np.array_equal(scores, mixture.outlier_score(X, y, given_shares))
+
+
+def test_a_block_of_rows_is_predicted_once(monkeypatch):
+    rng = np.random.default_rng(3)
+    mixture = random_mixture(rng, m=3, d=2)
+    X = rng.standard_normal((20_000, 2))
+    rows, lengths = [], []
+    means, densities = mixture_module._Block.means.func, mixture_module.NoiseLaw.kernel
+
+    def counted(block):
+        rows.append(len(block.X))
+        return means(block)
+
+    def weighed(law, squares):
+        lengths.append(squares.shape[1])
+        return densities(law, squares)
+
+    once = functools.cached_property(counted)
+    once.__set_name__(mixture_module._Block, "means")
+    monkeypatch.setattr(mixture_module._Block, "means", once)
+    monkeypatch.setattr(mixture_module.NoiseLaw, "kernel", weighed)
+    mixture.judge(X, X[:, 0])
+    assert len(rows) > 1  # blocks that fit the cache
+    assert sum(rows) == sum(lengths) == len(X)
 
 
 @pytest.mark.parametrize("degrees", [1.0, 4.0, 30.0, 999.0])
 def test_students_tails_keep_their_digits_however_far(degrees):
-    law = predictive.StudentLaw(np.array([degrees]))
+    law = predictive.StudentLaw(degrees)
     away = -np.array([0.5, 3.0, 50.0, 1e4, 1e50, 1e100])
     expected = student.logsf(-away[:4], degrees)
     expected[np.isneginf(expected)] = np.nan
-    found = law.log_below(away[:, None])[:, 0]
+    found = law.log_below(away)
     near = expected > -600
     np.testing.assert_allclose(found[:4][near], expected[near], rtol=1e-8)
     # Far out, a tail falls by the power of the degrees.
     assert np.isfinite(found).all()
     assert found[5] - found[4] == pytest.approx(-degrees * 50 * math.log(10))
     # The series is the same as the function where both are known.
-    both = predictive._log_far_below(np.array([degrees]), np.array([-3.0]))
+    both = predictive._log_far_below(degrees, np.array([-3.0]))
     np.testing.assert_allclose(both, student.logsf(3.0, degrees), rtol=1e-8)
 
 

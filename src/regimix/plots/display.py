@@ -474,7 +474,7 @@ def _edges(
     mixture: Mixture, X: NDArray[Any], y: Floats, far: Distances, shares: Floats | None
 ) -> Floats:
     """Return where outliers become likelier than each regime, in units of its noise."""
-    joint, law = mixture.log_densities(X, y, shares), StudentLaw(np.array([mixture.noise_degrees]))
+    joint, law = mixture.log_densities(X, y, shares), StudentLaw(mixture.noise_degrees)
     distance = far.residual / positive_scale(mixture.scale, y)[far.nearest]
     with np.errstate(invalid="ignore", over="ignore"):
         lead = joint[np.arange(y.size), far.nearest] - joint[:, -1] + law.drop(distance)

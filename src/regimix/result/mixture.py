@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -30,11 +31,12 @@ from regimix.model.numbers import MODEL
 from regimix.result import answer
 from regimix.result import inference as inferring
 from regimix.result.inference import Inference, read_level
-from regimix.result.predictive import Forecast, deviations
+from regimix.result.predictive import Forecast, deviations, in_units
 from regimix.result.rowlaw import MOST_COVARIANCE_FEATURES, Excerpt, RowLaw
 from regimix.result.summary import Summary, summary_frame
 from regimix.search.numbers import SEARCH
 from regimix.search.settings import Settings, read_seed
+from regimix.threads import in_threads
 
 if TYPE_CHECKING:
     from regimix.result.bootstrap import Bootstrap
@@ -48,10 +50,10 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-# Residuals beyond this many deviations are all equally impossible, and their squares stay finite.
-FARTHEST = 1e100
 # A regime is taken to be no narrower than this part of the widest: densities stay finite.
 NARROWEST = 1e-9
+# Numbers of a row and regime that are worked on at the same time: blocks of them fit the cache.
+NUMBERS_AT_WORK = 12
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -107,12 +109,11 @@ class Regimes:
 
     def log_densities(self, X: Any, y: Any, shares: Any = None) -> Floats:
         """Log of share times density for each component and, last, for outliers, (n, m + 1)."""
-        distances = self._distances(self.predict_components(X), y, self._density_scale())
-        return self._log_densities(distances, y, shares)
+        return self._in_blocks(X, shares, _Block.log_densities, response=(y,))[0]
 
     def responsibilities(self, X: Any, y: Any, shares: Any = None) -> Floats:
         """Probability that a row belongs to each component or, last, is an outlier, (n, m + 1)."""
-        return np.asarray(softmax(self.log_densities(X, y, shares), axis=1))
+        return self._in_blocks(X, shares, _Block.responsibilities, response=(y,))[0]
 
     def assign(self, X: Any, y: Any, shares: Any = None) -> Labels:
         """Label rows by their likeliest component, -1 for outliers.
@@ -120,13 +121,13 @@ class Regimes:
         A row is an outlier if the background is likelier than every component, or if it is further
         than ``cutoff`` deviations from the likeliest.
         """
-        distances = self._distances(self.predict_components(X), y, self._density_scale())
-        joint = self._log_densities(distances, y, shares)
-        labels = np.argmax(joint[:, :-1], axis=1)
-        rows = np.arange(labels.size)
-        outlier = joint[:, -1] > joint[rows, labels]
-        outlier |= np.abs(distances[rows, labels]) > self.cutoff
-        return np.where(outlier, -1, labels)
+        return self._in_blocks(X, shares, _Block.labels, response=(y,))[0]
+
+    def judge(self, X: Any, y: Any, shares: Any = None) -> tuple[Labels, Floats, Floats]:
+        """Return ``assign``, ``responsibilities`` and ``outlier_score`` of rows, read once."""
+        measures = _Block.labels, _Block.responsibilities, _Block.outlier_scores
+        labels, probabilities, scores = self._in_blocks(X, shares, *measures, response=(y,))
+        return labels, probabilities, scores
 
     def score_samples(self, X: Any, y: Any, shares: Any = None) -> Floats:
         """Log density of each response given its features, (n,)."""
@@ -190,10 +191,7 @@ class Regimes:
         times its share. Densities are those of new rows: they hold the errors of the coefficients
         and of the noise, where a fit recorded them, as ``predict_interval`` does.
         """
-        found = self._forecast(X)
-        found = replace(found, deviations=np.maximum(found.deviations, self._density_scale()))
-        distances = self._distances(found.means, y, found.deviations)
-        return found.surprise(distances, self._shares(shares, len(distances)))
+        return self._in_blocks(X, shares, _Block.outlier_scores, response=(y,))[0]
 
     def flag(self, X: Any, y: Any, rate: float = 0.01, shares: Any = None) -> NDArray[np.bool_]:
         """Flag outliers, (n,), at a rate at which rows that follow the model are flagged too."""
@@ -260,23 +258,32 @@ class Regimes:
     def _table(self, X: Any) -> Table:
         return Table.read(X, fewest_rows=1)
 
-    def _forecast(self, X: Any) -> Forecast:
-        """Return what each regime predicts, its deviation there, and degrees of freedom."""
-        means = self.predict_components(X)
-        degrees = np.full(len(self.scale), self.noise_degrees)
-        return Forecast(means, np.broadcast_to(self.scale, means.shape), degrees)
+    def _in_blocks(
+        self, X: Any, shares: Any, *measures: Callable[[_Block], Any], response: tuple[Any] | None
+    ) -> list[NDArray[Any]]:
+        """Measure rows, blocks of which fit the cache, in threads where a caller has allowed some.
 
-    @staticmethod
-    def _distances(means: Floats, y: Any, deviations: Floats) -> Floats:
-        """Return how far responses are from the means, in units of the deviations, (n, m)."""
-        target = read_target(y, means.shape[0])
-        with np.errstate(over="ignore"):
-            distances = (target[:, None] - means) / deviations
-        return np.clip(distances, -FARTHEST, FARTHEST, out=distances)
+        Measures have the rows last; what they have in common is computed once for each block.
+        """
+        values = self._read(X)
+        n, d = values.shape
+        target = np.empty(0) if response is None else read_target(response[0], n)
+        given = None if shares is None else self._shares(shares, n)
 
-    def _density_scale(self) -> Floats:
-        """Scales for densities: none is zero, not even that of a fit without noise."""
-        return np.maximum(self.scale, NARROWEST * (float(self.scale.max()) or 1.0))
+        def measured(rows: slice) -> list[Any]:
+            shares = None if given is None else given[rows]
+            X = values[rows].astype(np.float64)
+            block = _Block(self, self._new_responses, X, target[rows], shares)
+            return [measure(block) for measure in measures]
+
+        blocks = list(chunks(n, d + NUMBERS_AT_WORK * self.n_components))
+        parts = zip(*in_threads(measured, blocks), strict=True)
+        return [np.concatenate(part, axis=-1).T for part in parts]
+
+    def _new_responses(self, values: Floats) -> tuple[Floats, Floats]:
+        """Return the deviation of a new response under each regime, and degrees of freedom."""
+        spread = np.broadcast_to(self.scale[:, None], (self.n_components, len(values)))
+        return spread, np.full(self.n_components, self.noise_degrees)
 
     def _shares(self, shares: Any, n_rows: int) -> Floats:
         """Return the shares of the regimes among rows that are no outliers, (n, m)."""
@@ -292,20 +299,85 @@ class Regimes:
             )
         return np.asarray(values / total)
 
-    def _log_densities(self, distances: Floats, y: Any, shares: Any = None) -> Floats:
-        joint = np.empty((distances.shape[0], self.n_components + 1))
-        weights = self.weights
-        if shares is not None:
-            weights = self._shares(shares, len(distances)) * (1 - self.outlier_share)
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """A block of rows beside the regimes; arrays have the regimes first."""
+
+    model: Regimes
+    new_responses: Callable[[Floats], tuple[Floats, Floats]]  # their deviations and degrees
+    X: Floats  # (n, d)
+    y: Floats  # (n,); empty where no response is needed
+    given: Floats | None  # shares of the regimes, (n, m)
+
+    @cached_property
+    def means(self) -> Floats:
+        """Predictions, (m, n)."""
+        return np.asarray(self.model.coef @ self.X.T + self.model.intercept[:, None])
+
+    @cached_property
+    def residuals(self) -> Floats:
+        """Residuals of the responses, (m, n)."""
+        return np.asarray(self.y - self.means)
+
+    @cached_property
+    def scale(self) -> Floats:
+        """Scales for densities, (m, 1): none is zero, not even that of a fit without noise."""
+        scale = self.model.scale
+        return np.maximum(scale, NARROWEST * (float(scale.max()) or 1.0))[:, None]
+
+    @cached_property
+    def distances(self) -> Floats:
+        """Residuals in units of the scales, (m, n)."""
+        return in_units(self.residuals, self.scale)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Shares of the regimes among rows that are no outliers, (m, n) or (m, 1)."""
+        if self.given is None:
+            return np.asarray(self.model.weights / self.model.weights.sum())[:, None]
+        return np.ascontiguousarray(self.given.T)
+
+    @cached_property
+    def joint(self) -> Floats:
+        """Log of share times density for each regime and, last, for outliers, (m + 1, n)."""
+        model, distances = self.model, self.distances
+        weights = model.weights[:, None]
+        if self.given is not None:
+            weights = self.shares * (1 - model.outlier_share)
+        joint = np.empty((len(distances) + 1, len(self.X)))
         with np.errstate(divide="ignore"):
-            constant = np.log(weights) - np.log(self._density_scale() * np.sqrt(2 * np.pi))
-            joint[:, -1] = np.log(self.outlier_share) + np.log(self.background)
-        if np.isfinite(self.background_width):
-            target = read_target(y, len(distances))
-            distance = (target - self.background_middle) / self.background_width
-            joint[:, -1] += fall_of_background(distance, self.background_degrees)
-        joint[:, :-1] = constant + NoiseLaw(self.noise_degrees).kernel(distances**2)[0]
+            constant = np.log(weights) - np.log(self.scale * np.sqrt(2 * np.pi))
+            joint[-1] = np.log(model.outlier_share) + np.log(model.background)
+        if np.isfinite(model.background_width):
+            distance = (self.y - model.background_middle) / model.background_width
+            joint[-1] += fall_of_background(distance, model.background_degrees)
+        joint[:-1] = constant + NoiseLaw(model.noise_degrees).kernel(distances**2)[0]
         return joint
+
+    @cached_property
+    def forecast(self) -> Forecast:
+        """What each regime predicts for new responses."""
+        return Forecast(self.means, *self.new_responses(self.X))
+
+    def log_densities(self) -> Floats:
+        """``Mixture.log_densities``, as all below."""
+        return self.joint
+
+    def responsibilities(self) -> Floats:
+        return np.asarray(softmax(self.joint, axis=0))
+
+    def labels(self) -> Labels:
+        likeliest = np.argmax(self.joint[:-1], axis=0)
+        rows = np.arange(likeliest.size)
+        outlier = self.joint[-1] > self.joint[likeliest, rows]
+        outlier |= np.abs(self.distances[likeliest, rows]) > self.model.cutoff
+        return np.where(outlier, -1, likeliest)
+
+    def outlier_scores(self) -> Floats:
+        found = self.forecast
+        widest = np.maximum(found.deviations, self.scale)
+        return replace(found, deviations=widest).surprise(self.residuals, self.shares)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -500,15 +572,24 @@ class Mixture(Regimes):
         The interval has no end where regimes without a row to spare, whose noise is not known, have
         more of the rows than it leaves out.
         """
-        found = self._forecast(X)
-        return found.equal_tails(self._shares(shares, len(found.means)), read_level(level))
+        inside = read_level(level)
+
+        def interval(block: _Block) -> Floats:
+            return block.forecast.equal_tails(block.shares, inside)
+
+        return self._in_blocks(X, shares, interval, response=None)[0]
 
     def predict_component_intervals(self, X: Any, level: float = 0.95) -> Floats:
         """Predict an interval for the response of each row under each regime, (n, m, 2).
 
         The errors of the coefficients are included. Infinite where a regime has no row to spare.
         """
-        return self._forecast(X).intervals(read_level(level))
+        inside = read_level(level)
+
+        def intervals(block: _Block) -> Floats:
+            return block.forecast.intervals(inside)
+
+        return self._in_blocks(X, None, intervals, response=None)[0]
 
     def _table(self, X: Any) -> Table:
         """Read features; a data frame as in the fit, if its columns were encoded there."""
@@ -537,14 +618,13 @@ class Mixture(Regimes):
         encoded = encode_rows(X, self.encoding, y)
         return encoded.table.values, encoded.y, None if encoded.kept.all() else encoded.kept
 
-    def _forecast(self, X: Any) -> Forecast:
+    def _new_responses(self, values: Floats) -> tuple[Floats, Floats]:
         """Return the same; deviations hold the errors of the coefficients, too."""
         if self.inference is None:
-            return super()._forecast(X)
-        values = self._read(X)
-        means = self.predict_components(values)
-        spread, degrees = deviations(values, self.scale, self.inference)
-        return Forecast(means, spread, np.minimum(degrees, self.noise_degrees))
+            return super()._new_responses(values)
+        degrees = np.where(self.inference.degrees >= 1, self.inference.degrees, np.inf)
+        spread = deviations(values, self.scale, self.inference)
+        return spread, np.minimum(degrees, self.noise_degrees)
 
     # --- how sure the coefficients are ------------------------------------------------------------
 

@@ -291,9 +291,8 @@ def _judged(mixture: Mixture, X: Any, y: Any, shares: Any, labels: Any) -> dict[
         probabilities = np.empty((0, mixture.n_components + 1))
         labels, scores = np.empty(0, dtype=np.int64), np.empty(0)
     else:
-        probabilities = mixture.responsibilities(X, y, shares)
-        scores = mixture.outlier_score(X, y, shares)
-        labels = mixture.assign(X, y, shares) if labels is None else labels
+        found, probabilities, scores = mixture.judge(X, y, shares)
+        labels = found if labels is None else labels
     return {
         "regime": labels,
         **{f"probability_{j}": probabilities[:, j] for j in range(mixture.n_components)},
