@@ -88,7 +88,7 @@ def test_evidence_is_that_of_a_grid(kernel):
     relation = plain(rows, kernel)
     law = _Law.of(relation, outliers=False)
     level = np.linspace(-4, 4, 401)
-    noise = np.linspace(*law.bounds[1], 4001)
+    noise = np.linspace(*(ends[1] for ends in law.bounds), 4001)
     noise = noise[noise > -4]
     log_p = np.empty((level.size, noise.size))
     for i, b in enumerate(level):

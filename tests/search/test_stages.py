@@ -364,14 +364,15 @@ def test_searches_go_on_while_the_best_ones_label_rows_otherwise(told):
 
 
 def test_models_are_judged_before_they_are_compared(told):
-    verdicts = [1.0, 2.0, 2.0]
+    verdicts = [1.0, 2.0, 2.0, 0.0]
 
     def judge(seen):
         return Weighed(replace(seen, score=verdicts.pop(0)))
 
     _, repeats, asked = told([5.0, 5.0, 5.0, 0.0], counts=[1] * 4, judge=judge)
     assert repeats.scores == (1.0, 2.0, 2.0)
-    assert len(asked) == 4  # the last one looks for one regime more
+    assert len(asked) == 4  # the last one looks for one regime more, and is judged like them
+    assert not verdicts
 
 
 def test_what_all_searches_have_seen_is_kept():
