@@ -217,7 +217,10 @@ def test_a_warning_calls_the_target_by_its_name(options):
 
 LOOKED_AT = Selection(np.array([1, 2]), np.array([-4.0, 2.125]), np.zeros(2), np.zeros(2), 1)
 BETTER = r"constants explain y better than linear relations do, by 3 nats\. One line"
-NEARLY = r"nearly as well .*: 2 regimes would gain 2\.125 nats, and 3 are needed \(n_components=2"
+NEARLY = (
+    r"too little .*: 2 regimes would gain 2\.125 nats over constants, and 3 are needed "
+    r"\(n_components=2"
+)
 ASKED = r"better than the one regime asked for, which scores 0\.5 nats less"
 
 
@@ -244,13 +247,13 @@ ASKED = r"better than the one regime asked for, which scores 0\.5 nats less"
             {},
             {"search_evidence": (9.0, 12.5, 8.0), "n_agreed": 1},
             UnrepeatedWarning,
-            "1 of 3 independent searches ended with the regimes that are returned",
+            "only 1 of 3 independent searches agree on the regimes",
         ),
         (
             {},
-            {"search_evidence": (9.0, 9.1), "n_agreed": 0},
+            {"search_evidence": (9.0, 9.1), "n_agreed": 1},
             UnrepeatedWarning,
-            "none of 2 independent searches ended",
+            "only 1 of 2 independent searches",
         ),
     ],
 )

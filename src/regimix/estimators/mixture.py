@@ -311,9 +311,9 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
             warn_user(EvidenceWarning, said)
         if not (mixture.came_back or mixture.found_nothing or early):
             said = Message(
-                f"{mixture.n_agreed or 'none'} of {mixture.n_searches} independent searches ended "
-                "with the regimes that are returned. They are the likeliest that were seen, but "
-                "others may be likelier still. Look at other ",
+                f"only {mixture.n_agreed} of {mixture.n_searches} independent searches agree on "
+                "the regimes. Those that are returned are the likeliest that were seen, but others "
+                "may be likelier still. Look at other ",
                 Setting("random_state"),
                 " values before you rely on them, or ask for fewer regimes.",
             )
@@ -670,8 +670,9 @@ def _nothing(mixture: Mixture) -> Message:
     if evidence >= 0:
         best = int(selection.n_components[np.argmax(selection.evidence)])
         return Message(
-            f"constants explain {target} nearly as well as linear relations do: {_regimes(best)} "
-            f"would gain {number(evidence)} nats, and {REGIME_GAIN:g} are needed (",
+            f"there is too little evidence for a linear relation of {target} to the features: "
+            f"{_regimes(best)} would gain {number(evidence)} nats over constants, and "
+            f"{REGIME_GAIN:g} are needed (",
             Setting("n_components", best),
             f" shows the nearest miss). {line}",
         )

@@ -701,10 +701,15 @@ def _weighed(
 
 
 def _agreed(repeats: Repeats, chosen: Weighed | None) -> int:
-    """Count the searches that ended with the answer; None: with the best that any did."""
+    """Count the searches that ended with the answer; if none did, with the best that any did.
+
+    What follows the searches may find better than all of them ended with: every run then takes the
+    same steps from where they agreed.
+    """
     if len(repeats.ends) < 2:
         return len(repeats.ends)
-    return repeats.agreed if chosen is None else repeats.agree_with(chosen.fitted, chosen.score)
+    came = 0 if chosen is None else repeats.agree_with(chosen.fitted, chosen.score)
+    return came or repeats.agreed
 
 
 def _judge(rows: Rows, settings: Settings, *, free: bool, settle: bool = True) -> Judge:

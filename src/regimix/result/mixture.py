@@ -425,6 +425,7 @@ class Mixture(Regimes):
         The evidence that each of the independent searches ended with.
     n_agreed : int
         How many of them ended with the answer: its evidence, and its labels but for rows in doubt.
+        Where the answer is likelier than what any of them ended with: with the best of these.
     rivals : tuple of Rival
         Single relations (curved, of uneven spread, with skewed noise, ...) that were compared with
         the regimes, the likeliest first; ``lead`` is how much likelier, in nats.
