@@ -732,16 +732,11 @@ def _judge(rows: Rows, settings: Settings, *, free: bool, settle: bool = True) -
 
 
 def _without_substitutes(rows: Rows, weighed: dict[int, Weighed]) -> dict[int, Weighed]:
-    """Charge for regimes in place of outliers.
-
-    What one model calls outliers may be a regime of another, without any. That must gain what a
-    regime must once more: neither the regime nor that there are no outliers stands without the
-    other.
-    """
+    """Charge for regimes in place of outliers, where the best model with outliers has some."""
     best = max(weighed, key=lambda m: -np.inf if (one := weighed[m].dirty) is None else one.score)
     if not rows.outliers or weighed[best].chance < 0.5:
         return weighed
-    charged = {m: replace(one, favour=-REGIME_GAIN) for m, one in weighed.items()}
+    charged = {m: one.in_place_of_outliers() for m, one in weighed.items()}
     return {**charged, best: weighed[best]}
 
 

@@ -683,7 +683,7 @@ def _one_more(
     while best.stopped == Search.stopped and (m := repeats.best.fitted.model.m):
         more = search(len(repeats.ends), m + 1)
         seen = _added(repeats, more, judge)
-        if not (free and seen.scores[-1] > max(repeats.scores) + SEARCH.same_score):
+        if not (free and seen.gain > SEARCH.same_score):
             _see_all(best, more)
             best.stopped = more.stopped
             break

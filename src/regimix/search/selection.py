@@ -285,6 +285,14 @@ class Weighed:
         against = self.favour if self.fitted is self.dirty else -self.favour
         return self.fitted.score - max(against, 0.0)
 
+    def in_place_of_outliers(self) -> Weighed:
+        """Charge for regimes of rows that another model calls outliers.
+
+        That must gain what a regime must once more: neither the regime nor that there are no
+        outliers stands without the other.
+        """
+        return replace(self, favour=-REGIME_GAIN)
+
     def settle(self, rows: Rows, rounds: int, settled: float) -> Weighed:
         """Run rounds of EM until little is left to gain."""
         return self._each(
@@ -339,6 +347,14 @@ class Repeats:
     def agreed(self) -> int:
         """How many of them came to the best answer that any did."""
         return self.agree_with(self.best.fitted, max(self.scores)) if self.scores else 0
+
+    @property
+    def gain(self) -> float:
+        """By how much the last is better than those before; a regime for outliers has its price."""
+        before, last = Repeats(self.scores[:-1], self.ends[:-1]), self.ends[-1]
+        if before.best.chance >= 0.5:
+            last = last.in_place_of_outliers()
+        return min(self.scores[-1], last.score) - max(before.scores)
 
     def agree_with(self, answer: Fitted, score: float) -> int:
         """Count the searches that came to an answer: to its score, and to its labels."""
