@@ -325,3 +325,17 @@ def test_the_warning_says_how_much_better(monkeypatch, lead, said):
     y = np.where(rng.random(80) < 0.5, 3 + X[:, 0], -X[:, 0]) + 0.1 * rng.standard_normal(80)
     with pytest.warns(RivalWarning, match=said):
         MixedLinearRegression(random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 11])
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_a_relation_is_as_likely_whichever_number_was_asked_for(seed):
+    """Some of these numbers of regimes pay for a regime in place of outliers, others do not."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(100, 1))
+    y = np.exp(2 + 0.1 * X[:, 0] + 0.5 * rng.normal(size=100))
+    over = []
+    for asked in (1, 2, 3):
+        mixture = MixedLinearRegression(n_components=asked, random_state=0).fit(X, y).mixture_
+        over.append(mixture.evidence + mixture.rivals[0].lead)
+    np.testing.assert_allclose(over, over[0], atol=0.01)

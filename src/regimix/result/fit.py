@@ -613,7 +613,8 @@ def _complete(
     stopped = StopReason.TIME_LIMIT if compared and late() else state.stopped
     judged = _Compared()
     if compared:
-        judged = _rivals(rows, units, engine.problem, sample, path, fitted, searched)
+        prices = {m: one.price for m, one in weighed.items()}
+        judged = _rivals(rows, units, engine.problem, sample, path, fitted, searched, prices)
     scores, ranks, settled = None, None, False
     if not hurried:
         # Without a component its rows would be outliers.
@@ -746,7 +747,7 @@ def _one_relation(rows: Rows, units: Units, problem: Frame, sample: Sample, best
     Many lines that no two searches place alike are how a curve or a fan looks. The relation is the
     answer then, and where exactly the lines lie is none.
     """
-    compared = _rivals(rows, units, problem, sample, best.path, best.current, rows)
+    compared = _rivals(rows, units, problem, sample, best.path, best.current, rows, {})
     ahead = (rival.lead - compared.gain_of_shares for rival in compared.rivals[:1])
     return any(grade(lead) == "overwhelming" for lead in ahead)
 
@@ -759,16 +760,18 @@ def _rivals(
     path: Path,
     fitted: Fitted,
     searched: Rows,
+    prices: dict[int, float],
 ) -> _Compared:
     """Compare with single relations; of many rows, the first ones say enough.
 
-    ``searched`` are the rows as the search saw them: constants are scored on those.
+    ``searched`` are the rows as the search saw them: constants are scored on those. ``prices`` are
+    what models of each number must gain in addition: they are part of the evidence.
     """
     if late():
         return _Compared()
     many = max(SEARCH.first_rows, SEARCH.rows_per_coefficient * rows.width)
     few = max(FEW_ROWS, int(MODEL.many_rows) * rows.width)
-    known = rows, units, problem, sample, path, fitted, searched
+    known = rows, units, problem, sample, path, fitted, searched, prices
     if fitted.model.m > 1 and 2 * few <= min(many, rows.n):
         # Relations that are hopeless among few rows are so among many.
         compared = _rivals_among(rows.head(few), *known)
@@ -786,20 +789,23 @@ def _rivals_among(
     path: Path,
     fitted: Fitted,
     searched: Rows,
+    prices: dict[int, float],
 ) -> _Compared:
     """Compare the regimes of all rows with single relations, by the first of them."""
     model, seen, here, part = fitted.model, path.best, fitted, few.n < rows.n
-    best = here.score
     if part:
         seen = {m: refit(few, one.model, SEARCH.short_rounds) for m, one in path.best.items()}
         here = evaluate(few, model)
+    scores = {m: one.score - prices.get(m, 0.0) for m, one in seen.items()}
+    best = here.score - prices.get(model.m, 0.0)
+    if part:
         # Few rows may show fewer regimes than all do.
-        best = max([here.score, *(one.score for m, one in seen.items() if m <= model.m)])
+        best = max([best, *(score for m, score in scores.items() if m <= model.m)])
     y = sample.y[: few.n] * problem.target_scale + problem.target_center
     some = Sample(sample.Z[: few.n], y, few.weights)
     unit = units.y_scale * problem.target_scale
     straight = 1 in seen and np.isinf(seen[1].model.noise.degrees)
-    line = seen[1].score if straight else -np.inf
+    line = scores[1] if straight else -np.inf
     noise = noise_named(model.noise.degrees if model.m == 1 else np.inf)
     contest = Contest(some, few, unit, best, line, noise)
     # One regime is one relation already: one look at what would make it likelier is enough.

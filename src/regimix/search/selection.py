@@ -280,10 +280,14 @@ class Weighed:
         return None if self.dirty is None or self.chance >= 0.5 else self.dirty.model
 
     @property
+    def price(self) -> float:
+        """What the likelier of the two must gain beyond the other."""
+        return max(self.favour if self.fitted is self.dirty else -self.favour, 0.0)
+
+    @property
     def score(self) -> float:
-        """Evidence of the likelier of the two, less what it must gain beyond the other."""
-        against = self.favour if self.fitted is self.dirty else -self.favour
-        return self.fitted.score - max(against, 0.0)
+        """Evidence of the likelier of the two, less its price."""
+        return self.fitted.score - self.price
 
     def in_place_of_outliers(self) -> Weighed:
         """Charge for regimes of rows that another model calls outliers.
