@@ -164,6 +164,10 @@ def test_nothing_found_is_said_first():
     audit = theory.audit(mixture, X, y)
     assert audit.findings[0].verdict == "not proven"
     assert "no linear regime" in audit.findings[0].words
+    text = " ".join(str(audit).split())
+    assert "3 coefficients, no regime found, 1 line judged" in text
+    assert "regime found" not in text.replace("no regime found", "")
+    assert "Only the line shown is judged; theory.detectable(model, X)" in text
 
 
 def test_the_search_of_the_paper_has_no_score():
@@ -208,7 +212,10 @@ def test_a_round_without_foreign_rows_has_a_factor_of_zero():
 def test_where_nothing_was_found_as_many_lines_are_named_as_are_shown():
     X, y, truth = make_mlrc(200, 2, 2, noise=0.3, random_state=0)
     nothing = replace(fitted(X, y, truth.coef, n_components=2), evidence=-5.0)
-    words = theory.audit(nothing, X, y)["regimes"].words
+    audit = theory.audit(nothing, X, y)
+    assert "no regime found, 2 lines judged" in str(audit)
+    assert "Only the lines shown are judged;" in " ".join(str(audit).split())
+    words = audit["regimes"].words
     assert "the model is the best two lines, and" in words
     # Of one regime, say, nothing was measured.
     assert words.startswith("Constants score 5 nats more than the two regimes asked for;")
