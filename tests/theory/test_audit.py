@@ -12,6 +12,7 @@ from regimix import MixedLinearRegression, theory
 from regimix.errors import DataError, ParameterError, RegimixWarning
 from regimix.result.rowlaw import Excerpt
 from regimix.synth import make_mlrc
+from regimix.words import number
 
 NAMES = [
     "regimes",
@@ -334,6 +335,15 @@ def test_noise_of_several_is_in_units_of_their_distance():
         assert regime.noise == pytest.approx(mixture.scale[j] / distance, rel=1e-6)
         assert regime.distance == pytest.approx(distance / np.std(y[rows]), rel=1e-6)
     assert "of the distance to the nearest regime" in audit["noise"].words
+
+
+def test_bounds_in_words_have_the_digits_of_the_table(easy):
+    # With fewer, the most that a round left would be below what the table measures.
+    audit, _ = easy
+    seen, proven = audit["contraction, seen"], audit["contraction, proven"]
+    assert f"left at most {number(seen.value, 3)} of the error" in seen.words
+    assert f" {number(proven.value, 3)} at such a start" in proven.words
+    assert number(seen.value, 3) != number(seen.value, 2)
 
 
 def test_what_was_missed_is_not_judged():

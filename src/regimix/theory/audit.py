@@ -683,7 +683,7 @@ def _contracts(fit: _WhitenedFit, left: Floats) -> Finding:
     rows = f" of {fixed(looked_at, 0)} rows" if looked_at < fit.n_rows else ""
     words = (
         f"From a start at {DISPLACEMENT:g} of {fit.yardstick}, one round{rows} left at most "
-        f"{number(worst, 2)} of the error in {DRAWS} tries (noise included). This is what happens, "
+        f"{number(worst, 3)} of the error in {DRAWS} tries (noise included). This is what happens, "
         "not what is guaranteed."
     )
     return _at_most(name, worst, SHRINKS, GROWS, words)
@@ -707,7 +707,7 @@ def _guaranteed(fit: _WhitenedFit, foreign: int) -> Finding:
         upper = 2 * regularity.plus(wrong).upper / certain if certain > 0 else np.inf
         verdict = "holds" if upper < 1 else "unclear"
     size = "at least" if bound else f"an estimate from {fixed(len(X), 0)} rows:"
-    found = f"The factor of Theorem 4 for regime {j} is {size} {number(factor, 2)} at such a start."
+    found = f"The factor of Theorem 4 for regime {j} is {size} {number(factor, 3)} at such a start."
     if np.isinf(factor):
         found = (
             f"Theorem 4 gives no factor for regime {j}: as few rows as a round keeps may leave "
