@@ -134,6 +134,17 @@ def with_regimes():
     return frame.with_columns(first=first)
 
 
+def test_a_gate_of_one_regime_is_spoken_of_once(regimix):
+    with_regimes().drop("first").write_csv("rows.csv")
+    told = ("--components", "1", "--gating", "logistic", "--gating-columns", "age")
+    ran = regimix("fit", "rows.csv", "--target", "y", "--key", "id", *told)
+    assert ran.code == 0, ran.err
+    said = " ".join((ran.err + ran.out).split())
+    assert said.count("the gating has nothing to tell apart.") == 1
+    assert "predicted from 'age'" not in said
+    assert "efore the gating" not in said
+
+
 @pytest.mark.parametrize("gating", ["logistic", "trees"])
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_gate_is_learnt_saved_and_used(regimix, gating, ending, tmp_path):

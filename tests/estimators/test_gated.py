@@ -250,6 +250,25 @@ def test_a_relation_that_is_likelier_than_the_regimes_before_the_gating_is_told(
     assert Answer(replace(mixture, gate=None)).without_gate == ""
 
 
+def test_one_regime_has_nothing_that_a_gating_could_tell_apart():
+    X, y, W = rows_of(wrong=0)
+    model = MixedLinearRegression(1, gating="logistic", random_state=0)
+    mixture = replace(model.fit(X, y, gating_features=W).mixture_, rivals=())
+    told = "There is one regime: the gating has nothing to tell apart."
+    assert mixture.gate.describe == told
+    rival = replace(mixture, rivals=(Rival(terms="quadratic", lead=20.0),))
+    for where, said in everywhere(mixture).items():
+        assert said.count(told) == 1, where
+        assert "each row has its own" not in said, where
+        assert "before the gating" not in said, where
+    for where, said in everywhere(rival).items():
+        assert "it is 20 nats likelier than the line" in said, where
+        assert "the gating." not in said.replace(told, ""), where
+    assert Answer(rival).rival == Answer(replace(rival, gate=None)).rival != ""
+    nothing = replace(mixture, evidence=-2.0)
+    assert Answer(nothing).gating == told.replace("regime", "line")
+
+
 def test_a_regime_that_explains_hardly_anything_does_not_account_for_the_response(gated):
     mixture = gated.mixture_
     known = mixture.inference

@@ -83,6 +83,8 @@ class ColumnGate(ABC):
     @property
     def describe(self) -> str:
         """Which columns predict the regime, and how well, in a sentence."""
+        if self.n_components == 1:
+            return one_has_all()
         named = [column.name for column in self.columns] or list(self.names)
         few = ", ".join(map(repr, named[:MOST_NAMED]))
         more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
@@ -242,6 +244,11 @@ class TreeGate(ColumnGate):
                     node = below.take(2 * node + goes_left)
                 shares[rows] += self.value.take(node, axis=0)
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def one_has_all(noun: str = "regime") -> str:
+    """Say that there is one regime, or one line that is none: a gating cannot change anything."""
+    return f"There is one {noun}: the gating has nothing to tell apart."
 
 
 def average_shares(average: Floats | None) -> str:
