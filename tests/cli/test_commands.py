@@ -167,6 +167,9 @@ def test_a_gate_is_learnt_saved_and_used(regimix, gating, ending, tmp_path):
     assert [name.partition("=")[0] for name in said["gating"]["columns"]] == ["firm", "firm", "age"]
     assert said["gating"]["hit_rate"] > 0.95
     assert "The regime of a row is predicted from 'firm', 'age'" in ran.err
+    shares = [regime["share"] for regime in said["regimes"]]
+    alone = f"the largest regime alone would be right in {max(shares) / sum(shares):.1%}. The"
+    assert alone in " ".join(ran.err.split())
     assert regimix("report", "m.regimix", f"rows.{ending}", "-o", "again.html").code == 0
     new = rows.drop("y", "id").head(100)
     new.write_csv("new.csv") if here else new.write_parquet("new.parquet")

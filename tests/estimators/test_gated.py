@@ -235,6 +235,8 @@ def test_averages_of_the_shares_are_averages(kind):
     np.testing.assert_allclose(fit.gate_.average, shares, rtol=1e-9)
     said = fit.gate_.describe
     assert "which count by their probabilities before the gating" in said
+    beside = "before the gating; the largest regime alone would be right in 65.0%. The shares"
+    assert beside in fit.gate_.told(0.65)
     assert f"on average {shares[0]:.1%} and {shares[1]:.1%}" in said
 
 
