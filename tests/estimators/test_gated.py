@@ -245,8 +245,12 @@ def test_a_relation_that_is_likelier_than_the_regimes_before_the_gating_is_told(
     told = "Before the gating, a single relation is 20 nats likelier than the regimes"
     for where, said in everywhere(mixture).items():
         assert told in said, where
-        assert "would gain 30 nats" in said, where
+        assert "Shares that depend on x0 would gain 30 nats." in said, where
     assert mixture.rival is None
+    # 3 nats are what a finding takes.
+    for gain, ends in ((16.9, "16.9 nats, so it is likelier even then."), (17.1, "17.1 nats.")):
+        told = Answer(replace(mixture, gain_of_shares=gain)).without_gate
+        assert told.endswith(f"would gain {ends}"), gain
     behind = replace(mixture, rivals=(Rival(lead=-1.0),))
     assert Answer(behind).without_gate == ""
     assert Answer(replace(mixture, gate=None)).without_gate == ""

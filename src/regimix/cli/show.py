@@ -75,7 +75,7 @@ class Outcome:
         # Of one regime there is nothing to say but what is printed below it.
         if mixture.gate is not None and mixture.n_components > 1:
             largest = float(mixture.weights.max() / mixture.weights.sum())
-            gate = [mixture.gate.told(largest), Answer(mixture).without_gate]
+            gate = [mixture.gate.told(largest), bare(Answer(mixture).without_gate)]
         said = [*notes, *filter(None, gate)]
         return cls(mixture, table, labels, said, [], key_name, dropped, rows, among)
 

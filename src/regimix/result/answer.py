@@ -328,7 +328,10 @@ class Answer:
         )
         if gain <= 0:
             return said
-        return f"{said} Shares that depend on the features would gain {number(gain)} nats."
+        names = [named(clean(name)) for name in mixture.feature_names]
+        by = listing(names) if len(names) <= MOST_NAMED else "the features"
+        even = ", so it is likelier even then" if lead - gain >= REGIME_GAIN else ""
+        return f"{said} Shares that depend on {by} would gain {number(gain)} nats{even}."
 
     @property
     def leads_over(self) -> tuple[str, float]:
@@ -996,7 +999,7 @@ def describe(mixture: Mixture, width: int) -> str:
         lines += ["", *rival]
     lines += ["", *wrap(bare(found.coarse), width)] if found.coarse else []
     for said in filter(None, (found.without_gate, found.gating)):
-        lines += ["", *wrap(said, width)]
+        lines += ["", *wrap(bare(said), width)]
     return "\n".join(
         [
             *lines,
