@@ -813,7 +813,12 @@ def grade(evidence: float) -> str:
 
 def granted(mixture: Mixture) -> str:
     """Say what errors, tests and intervals take for granted."""
-    return BY_LABEL if mixture.fitted_by_label else BY_RESPONSIBILITY
+    if mixture.fitted_by_label:
+        return BY_LABEL
+    if not mixture.found_nothing:
+        return BY_RESPONSIBILITY
+    lines = "the line shown" if mixture.n_components == 1 else "the lines shown"
+    return BY_RESPONSIBILITY.replace("the regimes that were found", lines)
 
 
 def closest(mixture: Mixture) -> tuple[int, int, float] | None:
