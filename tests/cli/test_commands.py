@@ -134,6 +134,17 @@ def with_regimes():
     return frame.with_columns(first=first)
 
 
+def test_a_gate_of_one_regime_is_spoken_of_once(regimix):
+    with_regimes().drop("first").write_csv("rows.csv")
+    told = ("--components", "1", "--gating", "logistic", "--gating-columns", "age")
+    ran = regimix("fit", "rows.csv", "--target", "y", "--key", "id", *told)
+    assert ran.code == 0, ran.err
+    said = " ".join((ran.err + ran.out).split())
+    assert said.count("the gating has nothing to tell apart.") == 1
+    assert "predicted from 'age'" not in said
+    assert "efore the gating" not in said
+
+
 @pytest.mark.parametrize("gating", ["logistic", "trees"])
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_gate_is_learnt_saved_and_used(regimix, gating, ending, tmp_path):
@@ -156,6 +167,9 @@ def test_a_gate_is_learnt_saved_and_used(regimix, gating, ending, tmp_path):
     assert [name.partition("=")[0] for name in said["gating"]["columns"]] == ["firm", "firm", "age"]
     assert said["gating"]["hit_rate"] > 0.95
     assert "The regime of a row is predicted from 'firm', 'age'" in ran.err
+    shares = [regime["share"] for regime in said["regimes"]]
+    alone = f"the largest regime alone would be right in {max(shares) / sum(shares):.1%}. The"
+    assert alone in " ".join(ran.err.split())
     assert regimix("report", "m.regimix", f"rows.{ending}", "-o", "again.html").code == 0
     new = rows.drop("y", "id").head(100)
     new.write_csv("new.csv") if here else new.write_parquet("new.parquet")

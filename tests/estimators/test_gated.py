@@ -235,6 +235,8 @@ def test_averages_of_the_shares_are_averages(kind):
     np.testing.assert_allclose(fit.gate_.average, shares, rtol=1e-9)
     said = fit.gate_.describe
     assert "which count by their probabilities before the gating" in said
+    beside = "before the gating; the largest regime alone would be right in 65.0%. The shares"
+    assert beside in fit.gate_.told(0.65)
     assert f"on average {shares[0]:.1%} and {shares[1]:.1%}" in said
 
 
@@ -243,11 +245,34 @@ def test_a_relation_that_is_likelier_than_the_regimes_before_the_gating_is_told(
     told = "Before the gating, a single relation is 20 nats likelier than the regimes"
     for where, said in everywhere(mixture).items():
         assert told in said, where
-        assert "would gain 30 nats" in said, where
+        assert "Shares that depend on x0 would gain 30 nats." in said, where
     assert mixture.rival is None
+    # 3 nats are what a finding takes.
+    for gain, ends in ((16.9, "16.9 nats, so it is likelier even then."), (17.1, "17.1 nats.")):
+        told = Answer(replace(mixture, gain_of_shares=gain)).without_gate
+        assert told.endswith(f"would gain {ends}"), gain
     behind = replace(mixture, rivals=(Rival(lead=-1.0),))
     assert Answer(behind).without_gate == ""
     assert Answer(replace(mixture, gate=None)).without_gate == ""
+
+
+def test_one_regime_has_nothing_that_a_gating_could_tell_apart():
+    X, y, W = rows_of(wrong=0)
+    model = MixedLinearRegression(1, gating="logistic", random_state=0)
+    mixture = replace(model.fit(X, y, gating_features=W).mixture_, rivals=())
+    told = "There is one regime: the gating has nothing to tell apart."
+    assert mixture.gate.describe == told
+    rival = replace(mixture, rivals=(Rival(terms="quadratic", lead=20.0),))
+    for where, said in everywhere(mixture).items():
+        assert said.count(told) == 1, where
+        assert "each row has its own" not in said, where
+        assert "before the gating" not in said, where
+    for where, said in everywhere(rival).items():
+        assert "it is 20 nats likelier than the line" in said, where
+        assert "the gating." not in said.replace(told, ""), where
+    assert Answer(rival).rival == Answer(replace(rival, gate=None)).rival != ""
+    nothing = replace(mixture, evidence=-2.0)
+    assert Answer(nothing).gating == told.replace("regime", "line")
 
 
 def test_a_regime_that_explains_hardly_anything_does_not_account_for_the_response(gated):

@@ -7,7 +7,7 @@ import pytest
 
 from regimix import global_ilts
 from regimix.errors import StopReason
-from regimix.result.answer import Answer, closest, distances, other_criteria
+from regimix.result.answer import Answer, closest, distances, granted, other_criteria
 from regimix.result.inference import Inference
 from regimix.search.selection import Selection
 from regimix.search.settings import Settings
@@ -79,6 +79,15 @@ def test_where_nothing_was_found_the_headline_says_so():
         "No linear regime in 10 rows of a.csv; the best line all the same:"
     )
     assert Answer(mixture_of([[1.0]], n_rows=20_000)).headline == "1 linear regime in 20,000 rows"
+
+
+def test_errors_of_lines_that_are_no_regimes_are_conditional_on_the_lines():
+    for coef, lines in (([[1.0]], "line"), ([[1.0], [2.0]], "lines")):
+        known = mixture_of(coef)
+        assert "conditional on the regimes that were found. Rows" in granted(known)
+        nothing = granted(replace(known, evidence=-2.5))
+        assert f"conditional on the {lines} shown. Rows of uncertain label" in nothing
+        assert "regimes" not in nothing
 
 
 def test_the_two_most_similar_regimes_are_named():

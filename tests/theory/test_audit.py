@@ -12,6 +12,7 @@ from regimix import MixedLinearRegression, theory
 from regimix.errors import DataError, ParameterError, RegimixWarning
 from regimix.result.rowlaw import Excerpt
 from regimix.synth import make_mlrc
+from regimix.words import number
 
 NAMES = [
     "regimes",
@@ -164,6 +165,10 @@ def test_nothing_found_is_said_first():
     audit = theory.audit(mixture, X, y)
     assert audit.findings[0].verdict == "not proven"
     assert "no linear regime" in audit.findings[0].words
+    text = " ".join(str(audit).split())
+    assert "3 coefficients, no regime found, 1 line judged" in text
+    assert "regime found" not in text.replace("no regime found", "")
+    assert "Only the line shown is judged; theory.detectable(model, X)" in text
 
 
 def test_the_search_of_the_paper_has_no_score():
@@ -208,7 +213,10 @@ def test_a_round_without_foreign_rows_has_a_factor_of_zero():
 def test_where_nothing_was_found_as_many_lines_are_named_as_are_shown():
     X, y, truth = make_mlrc(200, 2, 2, noise=0.3, random_state=0)
     nothing = replace(fitted(X, y, truth.coef, n_components=2), evidence=-5.0)
-    words = theory.audit(nothing, X, y)["regimes"].words
+    audit = theory.audit(nothing, X, y)
+    assert "no regime found, 2 lines judged" in str(audit)
+    assert "Only the lines shown are judged;" in " ".join(str(audit).split())
+    words = audit["regimes"].words
     assert "the model is the best two lines, and" in words
     # Of one regime, say, nothing was measured.
     assert words.startswith("Constants score 5 nats more than the two regimes asked for;")
@@ -327,6 +335,15 @@ def test_noise_of_several_is_in_units_of_their_distance():
         assert regime.noise == pytest.approx(mixture.scale[j] / distance, rel=1e-6)
         assert regime.distance == pytest.approx(distance / np.std(y[rows]), rel=1e-6)
     assert "of the distance to the nearest regime" in audit["noise"].words
+
+
+def test_bounds_in_words_have_the_digits_of_the_table(easy):
+    # With fewer, the most that a round left would be below what the table measures.
+    audit, _ = easy
+    seen, proven = audit["contraction, seen"], audit["contraction, proven"]
+    assert f"left at most {number(seen.value, 3)} of the error" in seen.words
+    assert f" {number(proven.value, 3)} at such a start" in proven.words
+    assert number(seen.value, 3) != number(seen.value, 2)
 
 
 def test_what_was_missed_is_not_judged():

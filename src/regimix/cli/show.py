@@ -71,7 +71,11 @@ class Outcome:
             if (some := mixture.excerpt) is not None:
                 rows = some.X, some.y, some.labels, some.numbers + 1
                 among = "" if some.complete else " of a sample"
-        gate = [] if mixture.gate is None else [mixture.gate.describe, Answer(mixture).without_gate]
+        gate = list[str]()
+        # Of one regime there is nothing to say but what is printed below it.
+        if mixture.gate is not None and mixture.n_components > 1:
+            largest = float(mixture.weights.max() / mixture.weights.sum())
+            gate = [mixture.gate.told(largest), bare(Answer(mixture).without_gate)]
         said = [*notes, *filter(None, gate)]
         return cls(mixture, table, labels, said, [], key_name, dropped, rows, among)
 
@@ -150,7 +154,7 @@ def _reaches(mixture: Mixture, table: DataSet | ParquetTable) -> bool:
 
 def refit(mixture: Mixture, table: DataSet | ParquetTable) -> str:
     """Say what to type where one relation of a power of the target is likelier."""
-    if mixture.rival is None:
+    if Answer(mixture).relation is None:
         return ""
     rival, before = advised(mixture.rivals), table.recipe.power
     # A power of a logarithm is no power of the target.

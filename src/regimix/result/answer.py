@@ -6,7 +6,7 @@ its sentences are marked by ``words.named``: a page makes them italic, ``words.b
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from regimix.errors import StopReason
 from regimix.model.em import REGIME_GAIN
 from regimix.model.labelling import SURE
+from regimix.result.gate import one_has_all
 from regimix.result.inference import conf_int, errors
 from regimix.result.rivals import noise_named
 from regimix.result.rowlaw import MOMENT_ROWS
@@ -41,6 +42,7 @@ from regimix.words import (
 
 if TYPE_CHECKING:
     from regimix.result.mixture import Mixture
+    from regimix.result.rivals import Rival
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -188,10 +190,20 @@ class Answer:
         share = mixture.doubtful_rows / mixture.mass
         return f"{self._number}, {percent(share) if share else 'none'} of them in doubt"
 
+    @cached_property
+    def relation(self) -> Rival | None:
+        """The likeliest single relation, if it explains the rows as well as the regimes do.
+
+        As ``Mixture.rival``, but of one regime, too, whose gating changes nothing.
+        """
+        mixture = self.mixture
+        ungated = mixture.n_components == 1 and mixture.gate is not None
+        return (replace(mixture, gate=None) if ungated else mixture).rival
+
     @property
     def rival(self) -> str:
         """The sentence that one relation explains the rows as well as the regimes, if one does."""
-        rival, m = self.mixture.rival, self.mixture.n_components
+        rival, m = self.relation, self.mixture.n_components
         if rival is None:
             return ""
         features = [named(clean(name)) for name in self.mixture.feature_names]
@@ -221,7 +233,7 @@ class Answer:
     @property
     def rival_ahead(self) -> str:
         """The same with the figure behind it: by how much it is likelier."""
-        if self.mixture.rival is None:
+        if self.relation is None:
             return ""
         return f"{self.rival.removesuffix('.')}: it is {self._likelier()}."
 
@@ -289,6 +301,8 @@ class Answer:
         gate = self.mixture.gate
         if gate is None:
             return ""
+        if self.mixture.n_components == 1:
+            return one_has_all(self.noun)
         columns = "the features" if gate.from_features else "the gating columns"
         own = f"each row has its own{gate.averages and f', {gate.averages}'}"
         return (
@@ -301,7 +315,9 @@ class Answer:
     def without_gate(self) -> str:
         """That a single relation is likelier than the regimes without their gating, if one is."""
         mixture, gain = self.mixture, self.mixture.gain_of_shares
-        if mixture.gate is None or not mixture.rivals or likelier_still(mixture):
+        # Of one regime the gating changes nothing.
+        alone = mixture.n_components == 1
+        if mixture.gate is None or alone or not mixture.rivals or likelier_still(mixture):
             return ""
         lead = mixture.rivals[0].lead
         if lead < 0:
@@ -312,7 +328,10 @@ class Answer:
         )
         if gain <= 0:
             return said
-        return f"{said} Shares that depend on the features would gain {number(gain)} nats."
+        names = [named(clean(name)) for name in mixture.feature_names]
+        by = listing(names) if len(names) <= MOST_NAMED else "the features"
+        even = ", so it is likelier even then" if lead - gain >= REGIME_GAIN else ""
+        return f"{said} Shares that depend on {by} would gain {number(gain)} nats{even}."
 
     @property
     def leads_over(self) -> tuple[str, float]:
@@ -567,7 +586,7 @@ class Answer:
             # Another number would have been found.
             best = evidence_by_number(mixture)[likeliest(mixture) or 0]
             return f"{self.favours} It has {number(best)} nats over constants."
-        if mixture.found_nothing and mixture.rival is not None:
+        if mixture.found_nothing and self.relation is not None:
             ahead = lead_over_constants(mixture)
             if ahead >= REGIME_GAIN:
                 return "The data support no straight line, but the one relation named above."
@@ -578,7 +597,7 @@ class Answer:
             )
         if mixture.found_nothing:
             return "The data do not support any relation; more rows or other columns might."
-        said = "" if mixture.settings.search == "net" else _evidence(mixture, self.on_some_rows)
+        said = "" if mixture.settings.search == "net" else self._evidence
         if pair is None:
             return said
         which = "The two equations"
@@ -587,6 +606,10 @@ class Answer:
         apart = f"{which} are {number(pair[2], 2)} standard errors apart, all coefficients together"
         chance = np.sqrt(mixture.coef.shape[1] + mixture.fit_intercept)
         return f"{said} {apart}; equal ones would be about {number(chance, 2)}.".strip()
+
+    @property
+    def _evidence(self) -> str:
+        return _evidence(self.mixture, self.relation, self.on_some_rows)
 
     # --- how the search ended, and what to know beside --------------------------------------------
 
@@ -687,7 +710,7 @@ class Answer:
     @property
     def notices(self) -> tuple[str, ...]:
         """What to know before reading the rest."""
-        mixture, rival, said = self.mixture, self.mixture.rival, list[str]()
+        mixture, rival, said = self.mixture, self.relation, list[str]()
         if rival is not None and mixture.n_components > 1:
             pieces = "" if mixture.found_nothing else "; they may be nothing but its pieces"
             said.append(f"That relation is {self._likelier(' below')}{pieces}.")
@@ -747,9 +770,9 @@ def _spread(mixture: Mixture, j: int) -> str:
     return f"{spread}; of the variation among the rows sorted to it, it explains {explained}."
 
 
-def _evidence(mixture: Mixture, on_some: str) -> str:
+def _evidence(mixture: Mixture, rival: Rival | None, on_some: str) -> str:
     """Say how strong the evidence is, and that for the number of regimes; rivals had some rows."""
-    whole, rival = mixture.evidence, mixture.rival
+    whole = mixture.evidence
     beside = "10 nats are already 22,000 to one"
     if whole < REGIME_GAIN:
         beside = f"a finding takes {REGIME_GAIN:g}, 20 to one"
@@ -790,7 +813,12 @@ def grade(evidence: float) -> str:
 
 def granted(mixture: Mixture) -> str:
     """Say what errors, tests and intervals take for granted."""
-    return BY_LABEL if mixture.fitted_by_label else BY_RESPONSIBILITY
+    if mixture.fitted_by_label:
+        return BY_LABEL
+    if not mixture.found_nothing:
+        return BY_RESPONSIBILITY
+    lines = "the line shown" if mixture.n_components == 1 else "the lines shown"
+    return BY_RESPONSIBILITY.replace("the regimes that were found", lines)
 
 
 def closest(mixture: Mixture) -> tuple[int, int, float] | None:
@@ -976,7 +1004,7 @@ def describe(mixture: Mixture, width: int) -> str:
         lines += ["", *rival]
     lines += ["", *wrap(bare(found.coarse), width)] if found.coarse else []
     for said in filter(None, (found.without_gate, found.gating)):
-        lines += ["", *wrap(said, width)]
+        lines += ["", *wrap(bare(said), width)]
     return "\n".join(
         [
             *lines,

@@ -83,16 +83,32 @@ class ColumnGate(ABC):
     @property
     def describe(self) -> str:
         """Which columns predict the regime, and how well, in a sentence."""
+        return self.told()
+
+    def told(self, largest: float = np.nan) -> str:
+        """Say the same beside how often the largest regime alone would be right, if that is known.
+
+        Parameters
+        ----------
+        largest : float, optional
+            The share of the largest regime before the gating, among the rows that are no outliers.
+        """
+        if self.n_components == 1:
+            return one_has_all()
         named = [column.name for column in self.columns] or list(self.names)
         few = ", ".join(map(repr, named[:MOST_NAMED]))
         more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
         by = "the features" if self.from_features else few + more
         if self.average is None or not np.isfinite(self.hit_rate):
             return f"The regime of a row is predicted from {by} (gating: {self.kind})."
+        beside = ""
+        if np.isfinite(largest):
+            beside = f"; the largest regime alone would be right in {percent(largest)}"
         return (
             f"The regime of a row is predicted from {by} (gating: {self.kind}): correctly for "
             f"{percent(self.hit_rate)} of the rows that are no outliers, which count by their "
-            f"probabilities before the gating. The shares of the regimes are {self.averages}."
+            f"probabilities before the gating{beside}. The shares of the regimes are "
+            f"{self.averages}."
         )
 
     @property
@@ -242,6 +258,11 @@ class TreeGate(ColumnGate):
                     node = below.take(2 * node + goes_left)
                 shares[rows] += self.value.take(node, axis=0)
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def one_has_all(noun: str = "regime") -> str:
+    """Say that there is one regime, or one line that is none: a gating cannot change anything."""
+    return f"There is one {noun}: the gating has nothing to tell apart."
 
 
 def average_shares(average: Floats | None) -> str:

@@ -71,7 +71,7 @@ class Summary:
         lines.append("=" * WIDTH)
         said = (
             bare(found.rival_ahead),
-            found.without_gate,
+            bare(found.without_gate),
             found.gating,
             found.thin,
             found.favours or found.fewer,

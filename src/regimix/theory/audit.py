@@ -124,6 +124,7 @@ class Audit:
     n_coefficients: int  #: of a regime, with the intercept
     sample_rows: int  #: rows that were looked at
     detectable: Detectable | None = None  #: which other regimes would have been found
+    found_nothing: bool = False  #: whether what is judged are lines that are no regimes
 
     def __getitem__(self, name: str) -> Finding:
         """Look up a finding by its name."""
@@ -134,8 +135,12 @@ class Audit:
 
     def __str__(self) -> str:
         size = f"{count(self.n_rows, 'row')}, {count(self.n_coefficients, 'coefficient')}"
-        found = count(len(self.regimes), "regime")
-        lines = [f"The paper's assumptions: {size}, {found} found"]
+        found = f"{count(len(self.regimes), 'regime')} found"
+        judged = "the regimes that were found are"
+        if self.found_nothing:
+            found = f"no regime found, {count(len(self.regimes), 'line')} judged"
+            judged = "the line shown is" if len(self.regimes) == 1 else "the lines shown are"
+        lines = [f"The paper's assumptions: {size}, {found}"]
         if self.sample_rows < self.n_rows:
             rows = fixed(self.sample_rows, 0)
             lines.append(f"(judged on {rows} of the rows: numbers are estimates)")
@@ -162,8 +167,8 @@ class Audit:
             f"{verdicts.count('not proven')} not proven. The paper's conditions are sufficient, "
             "not necessary, and its constants are unknown: what is wanted here is where its "
             "algorithms were seen to work. Distances are root mean squares in standard deviations "
-            "of y, both over the rows that are no outliers. Only the regimes that were found are "
-            "judged; "
+            "of y, both over the rows that are no outliers. "
+            f"Only {judged} judged; "
         )
         others, below = "which others would have been found was simulated:", str(self.detectable)
         if self.detectable is None:
@@ -413,6 +418,7 @@ def _judged(mixture: Mixture, fit: _WhitenedFit) -> Audit:
         n_rows=fit.n_rows,
         n_coefficients=p,
         sample_rows=fit.n_rows if fit.complete else len(fit.X),
+        found_nothing=mixture.found_nothing,
     )
 
 
@@ -677,7 +683,7 @@ def _contracts(fit: _WhitenedFit, left: Floats) -> Finding:
     rows = f" of {fixed(looked_at, 0)} rows" if looked_at < fit.n_rows else ""
     words = (
         f"From a start at {DISPLACEMENT:g} of {fit.yardstick}, one round{rows} left at most "
-        f"{number(worst, 2)} of the error in {DRAWS} tries (noise included). This is what happens, "
+        f"{number(worst, 3)} of the error in {DRAWS} tries (noise included). This is what happens, "
         "not what is guaranteed."
     )
     return _at_most(name, worst, SHRINKS, GROWS, words)
@@ -701,7 +707,7 @@ def _guaranteed(fit: _WhitenedFit, foreign: int) -> Finding:
         upper = 2 * regularity.plus(wrong).upper / certain if certain > 0 else np.inf
         verdict = "holds" if upper < 1 else "unclear"
     size = "at least" if bound else f"an estimate from {fixed(len(X), 0)} rows:"
-    found = f"The factor of Theorem 4 for regime {j} is {size} {number(factor, 2)} at such a start."
+    found = f"The factor of Theorem 4 for regime {j} is {size} {number(factor, 3)} at such a start."
     if np.isinf(factor):
         found = (
             f"Theorem 4 gives no factor for regime {j}: as few rows as a round keeps may leave "
