@@ -154,7 +154,7 @@ def _reaches(mixture: Mixture, table: DataSet | ParquetTable) -> bool:
 
 def refit(mixture: Mixture, table: DataSet | ParquetTable) -> str:
     """Say what to type where one relation of a power of the target is likelier."""
-    if Answer(mixture).relation is None:
+    if mixture.rival is None:
         return ""
     rival, before = advised(mixture.rivals), table.recipe.power
     # A power of a logarithm is no power of the target.

@@ -667,7 +667,7 @@ def _nothing(mixture: Mixture) -> Message:
             f"{todo}"
         )
     line = "One line through the rows is returned."
-    if evidence >= 0:
+    if evidence >= 0.05:
         best = int(selection.n_components[np.argmax(selection.evidence)])
         return Message(
             f"there is too little evidence for a linear relation of {target} to the features: "

@@ -6,7 +6,7 @@ its sentences are marked by ``words.named``: a page makes them italic, ``words.b
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -190,20 +190,10 @@ class Answer:
         share = mixture.doubtful_rows / mixture.mass
         return f"{self._number}, {percent(share) if share else 'none'} of them in doubt"
 
-    @cached_property
-    def relation(self) -> Rival | None:
-        """The likeliest single relation, if it explains the rows as well as the regimes do.
-
-        As ``Mixture.rival``, but of one regime, too, whose gating changes nothing.
-        """
-        mixture = self.mixture
-        ungated = mixture.n_components == 1 and mixture.gate is not None
-        return (replace(mixture, gate=None) if ungated else mixture).rival
-
     @property
     def rival(self) -> str:
         """The sentence that one relation explains the rows as well as the regimes, if one does."""
-        rival, m = self.relation, self.mixture.n_components
+        rival, m = self.mixture.rival, self.mixture.n_components
         if rival is None:
             return ""
         features = [named(clean(name)) for name in self.mixture.feature_names]
@@ -233,7 +223,7 @@ class Answer:
     @property
     def rival_ahead(self) -> str:
         """The same with the figure behind it: by how much it is likelier."""
-        if self.relation is None:
+        if self.mixture.rival is None:
             return ""
         return f"{self.rival.removesuffix('.')}: it is {self._likelier()}."
 
@@ -586,7 +576,7 @@ class Answer:
             # Another number would have been found.
             best = evidence_by_number(mixture)[likeliest(mixture) or 0]
             return f"{self.favours} It has {number(best)} nats over constants."
-        if mixture.found_nothing and self.relation is not None:
+        if mixture.found_nothing and mixture.rival is not None:
             ahead = lead_over_constants(mixture)
             if ahead >= REGIME_GAIN:
                 return "The data support no straight line, but the one relation named above."
@@ -609,7 +599,7 @@ class Answer:
 
     @property
     def _evidence(self) -> str:
-        return _evidence(self.mixture, self.relation, self.on_some_rows)
+        return _evidence(self.mixture, self.mixture.rival, self.on_some_rows)
 
     # --- how the search ended, and what to know beside --------------------------------------------
 
@@ -710,7 +700,7 @@ class Answer:
     @property
     def notices(self) -> tuple[str, ...]:
         """What to know before reading the rest."""
-        mixture, rival, said = self.mixture, self.relation, list[str]()
+        mixture, rival, said = self.mixture, self.mixture.rival, list[str]()
         if rival is not None and mixture.n_components > 1:
             pieces = "" if mixture.found_nothing else "; they may be nothing but its pieces"
             said.append(f"That relation is {self._likelier(' below')}{pieces}.")

@@ -541,9 +541,10 @@ class Mixture(Regimes):
         """The likeliest single relation, if it explains the rows as well as the regimes do.
 
         A curve follows where each regime is; regimes whose shares do so, too, must not be likelier.
-        None with a gate: the regimes were compared without it, and explain more with it.
+        None with a gate of several regimes, which were compared without it, and explain more.
         """
-        best = self.rivals[0] if self.rivals and self.gate is None else None
+        ungated = self.gate is None or self.n_components == 1
+        best = self.rivals[0] if self.rivals and ungated else None
         if best is None or best.lead < self.gain_of_shares:
             return None
         return None if answer.likelier_still(self) else best
