@@ -158,7 +158,8 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
         Degrees of freedom of Student's law of the noise; infinite for the normal law.
     n_searches_, n_agreed_ : int
         Independent searches that were made, and how many of them ended with the answer: as likely,
-        and with the same labels but for rows in doubt.
+        and with the same labels but for rows in doubt. Where the answer is likelier than what any
+        of them ended with, those that agree on the best of these.
     mixture_ : Mixture
         Everything else about the answer; prints as a table.
     gate_ : object or None

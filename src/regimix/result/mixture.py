@@ -420,7 +420,7 @@ class Mixture(Regimes):
         regimes. ``search="net"`` has no score: NaN if something was found, minus infinity if
         not.
     component_evidence : ndarray of shape (m,) or None
-        How much of it is lost without each component.
+        How much of it is lost without each component, the others left as they are.
     search_evidence : tuple of float
         The evidence that each of the independent searches ended with.
     n_agreed : int
