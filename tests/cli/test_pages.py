@@ -25,7 +25,7 @@ def commands(text):
 
 def told(text):
     """Leave out how long it took, which no two runs agree on."""
-    return re.sub(r"[\d.e-]+ seconds?, seed", "… seconds, seed", text)
+    return re.sub(r"[\d.,e-]+ seconds?, seed", "… seconds, seed", text)
 
 
 def check(regimix, session):

@@ -69,7 +69,7 @@ def test_a_response_of_few_values_is_called_one():
 
 def test_one_second_is_singular():
     mixture = mixture_of([[1.0]])
-    for took, said in (1.0, "1 second,"), (1.5, "1.5 seconds,"):
+    for took, said in (1.0, "1 second,"), (1.5, "1.5 seconds,"), (102.3, "102 seconds,"):
         assert said in Answer(replace(mixture, timings={"search": took})).details
 
 

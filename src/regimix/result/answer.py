@@ -624,7 +624,7 @@ class Answer:
         if mixture.settings.search != "net":
             said.append(f"{self.evidence_name} {number(mixture.evidence)} nats")
         if mixture.timings:
-            took = f"{sum(mixture.timings.values()):.2g}"
+            took = number(sum(mixture.timings.values()), 2)
             said.append(f"{took} second{'s' * (took != '1')}")
         return f"{', '.join([*said, f'seed {mixture.seed}'])}.".capitalize()
 
