@@ -18,6 +18,8 @@ from regimix.result.mixture import Mixture
 from regimix.result.rivals import Rival, constants_gain
 from tests.cli.terminal import Terminal
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 N = 200
 
 

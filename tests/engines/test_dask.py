@@ -24,6 +24,8 @@ from regimix.model.blocks import Law, mixture_sums
 from tests.engines.clusters import made_table, small_cluster
 from tests.patience import comes_true
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 N_ROWS = 1_500
 NAMES = ["a", "b", "c"]
 

@@ -23,6 +23,8 @@ from regimix.errors import (
 )
 from tests.engines.clusters import MadeRows, made_table
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 PARTS, PART_ROWS = 3, 500
 NAMES = ("age", "height", "weight")
 
