@@ -147,12 +147,14 @@ def without_seconds(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", SESSIONS)
-def test_the_code_of_a_session_runs_and_prints_what_is_shown(name, tmp_path, monkeypatch):
+def test_the_code_of_a_session_runs_and_prints_what_is_shown(name, tmp_path, request, monkeypatch):
     blocks = [(kind, dedent(text)) for _, kind, text in BLOCK.findall(page(name))]
     code = "\n".join(text for kind, text in blocks if kind == "python")
     shown = "".join(text.strip() + "\n" for kind, text in blocks if kind == "text")
     if name not in PRINTED:
-        code = re.sub(r"n_resamples=\d+", "n_resamples=2", code)  # it runs, or it does not
+        # It runs, or it does not.
+        code = re.sub(r"n_resamples=\d+", "n_resamples=2", code)
+        request.getfixturevalue("searched_once")
     monkeypatch.chdir(tmp_path)
     printed = run_code(code, tmp_path, strict=False)
     if name in PRINTED:
