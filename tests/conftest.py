@@ -8,6 +8,7 @@ count how often something holds, likewise: one seed for everybody, or a fresh on
 
 import os
 import signal
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -52,7 +53,19 @@ def searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
     Small tables are searched until searches agree, and then for one regime more, which takes four
     fifths of the time of their fits. Fixtures that several tests share are searched as ever.
     """
-    monkeypatch.setattr(loop, "SEARCH", replace(SEARCH, most_searches=1))
+    search_once(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def module_searched_once() -> Iterator[None]:
+    """The same for the shared fixtures of a module too: let them ask for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        search_once(patch)
+        yield
+
+
+def search_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(loop, "SEARCH", replace(SEARCH, most_searches=1))
 
 
 @pytest.fixture
