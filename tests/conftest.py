@@ -8,11 +8,15 @@ count how often something holds, likewise: one seed for everybody, or a fresh on
 
 import os
 import signal
+from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.conjecture import providers
 
+from regimix.search import loop
+from regimix.search.numbers import SEARCH
 from tests.slow import LIST, is_slow
 
 # Tests never assert time: a busy machine must not make a property fail. Nothing is remembered
@@ -40,6 +44,28 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SLOW_TESTS = frozenset(LIST.read_text(encoding="utf-8").split())
+
+
+@pytest.fixture
+def searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Search a table once, as large ones are, in tests of what follows from a fit.
+
+    Small tables are searched until searches agree, and then for one regime more, which takes four
+    fifths of the time of their fits. Fixtures that several tests share are searched as ever.
+    """
+    search_once(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def module_searched_once() -> Iterator[None]:
+    """The same for the shared fixtures of a module too: let them ask for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        search_once(patch)
+        yield
+
+
+def search_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(loop, "SEARCH", replace(SEARCH, most_searches=1))
 
 
 @pytest.fixture

@@ -1,11 +1,8 @@
 """The pages keep up with the code: every name, file and statement, and code that runs."""
 
 import doctest
-import os
 import pkgutil
 import re
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 from textwrap import dedent
@@ -15,6 +12,7 @@ import pytest
 
 import lab
 import regimix
+from tests.scripts import run_code
 
 ROOT = Path(__file__).parent.parent
 
@@ -132,10 +130,8 @@ CODE = re.compile(r"\.\. code-block:: python\n\n((?:   .*\n|\n)+)")
         for code in CODE.findall(page(name))
     ],
 )
-def test_the_code_of_the_pages_runs(code):
-    command = [sys.executable, "-W", "error", "-c", dedent(code)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
+def test_the_code_of_the_pages_runs(code, tmp_path):
+    run_code(dedent(code), tmp_path)
 
 
 BLOCK = re.compile(r"^( *)\.\. code-block:: (python|text)\n\n((?:\1   .*\n|\n)+)", re.MULTILINE)
@@ -151,24 +147,19 @@ def without_seconds(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", SESSIONS)
-def test_the_code_of_a_session_runs_and_prints_what_is_shown(name, tmp_path):
+def test_the_code_of_a_session_runs_and_prints_what_is_shown(name, tmp_path, request, monkeypatch):
     blocks = [(kind, dedent(text)) for _, kind, text in BLOCK.findall(page(name))]
     code = "\n".join(text for kind, text in blocks if kind == "python")
     shown = "".join(text.strip() + "\n" for kind, text in blocks if kind == "text")
     if name not in PRINTED:
-        code = re.sub(r"n_resamples=\d+", "n_resamples=2", code)  # it runs, or it does not
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env={**os.environ, "MPLBACKEND": "svg"},
-    )
-    assert run.returncode == 0, run.stderr
+        # It runs, or it does not.
+        code = re.sub(r"n_resamples=\d+", "n_resamples=2", code)
+        request.getfixturevalue("searched_once")
+    monkeypatch.chdir(tmp_path)
+    printed = run_code(code, tmp_path, strict=False)
     if name in PRINTED:
         # Blocks are set off from each other on the page, not in what is printed.
-        assert without_seconds(run.stdout).split() == without_seconds(shown).split()
+        assert without_seconds(printed).split() == without_seconds(shown).split()
 
 
 MODULES = [

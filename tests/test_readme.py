@@ -1,11 +1,11 @@
 """What the README shows can be pasted and runs, and says what the README says it says."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.scripts import run_code
 
 README = Path(__file__).parent.parent / "README.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n*^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
@@ -22,13 +22,10 @@ def test_there_is_something_to_paste():
 
 
 @pytest.mark.parametrize(("code", "printed"), BLOCKS)
-def test_pasted_code_runs_and_prints_what_is_shown(code, printed):
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 0, run.stderr
+def test_pasted_code_runs_and_prints_what_is_shown(code, printed, tmp_path):
+    shown = run_code(code, tmp_path)
     if printed:
-        assert without_seconds(run.stdout) == without_seconds(printed)
+        assert without_seconds(shown) == without_seconds(printed)
 
 
 def test_every_file_it_points_to_is_there():

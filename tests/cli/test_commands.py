@@ -21,6 +21,8 @@ from regimix.errors import RegimixWarning
 from regimix.words import number
 from tests.patience import ENOUGH
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 
 @pytest.fixture(scope="module")
 def written():

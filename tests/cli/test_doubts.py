@@ -16,7 +16,11 @@ from regimix.cli.show import refit
 from regimix.result import stability
 from regimix.result.mixture import Mixture
 from regimix.result.rivals import Rival, constants_gain
+from regimix.search import loop
+from regimix.search.numbers import SEARCH
 from tests.cli.terminal import Terminal
+
+pytestmark = pytest.mark.usefixtures("searched_once")
 
 N = 200
 
@@ -273,7 +277,8 @@ def test_stability_is_printed_and_kept_in_every_output(regimix, table, monkeypat
     assert "3 resamples of the rows were searched" in page
 
 
-def test_doubtful_regimes_are_marked(regimix, tmp_path):
+def test_doubtful_regimes_are_marked(regimix, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "SEARCH", SEARCH)  # what comes back depends on how it is searched
     rng = np.random.default_rng(1)
     x = rng.normal(size=80)
     tables.write_table(tmp_path / "one.csv", {"x": x, "y": x + 0.5 * rng.normal(size=80)})

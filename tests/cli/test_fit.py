@@ -12,6 +12,8 @@ from regimix.cli import fitting
 from regimix.tables import write_table
 from regimix.words import percent
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 FIT = ("--target", "y", "--drop", "id")
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from regimix.tables import write_table
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 
 @pytest.fixture
 def machines(tmp_path):

@@ -11,6 +11,8 @@ from regimix.cli.app import explain
 from regimix.cli.console import Aborted, Code
 from regimix.errors import DataError
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 
 def refused(ran, *words, code=2):
     """Check that a command was refused in one sentence, and wrote nothing to standard output."""

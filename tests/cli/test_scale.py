@@ -29,6 +29,8 @@ from tests.engines.clusters import small_cluster
 from tests.patience import comes_true
 from tests.tables.parquets import contents, mixed_frame, write_files
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 FRAME = mixed_frame()
 USED = FRAME.filter(
     pl.all_horizontal(pl.col("x0", "x3", "whole", "flag", "y").cast(pl.Float64).is_finite())

@@ -12,6 +12,8 @@ from regimix.cli.options import names
 from regimix.tables import write_table
 from regimix.words import percent
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 HOSTILE = [
     "[red]a[/red]",
     "b\x1b[31mb",

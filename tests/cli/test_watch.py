@@ -14,6 +14,8 @@ from regimix.errors import RegimixWarning
 from regimix.search import loop
 from regimix.search.settings import Progress
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 FIT = ("-y", "y", "--drop", "id")
 
 

@@ -1,12 +1,12 @@
 """The pages about data and gating: their code runs and prints what they show."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
+
+from tests.scripts import run_code
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^\.\. code-block:: (python|text)\n\n((?:   .*\n|\n)+)", re.MULTILINE)
@@ -14,12 +14,9 @@ PAGES = ["data.rst", "data-tone.rst", "data-calls.rst", "data-penguins.rst", "ga
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_prints_what_it_shows(name):
+def test_a_page_prints_what_it_shows(name, tmp_path):
     """The blocks of a page go on from each other, as in a session."""
     blocks = BLOCK.findall((DOCS / name).read_text(encoding="utf-8"))
     code = "\n".join(dedent(text) for kind, text in blocks if kind == "python")
     shown = "".join(dedent(text).strip() + "\n" for kind, text in blocks if kind == "text")
-    command = [sys.executable, "-W", "error", "-c", code]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    assert run.stdout == shown
+    assert run_code(code, tmp_path) == shown

@@ -24,6 +24,8 @@ from regimix.model.blocks import Law, mixture_sums
 from tests.engines.clusters import made_table, small_cluster
 from tests.patience import comes_true
 
+pytestmark = pytest.mark.usefixtures("module_searched_once")
+
 N_ROWS = 1_500
 NAMES = ["a", "b", "c"]
 
@@ -46,12 +48,12 @@ def frame(table):
 
 
 @pytest.fixture(scope="module")
-def in_memory(table):
+def in_memory(table, module_searched_once):
     return MixedLinearRegression(keep_rows=True, random_state=0).fit(*table)
 
 
 @pytest.fixture(scope="module")
-def weighted_in_memory(table, frame):
+def weighted_in_memory(table, frame, module_searched_once):
     weights = frame["weight"].to_numpy()
     return MixedLinearRegression(keep_rows=True, random_state=0).fit(*table, weights)
 

@@ -5,6 +5,7 @@ import signal
 import socketserver
 import time
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from itertools import count
 from threading import Thread, Timer
 from types import SimpleNamespace
@@ -29,7 +30,8 @@ from regimix.errors import (
 from regimix.estimators import inputs
 from regimix.model import em
 from regimix.result import fit as mixture_fit
-from regimix.search import settings
+from regimix.search import loop, settings
+from regimix.search.numbers import SEARCH
 from tests.engines.clusters import (
     DieAt,
     DieInTask,
@@ -54,9 +56,14 @@ def client():
 
 @pytest.fixture(autouse=True)
 def a_small_search(monkeypatch):
-    """Search few rows, so that there is something left to polish on all of them."""
-    monkeypatch.setattr(mixture_fit, "SEARCH_ROWS", 500)
-    monkeypatch.setattr(mixture_fit, "SEARCH_ROWS_PER_COEFFICIENT", 100)
+    search_little(monkeypatch)
+
+
+def search_little(patch):
+    """Search few rows, once, so that there is something left to polish on all of them."""
+    patch.setattr(mixture_fit, "SEARCH_ROWS", 500)
+    patch.setattr(mixture_fit, "SEARCH_ROWS_PER_COEFFICIENT", 100)
+    patch.setattr(loop, "SEARCH", replace(SEARCH, most_searches=1))
 
 
 @pytest.fixture
@@ -82,8 +89,7 @@ def expected():
     """The same table in memory, with the same small search."""
     parts = [made_table(part, PART_ROWS) for part in range(PARTS)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mixture_fit, "SEARCH_ROWS", 500)
-        patch.setattr(mixture_fit, "SEARCH_ROWS_PER_COEFFICIENT", 100)
+        search_little(patch)
         columns = (np.concatenate(column) for column in zip(*parts, strict=True))
         return MixedLinearRegression(random_state=0).fit(*columns)
 
@@ -342,12 +348,14 @@ def test_a_frozen_scheduler_and_algorithm_2(far_client, monkeypatch):
     """What is left to do cannot be done: nobody waits another minute for it."""
     pid, begun = pid_of_scheduler(far_client), stop_clocks(monkeypatch)
     monkeypatch.setattr(partition, "LAST_SECONDS", 10 * ENOUGH)
+    stopped = []
     with ExitStack() as stack:
 
         def callback(progress):
-            if not begun and progress.stage != "reading":
-                stack.enter_context(frozen(pid))
-                begun.append(time.monotonic())
+            if not stopped and progress.stage != "reading":
+                stopped.append(stack.enter_context(frozen(pid)))
+            elif progress.stage == "reading" and stopped and not begun:
+                begun.append(time.monotonic())  # a pass has begun to wait
 
         model = MixedLinearRegression(
             random_state=0, search="net", time_limit=3.0, callback=callback

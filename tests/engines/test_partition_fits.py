@@ -15,6 +15,8 @@ from regimix.synth import make_mlrc
 from regimix.trimmed.gradient import solver_maker
 from tests.engines.cutting import cut_anywhere, table_in_parts, weights_of
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 
 def regimes(seed, n=3_000, d=3, m=3, *, noise=0.1, corruption=0.1):
     data = make_mlrc(n, d, m, noise=noise, corruption=corruption, random_state=seed)

@@ -24,6 +24,8 @@ from regimix.result.summary import Summary
 from regimix.words import bare
 from tests.result.test_answer import mixture_of
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 N = 400
 START = np.array([[2.0, 1.0], [1.0, 0.0]])  # slope and intercept of both regimes
 

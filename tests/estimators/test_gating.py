@@ -33,6 +33,8 @@ from regimix.estimators.mixture import MixedLinearRegression
 from regimix.result.gate import Gate, TreeGate
 from regimix.search.settings import Settings
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 SLOPES, INTERCEPTS = np.array([[2.0, 0.0, 1.0], [-2.0, 1.0, 0.0]]), np.array([3.0, -1.0])
 N = 600
 

@@ -10,6 +10,8 @@ from sklearn.linear_model import LinearRegression
 from regimix import MixedLinearRegression, TrimmedEstimator, TrimmedRegressor
 from regimix.errors import RegimixError
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2))
 Y = X @ [1.0, 2.0] + 0.1 * RNG.normal(size=60)

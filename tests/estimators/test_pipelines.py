@@ -16,6 +16,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from regimix.estimators.mixture import MixedLinearRegression
 from regimix.metrics import label_accuracy
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 N = 300
 
 

@@ -23,6 +23,8 @@ from regimix.errors import (
 )
 from tests.engines.clusters import MadeRows, made_table
 
+pytestmark = pytest.mark.usefixtures("module_searched_once")
+
 PARTS, PART_ROWS = 3, 500
 NAMES = ("age", "height", "weight")
 
@@ -34,7 +36,7 @@ def memory():
 
 
 @pytest.fixture(scope="module")
-def in_memory(memory):
+def in_memory(memory, module_searched_once):
     return MixedLinearRegression(random_state=0).fit(*memory)
 
 

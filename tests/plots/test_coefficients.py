@@ -11,6 +11,8 @@ from regimix.errors import ParameterError
 from regimix.plots import CoefficientsDisplay
 from regimix.plots.palette import colour
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 
 def drawn(display, j):
     """Return coefficients and ends of intervals of a regime, from above."""

@@ -13,6 +13,8 @@ from regimix.errors import ParameterError
 from regimix.plots import ConvergenceDisplay
 from regimix.search.selection import Attempt
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 
 def offsets(artist):
     return np.asarray(artist.get_offsets())

@@ -12,6 +12,8 @@ from regimix.result.answer import Answer
 from regimix.result.rivals import Rival
 from tests.result.test_mixture import mixture_of
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 
 def test_one_feature_is_one_panel_with_the_answer_above(tone):
     model, X, y = tone

@@ -10,6 +10,8 @@ from regimix.plots import CoefficientsDisplay, QQDisplay, RegimesDisplay, Residu
 from regimix.plots.palette import OUTLIERS, colour
 from regimix.result.stability import Stability
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 
 def offsets(artist):
     return np.asarray(artist.get_offsets())

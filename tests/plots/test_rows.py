@@ -15,6 +15,8 @@ from regimix.plots import display as module
 from regimix.plots.display import view_rows
 from regimix.report.rows import read_rows
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 
 def test_labels_means_and_residuals_are_those_of_the_mixture(three):
     fit, X, y = three

@@ -20,6 +20,8 @@ from regimix.result.answer import Answer
 from regimix.result.rowlaw import Excerpt
 from tests.report.conftest import DATE, HOSTILE, PAYLOAD, made
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 VOID = {"meta", "link", "input", "br", "img"}
 
 

@@ -13,6 +13,8 @@ from regimix.report.rows import read_rows
 from regimix.synth import make_mlrc
 from tests.tables.parquets import mixed_frame, write_files
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 
 @pytest.mark.filterwarnings("ignore::regimix.errors.EvidenceWarning")  # outliers need a place
 @pytest.mark.filterwarnings("ignore::regimix.errors.RivalWarning")  # of outliers=False

@@ -26,6 +26,8 @@ from regimix.search.settings import Settings
 from regimix.synth import make_mlrc
 from tests.report.conftest import made
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 
 def test_markup_is_escaped_once():
     assert tag("b", "<", Html("<i>"), title='"') == '<b title="&quot;">&lt;<i></b>'

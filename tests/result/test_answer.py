@@ -14,6 +14,8 @@ from regimix.search.settings import Settings
 from regimix.words import bare
 from tests.result.test_mixture import mixture_of
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 
 def test_where_there_are_no_outliers_none_are_shown():
     none = {"outlier_share": 0.0, "labels": np.zeros(10, dtype=np.int64)}

@@ -16,6 +16,8 @@ from regimix.synth import make_mlrc
 from tests.oracles import repeat_rows
 from tests.result.test_inference import far_apart, fitted
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 
 def slow_bootstrap(A, y, n_resamples, rng):
     """Least squares on rows drawn with replacement: errors of the coefficients."""

@@ -12,6 +12,8 @@ from regimix.result.compare import joint_covariance
 from regimix.result.inference import Inference, holm
 from tests.result.test_mixture import mixture_of
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 
 def rows(seed=0, n=300, apart=2.0, noise=0.8, outliers=0):
     """Two lines that cross, so that many rows may belong to either."""

@@ -12,6 +12,8 @@ from regimix.engines.memory import MemoryEngine
 from regimix.result import rowlaw as module
 from regimix.result.rowlaw import Excerpt
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 
 def table(n=200, d=3, seed=0):
     rng = np.random.default_rng(seed)

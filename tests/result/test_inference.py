@@ -22,6 +22,8 @@ from regimix.synth import make_mlrc
 from tests.oracles import repeat_rows
 from tests.result.test_mixture import mixture_of
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -222,7 +224,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(
     m, n, corruption, noise, features, base_seed, monkeypatch
 ):
     """92 to 98 %, plus four errors of a mean over so many tables."""
-    # Relations that compete with the regimes take most of the time, and change no interval.
+    # Relations that compete with the regimes change no interval.
     monkeypatch.setattr(fit_module, "find_rivals", lambda *_: ())
     tables = 100
     each = [

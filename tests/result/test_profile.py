@@ -14,6 +14,8 @@ from regimix.datasets import load_penguins
 from regimix.errors import DataError, UnknownColumnError
 from regimix.result.inference import holm
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 
 @pytest.fixture(scope="module")
 def model():

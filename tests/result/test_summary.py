@@ -23,6 +23,8 @@ from regimix.search.settings import Settings
 from tests.result.test_inference import far_apart, fitted, known_mixture
 from tests.result.test_mixture import mixture_of
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 seeds = st.integers(0, 2**32 - 1)
 COLUMNS = ["component", "term", "coef", "std_err", "t", "p_value", "lower", "upper"]
 

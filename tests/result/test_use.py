@@ -21,6 +21,8 @@ from regimix.synth import make_mlrc
 from tests.result.test_inference import far_apart, fitted, known_mixture
 from tests.result.test_mixture import mixture_of, random_mixture, rows_for
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 seeds = st.integers(0, 2**32 - 1)
 
 

@@ -20,6 +20,8 @@ from regimix.search.subspace import Subspace
 from regimix.store import LEFT_OUT, LIMITS, _hints, decode, encode, load, open_model, save
 from tests.store.examples import RECIPE, differences, example, mixtures, with_trees
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 
 @pytest.fixture(scope="module")
 def tone():

@@ -13,6 +13,8 @@ from regimix.tables import parquet, write
 from regimix.tables.write import are_label_columns
 from tests.tables.parquets import contents, mixed_frame, write_files
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 FRAME = mixed_frame(900)
 
 

@@ -13,6 +13,8 @@ from regimix import MixedLinearRegression, save, tables
 from regimix.datasets import load_tone
 from regimix.errors import DataError, MissingExtraError, ParameterError
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 FRAME = pl.DataFrame(
     {
         "x": [1.0, 2.5, -3.0, 4.0],

@@ -23,6 +23,8 @@ from regimix.tables import parquet
 from regimix.tables.parquet import Footer, _held, cut_into_parts
 from tests.tables.parquets import mixed_frame, write_files
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 FRAME = mixed_frame()
 
 

@@ -13,6 +13,8 @@ from regimix.errors import DataError, ParameterError
 from regimix.tables import Recipe, parquet
 from tests.tables.parquets import write_files
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 POWERS = [0.0, 0.5, -1.0, 2.0]
 
 

@@ -18,6 +18,8 @@ from regimix import MixedLinearRegression, scan_parquet
 from regimix.errors import DataError
 from tests.tables.servers import serving
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 SECRET = "a-word-that-nobody-may-read"
 BUCKET = "s3://tables/rows"
 PARTS, PART_ROWS = 3, 400

@@ -16,6 +16,8 @@ from regimix.datasets import load_tone
 from regimix.errors import DataError, ParameterError
 from regimix.tables.write import _encoded
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 COLUMNS = {
     "key": np.array(["a", "b,c", 'd"e'], dtype=object),
     "n": np.array([-1, 0, 2]),

@@ -14,6 +14,8 @@ from regimix.tables import parquet, write
 from tests.engines.clusters import small_cluster
 from tests.tables.parquets import DeadlyReader, contents, mixed_frame, write_files
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 FRAME = mixed_frame()
 
 

@@ -14,6 +14,8 @@ from regimix.result.rowlaw import Excerpt
 from regimix.synth import make_mlrc
 from regimix.words import number
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 NAMES = [
     "regimes",
     "separation",
