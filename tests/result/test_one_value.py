@@ -115,7 +115,7 @@ def test_weighted_rows_are_counted_alike_in_summary_and_report(weighted):
     assert any("Rows count by their weights" in notice for notice in said["notices"])
     listed = np.count_nonzero(mixture.labels < 0)
     assert said["which"].startswith(
-        f"{listed} of the 300 rows of the table ({listed / 300:.1%}) fit"
+        f"{listed} of the 300 rows of the table ({listed / 300:.1%}) are"
     )
 
 
@@ -961,7 +961,7 @@ def test_a_line_that_is_no_regime_is_not_called_one_beside_its_outliers():
     assert Answer(nothing).no_outlier == "every row lies within reach of a line"
     assert Answer(known_mixture()).no_outlier == "every row lies within reach of a regime"
     some = replace(nothing, label_counts=(10, 10, 10))
-    assert headline(some, None, 0.95)["which"].endswith(" fit no line.")
+    assert headline(some, None, 0.95)["which"].endswith(" labelled as outliers.")
 
 
 def test_a_relation_with_the_noise_law_of_the_line_is_told_from_one_with_another():

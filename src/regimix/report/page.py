@@ -44,7 +44,14 @@ from regimix.result.mixture import Mixture
 from regimix.result.profile import Profile
 from regimix.result.rivals import check_of, check_regimes, distinct, tried
 from regimix.search.settings import Settings
-from regimix.theory.audit import Finding, Verdict, audit, little_corruption, searched_gap
+from regimix.theory.audit import (
+    Finding,
+    Verdict,
+    audit,
+    expected_ratio,
+    little_corruption,
+    searched_gap,
+)
 from regimix.words import (
     UNKNOWN,
     aligned,
@@ -510,7 +517,8 @@ def assumptions(mixture: Mixture, rows: Rows | None) -> list[Finding]:
         # By labels, as the audit counts them; by shares, where they were not counted.
         shares = label_shares(mixture) or (*mixture.weights.tolist(), mixture.outlier_share)
         ratio = shares[-1] / max(min(shares[:-1]), 1e-300)
-        few = little_corruption(ratio, allowed=Answer(mixture).allows_outliers)
+        allowed, expected = Answer(mixture).allows_outliers, expected_ratio(mixture)
+        few = little_corruption(ratio, allowed=allowed, expected=expected)
         gap = [] if mixture.spectrum is None else [searched_gap(mixture.spectrum)]
         found = (few, *_distinct(mixture), *gap)
     return [replace(finding, name=NAMES.get(finding.name, finding.name)) for finding in found]
