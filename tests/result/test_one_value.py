@@ -1017,3 +1017,33 @@ def test_outliers_beside_the_smallest_regime_are_counted_alike_with_and_without_
     ]
     assert values[0] > 0
     assert values[1] == pytest.approx(values[0], rel=1e-12)
+
+
+def test_regimes_that_are_single_values_are_called_that():
+    """Round numbers that many rows share: of the evidence, they owe nothing to a feature."""
+    law = RowLaw(np.array([20.0]), np.array([9.0]), None, 3.0, values=120, step=0.01)
+    mixture = replace(
+        mixture_of([[0.15], [1e-5]]),
+        intercept=np.array([0.2, 2.0]),
+        scale=np.array([0.8, 0.004]),
+        rows=law,
+        evidence=164.0,
+        without_slopes=118.0,
+        mass=240.0,
+    )
+    said = "A regime is one value of y, whatever the features (regime 1: 2)"
+    assert said in bare(Answer(mixture).coarse)
+    assert Answer(mixture).coarse in Answer(mixture).notices
+    assert said in " ".join(str(mixture).split())
+    assert Answer(replace(mixture, scale=np.array([0.8, 0.1]))).coarse == ""
+    # Its levels are no evidence of a relation, and the figure for that stands beside.
+    assert "164 nats, 46 of them due to the features" in Answer(mixture).details
+    assert "The evidence is strong: the model as a whole has 164 nats over constants; 118" in (
+        Answer(mixture).sure
+    )
+    # Less than half a nat is no difference.
+    near = replace(mixture, without_slopes=0.04)
+    assert "164 nats, " in Answer(near).details
+    assert "features" not in Answer(near).details
+    thin = Answer(replace(mixture, without_slopes=162.5, settings=Settings(2)))
+    assert "the evidence is thin, 1.5 nats over constants at the same levels" in thin.thin

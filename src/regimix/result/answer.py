@@ -21,6 +21,7 @@ from regimix.result.gate import one_has_all
 from regimix.result.inference import conf_int, errors
 from regimix.result.rivals import noise_named
 from regimix.result.rowlaw import MOMENT_ROWS
+from regimix.search.numbers import SEARCH
 from regimix.words import (
     UNKNOWN,
     bare,
@@ -678,14 +679,14 @@ class Answer:
 
     @property
     def coarse(self) -> str:
-        """That the response has few different values, if that shows within a regime.
+        """That the response has few different values, or a regime one, if that shows within it.
 
         Few: each comes more often than there are values. It shows where the noise is below two of
         their steps, so that rows of the same features take a handful of values, or a regime one.
         """
         mixture, rows = self.mixture, self.mixture.rows
         if rows is None or not rows.values**2 <= min(mixture.mass, MOMENT_ROWS):
-            return ""
+            return self._single_values
         noise = float(mixture.scale.min())
         if not noise < 2 * rows.step:
             return ""
@@ -693,6 +694,30 @@ class Answer:
             f"{self._target} takes only {rows.values} different values, {number(rows.step)} apart, "
             f"and the smallest noise is {number(noise)}: a regime may be one of these values "
             "rather than a relation. A model for counts or classes may suit better."
+        )
+
+    @property
+    def _single_values(self) -> str:
+        """Which regimes are one value of the response each, whatever the features, if any is.
+
+        They stay within one step of the response: many people report round numbers.
+        """
+        mixture, rows = self.mixture, self.mixture.rows
+        if rows is None or mixture.n_components == 1:
+            return ""
+        reach = 2 * (np.abs(mixture.coef) @ rows.deviation + mixture.scale)
+        which = np.flatnonzero(reach < rows.step)
+        if not which.size:
+            return ""
+        values = mixture.intercept[which] + mixture.coef[which] @ rows.mean
+        each = [
+            f"regime {j}: {number(rows.step * round(value / rows.step))}"
+            for j, value in zip(which.tolist(), values.tolist(), strict=True)
+        ]
+        some = "A regime is" if which.size == 1 else "Some regimes are"
+        return (
+            f"{some} one value of {self._target}, whatever the features ({listing(each)}): a round "
+            "number that many rows share, rather than a relation."
         )
 
     @property
@@ -824,8 +849,11 @@ def grade(evidence: float) -> str:
 
 
 def slopes_matter_less(mixture: Mixture) -> bool:
-    """Say whether some of the evidence, as it is written, is not due to the features."""
-    return number(mixture.evidence_of_features) != number(mixture.evidence)
+    """Say whether some of the evidence that matters is not due to the features."""
+    known = mixture.evidence_of_features
+    # Below half a nat, scores are alike; not where the rest decides whether there is a relation.
+    matters = mixture.without_slopes >= SEARCH.same_score or known < REGIME_GAIN
+    return matters and number(known) != number(mixture.evidence)
 
 
 def granted(mixture: Mixture) -> str:
