@@ -17,7 +17,16 @@ from regimix.plots import QQDisplay, RegimesDisplay, SelectionDisplay
 from regimix.report import render
 from regimix.report.charts import _tails, panels
 from regimix.report.notebook import mixture_html
-from regimix.report.page import _gain, assumptions, checks, compared, comparison, headline, rivals
+from regimix.report.page import (
+    _gain,
+    assumptions,
+    checks,
+    compared,
+    comparison,
+    headline,
+    rivals,
+    selection,
+)
 from regimix.report.rows import Terms, read_rows
 from regimix.report.scatter import Cloud
 from regimix.result.answer import GRADES, HELD, Answer, grade, granted, rows_labelled
@@ -505,6 +514,19 @@ def test_the_line_that_is_shown_is_not_said_to_be_the_scored_one():
     path = Selection(np.array([1]), np.array([1.9]), np.ones(1), np.ones(1), chosen=1)
     shown = replace(mixture_of([[1.0]]), evidence=1.9, selection=path)
     assert "The line that is shown need not be the one that was scored." in render(shown)
+    # Where its own evidence is known, and is another, both are told apart everywhere.
+    other = replace(shown, rivals_evidence=-1.5)
+    page = render(other)
+    assert "The line that is shown is another, which has -1.5 nats." in page
+    assert selection(other)["mark"] == "another is shown"
+    said = "What follows is the best line that most rows follow, which has -1.5 nats: a description"
+    assert said in bare(Answer(other).lead)
+    assert "The line that most rows follow, which has -1.5 nats, is returned." in str(
+        _nothing(other)
+    )
+    # Leads of single relations are over the line that is shown.
+    beside = replace(other, rivals=(Rival(power=0.0, lead=6.0),))
+    assert "4.5 nats likelier than constants" in Answer(beside).rival_ahead
 
 
 def test_a_relation_must_be_better_than_one_straight_line_where_several_are_not():

@@ -447,17 +447,22 @@ def selection(mixture: Mixture) -> dict[str, Any]:
         return {"charts": [], "words": words}
     counts, here = [int(k) for k in path.n_components], int(path.chosen)
     mark = "chosen" if asked is None else "asked for" if asked == here else "found"
-    mark = "shown" if asked is None and mixture.found_nothing else mark
+    if asked is None and mixture.found_nothing:
+        mark = "another is shown" if Answer(mixture).not_scored else "shown"
     scores = {"Evidence": path.evidence, "BIC": path.bic, "ICL": path.icl}
     drawn = {name: charts.path(counts, values) for name, values in scores.items()}
     words = (
         f"The model with {several(here, 'regime')} was chosen, by evidence: {EVIDENCE}. "
         f"{other_criteria(mixture)}"
     ).strip()
-    if mark == "shown":
+    if asked is None and mixture.found_nothing:
+        other = Answer(mixture).not_scored.strip(",")
+        line = f"The line that is shown is another{other.replace(' which', ', which')}."
+        if not other:
+            line = "The line that is shown need not be the one that was scored."
         words = (
-            "None was chosen: none has evidence of 3 nats. The line that is shown need not be the "
-            f"one that was scored. Evidence is {EVIDENCE}. {other_criteria(mixture)}"
+            f"None was chosen: none has evidence of 3 nats. {line} Evidence is {EVIDENCE}. "
+            f"{other_criteria(mixture)}"
         ).strip()
     return {
         "charts": {name: points for name, points in drawn.items() if len(points) > 1},

@@ -582,7 +582,7 @@ def _complete(
     if law is None and ended and not hurried and not is_small(rows):
         weighed[number] = weighed[number].settle(rows, FINAL_ROUNDS, FINAL_SETTLED)
     constants, without_slopes, number = _against_constants(
-        rows, weighed, number, free=asked is None
+        rows, weighed, number, settings.noise, free=asked is None
     )
     shown = weighed
     if asked is None and weighed[number].score - constants - without_slopes < REGIME_GAIN:
@@ -649,17 +649,17 @@ def _complete(
 
 
 def _against_constants(
-    rows: Rows, weighed: dict[int, Weighed], number: int, *, free: bool
+    rows: Rows, weighed: dict[int, Weighed], number: int, noise: str, *, free: bool
 ) -> tuple[float, float, int]:
     """Return the score of constants, how much more a model has without its slopes, and its number.
 
-    Evidence is counted from constants at levels of the response: they are of the rows alone, so
-    that a model has one evidence whichever number was asked for. Whether there is a relation is
-    another question: regimes may be levels that were not found so, or values that many rows share.
-    A free choice then takes the likeliest number that shows a relation. Where none does, the best
-    that any has without its slopes says what constants do.
+    Evidence is counted from constants at levels of the response: they know no model, so that one
+    has the same evidence whichever number was asked for. Whether there is a relation is another
+    question: regimes may be levels that were not found so, or values that many rows share. A free
+    choice then takes the likeliest number that shows a relation. Where none does, the best that any
+    has without its slopes says what constants do.
     """
-    constants = score_of_constants(rows)
+    constants = score_of_constants(rows, noise)
     flat = {number: score_without_slopes(rows, weighed[number].fitted)}
     if weighed[number].score - max(constants, flat[number]) < REGIME_GAIN:
         flat = {m: score_without_slopes(rows, one.fitted) for m, one in weighed.items()}
@@ -850,7 +850,7 @@ def _rivals_among(
         gain = max(gain_of_shares(few, evaluate(few, model)) - REGIME_GAIN, 0.0)
     if part:
         beside = replace(few, outliers=searched.outliers)
-        evidence = best - score_of_constants(beside)
+        evidence = best - score_of_constants(beside, "auto")
     return _Compared(rivals, few.n if part else None, evidence, gain)
 
 

@@ -475,18 +475,19 @@ def _heavy(rows: Rows, fitted: Fitted) -> bool:
 # --- whether there is a relation ------------------------------------------------------------------
 
 
-def score_of_constants(rows: Rows) -> float:
+def score_of_constants(rows: Rows, noise: str) -> float:
     """Return the best score found for constants at levels of the response.
 
-    They are as many as are likeliest, and as for regimes, the likelier of with and without outliers
-    counts. The evidence of all models is counted from here. It is of the rows alone, so that a
-    model has the same evidence whichever number of regimes was asked for.
+    They are as many as are likeliest, and as for regimes, the likelier noise law counts (``noise``
+    as in `weigh`), and the likelier of with and without outliers. The evidence of all models is
+    counted from here. It does not know them, so that a model has the same evidence whichever number
+    of regimes was asked for.
     """
-    alone = rows.constants()
-    best = _constants(alone)
+    alone, kind = rows.constants(), "normal" if noise == "normal" else "auto"
+    best = _constants(alone, kind)
     if rows.outliers:
         pure = replace(alone, outliers=False)
-        clean = _constants(pure, best.score)
+        clean = _constants(pure, kind, best.score)
         alone, best = (pure, clean) if clean.score > best.score else (alone, best)
     # Few numbers are found from few rows; all rows then judge the best of them.
     rounds = MODEL.rounds if alone.n <= SEARCH.first_rows else SEARCH.short_rounds
@@ -510,7 +511,7 @@ def score_without_slopes(rows: Rows, fitted: Fitted) -> float:
     )
 
 
-def _constants(alone: Rows, known: float = -np.inf) -> Fitted:
+def _constants(alone: Rows, noise: str, known: float = -np.inf) -> Fitted:
     """Return the best constants of the first rows, with outliers or without.
 
     None is followed farther than it may be better than the others, or than the ``known`` score.
@@ -525,7 +526,7 @@ def _constants(alone: Rows, known: float = -np.inf) -> Fitted:
         elif levels > best.model.m and fitted.score < best.score - REGIME_GAIN:
             break  # even more levels are even less likely
     assert best is not None
-    return best
+    return choose_noise(some, some, best, noise)
 
 
 def _levels(rows: Rows, count: int) -> Parameters:
