@@ -1060,6 +1060,10 @@ def test_regimes_that_are_single_values_are_called_that():
     assert Answer(replace(mixture, scale=np.array([0.8, 0.1]))).coarse == ""
     # Its levels are no evidence of a relation, and the figure for that stands beside.
     assert "164 nats, 46 of them due to the features" in Answer(mixture).details
+    told = "Of the evidence, 46 nats are due to the features; the same regimes without slopes would"
+    assert told in Answer(mixture).without_slopes
+    known = replace(known_mixture(), evidence=164.0, without_slopes=118.0, rows=None)
+    assert told in " ".join(str(Summary(known)).split())
     assert "The evidence is strong: the model as a whole has 164 nats over constants; 118" in (
         Answer(mixture).sure
     )

@@ -645,6 +645,18 @@ class Answer:
         return f"{', '.join([*said, f'seed {mixture.seed}'])}.".capitalize()
 
     @property
+    def without_slopes(self) -> str:
+        """How much of the evidence is due to the features, if that is not all."""
+        mixture = self.mixture
+        if not slopes_matter_less(mixture):
+            return ""
+        known, rest = number(mixture.evidence_of_features), number(mixture.without_slopes)
+        return (
+            f"Of the evidence, {known} nats are due to the features; the same regimes without slopes "
+            f"would have the other {rest}."
+        )
+
+    @property
     def evidence_name(self) -> str:
         """What the evidence is called.
 
