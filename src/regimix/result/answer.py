@@ -652,8 +652,8 @@ class Answer:
             return ""
         known, rest = number(mixture.evidence_of_features), number(mixture.without_slopes)
         return (
-            f"Of the evidence, {known} nats are due to the features; the same regimes without slopes "
-            f"would have the other {rest}."
+            f"Of the evidence, {known} nats are due to the features; the same regimes without "
+            f"slopes would have the other {rest}."
         )
 
     @property
