@@ -662,10 +662,11 @@ def _against_constants(
     constants = score_of_constants(rows, noise)
     flat = {number: score_without_slopes(rows, weighed[number].fitted)}
     if weighed[number].score - max(constants, flat[number]) < REGIME_GAIN:
-        flat = {m: score_without_slopes(rows, one.fitted) for m, one in weighed.items()}
+        known = {number: weighed[number]} if late() else weighed
+        flat = {m: score_without_slopes(rows, one.fitted) for m, one in known.items()}
         related = {
             m: one.score
-            for m, one in weighed.items()
+            for m, one in known.items()
             if one.score - max(constants, flat[m]) >= REGIME_GAIN
         }
         if not related:

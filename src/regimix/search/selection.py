@@ -525,8 +525,10 @@ def _constants(alone: Rows, noise: str, known: float = -np.inf) -> Fitted:
             best = fitted
         elif levels > best.model.m and fitted.score < best.score - REGIME_GAIN:
             break  # even more levels are even less likely
+        if late():
+            break
     assert best is not None
-    return choose_noise(some, some, best, noise)
+    return best if late() else choose_noise(some, some, best, noise)
 
 
 def _levels(rows: Rows, count: int) -> Parameters:
