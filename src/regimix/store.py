@@ -728,6 +728,7 @@ LIMITS: dict[Any, dict[str, _Limit]] = {
         "doubtful_rows": _Limit(low=0),
         "rivals_rows": _Limit(low=1),
         "gain_of_shares": NOT_NEGATIVE,
+        "without_slopes": NOT_NEGATIVE,
     },
     Settings: {
         "n_components": _Limit(low=1),

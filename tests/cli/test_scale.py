@@ -162,7 +162,7 @@ def test_the_answer_is_that_of_the_table_in_memory(regimix, in_memory, scheduler
     assert summary["outliers"]["key"] == "row used"
     page = Path("r.html").read_text(encoding="utf-8")
     assert f"of the {USED} rows" in page
-    assert f"fit no regime: {mine[0]['key']}, {mine[1]['key']}, " in page
+    assert f"are labelled outliers: {mine[0]['key']}, {mine[1]['key']}, " in page
     assert summary["files"] == {"labels": "out", "model": "m.regimix", "report": "r.html"}
     written = pl.concat(pl.read_parquet(file) for file in sorted(Path("out").iterdir()))
     assert written["row"].to_list() == list(range(1, FRAME.height + 1))

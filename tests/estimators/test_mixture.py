@@ -215,7 +215,7 @@ def test_a_warning_calls_the_target_by_its_name(options):
 
 
 LOOKED_AT = Selection(np.array([1, 2]), np.array([-4.0, 2.125]), np.zeros(2), np.zeros(2), 1)
-BETTER = r"constants explain y better than linear relations do, by 3 nats\. One line"
+BETTER = r"constants explain y better than linear relations do, by 3 nats\. The line that most"
 NEARLY = (
     r"too little .*: 2 regimes would gain 2\.125 nats over constants, and 3 are needed "
     r"\(n_components=2"

@@ -110,7 +110,7 @@ def test_rows_that_were_left_out_have_outliers_of_their_own():
     y[7] += 1000
     labels = np.where(np.arange(100) == 7, -1, mixture.labels)
     said = described(replace(mixture, outlier_share=1e-6, labels=labels), X, y)
-    assert said.which == "1 row (1.0%) fits no regime: 7."
+    assert said.which == "1 row (1.0%) is labelled an outlier: 7."
 
 
 def test_a_regime_without_features_or_noise():
@@ -194,13 +194,13 @@ def test_rows_are_counted_by_their_labels():
     labels = np.where(np.arange(200) == 0, -1, mixture.labels)
     one = described(replace(mixture, outlier_share=1e-6, labels=labels), X, y)
     assert "account for y in 199 of the 200 rows (99.5%), each in its own." in one.lead
-    rest = "The other one (0.5%) fits none of them and is set aside as an outlier."
+    rest = "The other one (0.5%) is labelled an outlier."
     assert one.lead.endswith(rest)
-    assert one.which.startswith("1 row (0.5%) fits no regime")
+    assert one.which.startswith("1 row (0.5%) is labelled an outlier")
     unlabelled = replace(mixture, labels=np.empty(0, dtype=np.int64), outlier_share=0.1)
     said = plainly(unlabelled, None)
     assert "an estimated 90.0% of the 200 rows" in said.lead
-    assert "The other 10.0% fit none of them" in said.lead
+    assert "The other 10.0% are taken for outliers." in said.lead
 
 
 def test_other_rows_than_those_of_the_fit_are_called_so(tone, tone_rows):
@@ -214,7 +214,7 @@ def test_other_rows_than_those_of_the_fit_are_called_so(tone, tone_rows):
         f"account for tuned in {inside} of the 150 rows of the fit ({words.percent(inside / 150)})"
     )
     assert shown in part.lead
-    assert part.which.startswith(f"Of the 60 rows shown, {out} ({words.percent(out / 60)}) fit no")
+    assert part.which.startswith(f"Of the 60 rows shown, {out} ({words.percent(out / 60)}) are")
     assert "Of the 60 rows shown, " in part.sure
     others = described(tone, X[::-1], y[::-1])
     assert others.notices[0].startswith("This page shows 150 rows, not those that the model was")
@@ -222,7 +222,22 @@ def test_other_rows_than_those_of_the_fit_are_called_so(tone, tone_rows):
     good = described(tone, X[inner], y[inner])
     assert good.which == "None of the 5 rows shown: each lies within reach of a regime."
     outer = np.flatnonzero(tone.labels < 0)[:1]
-    assert described(tone, X[outer], y[outer]).which == "The one row shown fits no regime: 0."
+    only = described(tone, X[outer], y[outer])
+    assert only.which.startswith("The one row shown is labelled an outlier: 0.")
+
+
+def test_an_outlier_that_a_regime_may_explain_is_called_doubtful(tone):
+    """One of P(outlier) 0.5 to 0.8 lies near a regime: it is not said to fit none."""
+    x = np.full((2000, 1), 2.0)
+    y = np.linspace(1.5, 3.5, 2000)
+    chance = tone.responsibilities(x, y)[:, -1]
+    near = np.flatnonzero((tone.assign(x, y) < 0) & (chance < 0.79))[:1]
+    far = np.flatnonzero(chance > 0.9)[:1]
+    both = np.append(near, far)
+    doubt = " It is in doubt: P(outlier) is below 80%."
+    assert described(tone, x[near], y[near]).which.endswith(f"an outlier: 0.{doubt}")
+    assert described(tone, x[far], y[far]).which.endswith("an outlier: 0.")
+    assert "Of these, 1 is in doubt: P(outlier)" in described(tone, x[both], y[both]).which
 
 
 def test_what_must_be_known_first_is_said(tone):

@@ -100,8 +100,8 @@ def test_the_two_most_similar_regimes_are_named():
     mixture = mixture_of([[0.0], [9.0], [10.0]], inference=errors, fit_intercept=False)
     assert closest(mixture) == (1, 2, pytest.approx(2**0.5))
     said = (
-        "The most similar equations, of regimes 1 and 2, are 1.4 standard errors apart, all "
-        "coefficients together; equal ones would be about 1."
+        "The equations of regimes 1 and 2 are 1.4 standard errors apart, the fewest of any two, "
+        "all coefficients together; equal ones would be about 1."
     )
     assert Answer(mixture).sure.endswith(said)
     unknown = replace(errors, covariance=None)

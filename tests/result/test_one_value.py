@@ -17,7 +17,16 @@ from regimix.plots import QQDisplay, RegimesDisplay, SelectionDisplay
 from regimix.report import render
 from regimix.report.charts import _tails, panels
 from regimix.report.notebook import mixture_html
-from regimix.report.page import _gain, assumptions, checks, compared, comparison, headline, rivals
+from regimix.report.page import (
+    _gain,
+    assumptions,
+    checks,
+    compared,
+    comparison,
+    headline,
+    rivals,
+    selection,
+)
 from regimix.report.rows import Terms, read_rows
 from regimix.report.scatter import Cloud
 from regimix.result.answer import GRADES, HELD, Answer, grade, granted, rows_labelled
@@ -115,7 +124,7 @@ def test_weighted_rows_are_counted_alike_in_summary_and_report(weighted):
     assert any("Rows count by their weights" in notice for notice in said["notices"])
     listed = np.count_nonzero(mixture.labels < 0)
     assert said["which"].startswith(
-        f"{listed} of the 300 rows of the table ({listed / 300:.1%}) fit"
+        f"{listed} of the 300 rows of the table ({listed / 300:.1%}) are"
     )
 
 
@@ -505,6 +514,19 @@ def test_the_line_that_is_shown_is_not_said_to_be_the_scored_one():
     path = Selection(np.array([1]), np.array([1.9]), np.ones(1), np.ones(1), chosen=1)
     shown = replace(mixture_of([[1.0]]), evidence=1.9, selection=path)
     assert "The line that is shown need not be the one that was scored." in render(shown)
+    # Where its own evidence is known, and is another, both are told apart everywhere.
+    other = replace(shown, rivals_evidence=-1.5)
+    page = render(other)
+    assert "The line that is shown is another, which has -1.5 nats." in page
+    assert selection(other)["mark"] == "another is shown"
+    said = "What follows is the best line that most rows follow, which has -1.5 nats: a description"
+    assert said in bare(Answer(other).lead)
+    assert "The line that most rows follow, which has -1.5 nats, is returned." in str(
+        _nothing(other)
+    )
+    # Leads of single relations are over the line that is shown.
+    beside = replace(other, rivals=(Rival(power=0.0, lead=6.0),))
+    assert "4.5 nats likelier than constants" in Answer(beside).rival_ahead
 
 
 def test_a_relation_must_be_better_than_one_straight_line_where_several_are_not():
@@ -961,7 +983,7 @@ def test_a_line_that_is_no_regime_is_not_called_one_beside_its_outliers():
     assert Answer(nothing).no_outlier == "every row lies within reach of a line"
     assert Answer(known_mixture()).no_outlier == "every row lies within reach of a regime"
     some = replace(nothing, label_counts=(10, 10, 10))
-    assert headline(some, None, 0.95)["which"].endswith(" fit no line.")
+    assert headline(some, None, 0.95)["which"].endswith(" labelled as outliers.")
 
 
 def test_a_relation_with_the_noise_law_of_the_line_is_told_from_one_with_another():
@@ -1017,3 +1039,37 @@ def test_outliers_beside_the_smallest_regime_are_counted_alike_with_and_without_
     ]
     assert values[0] > 0
     assert values[1] == pytest.approx(values[0], rel=1e-12)
+
+
+def test_regimes_that_are_single_values_are_called_that():
+    """Round numbers that many rows share: of the evidence, they owe nothing to a feature."""
+    law = RowLaw(np.array([20.0]), np.array([9.0]), None, 3.0, values=120, step=0.01)
+    mixture = replace(
+        mixture_of([[0.15], [1e-5]]),
+        intercept=np.array([0.2, 2.0]),
+        scale=np.array([0.8, 0.004]),
+        rows=law,
+        evidence=164.0,
+        without_slopes=118.0,
+        mass=240.0,
+    )
+    said = "A regime is one value of y, whatever the features (regime 1: 2)"
+    assert said in bare(Answer(mixture).coarse)
+    assert Answer(mixture).coarse in Answer(mixture).notices
+    assert said in " ".join(str(mixture).split())
+    assert Answer(replace(mixture, scale=np.array([0.8, 0.1]))).coarse == ""
+    # Its levels are no evidence of a relation, and the figure for that stands beside.
+    assert "164 nats, 46 of them due to the features" in Answer(mixture).details
+    told = "Of the evidence, 46 nats are due to the features; the same regimes without slopes would"
+    assert told in Answer(mixture).without_slopes
+    known = replace(known_mixture(), evidence=164.0, without_slopes=118.0, rows=None)
+    assert told in " ".join(str(Summary(known)).split())
+    assert "The evidence is strong: the model as a whole has 164 nats over constants; 118" in (
+        Answer(mixture).sure
+    )
+    # Less than half a nat is no difference.
+    near = replace(mixture, without_slopes=0.04)
+    assert "164 nats, " in Answer(near).details
+    assert "features" not in Answer(near).details
+    thin = Answer(replace(mixture, without_slopes=162.5, settings=Settings(2)))
+    assert "the evidence is thin, 1.5 nats over constants at the same levels" in thin.thin

@@ -1,5 +1,6 @@
 """The audit: each verdict can go either way, odd models are survived, and the table can be read."""
 
+import re
 import sys
 import warnings
 from dataclasses import replace
@@ -10,6 +11,8 @@ import pytest
 
 from regimix import MixedLinearRegression, theory
 from regimix.errors import DataError, ParameterError, RegimixWarning
+from regimix.report.page import compared
+from regimix.result.answer import closest
 from regimix.result.rowlaw import Excerpt
 from regimix.synth import make_mlrc
 from regimix.words import number
@@ -388,3 +391,44 @@ def test_what_would_have_been_found_is_added_if_asked_for(monkeypatch):
     part = replace(fit.mixture_, excerpt=replace(fit.mixture_.excerpt, complete=False))
     with pytest.raises(DataError, match="remembers a part of its rows"):
         theory.audit(part, detectable=True)
+
+
+def test_outliers_in_doubt_count_in_parts_beside_their_labels():
+    """Nearly as many rows as regimes have are outliers by their probabilities, few by labels."""
+    X, y, _ = make_mlrc(400, 2, 2, noise=0.1, corruption=0.05, random_state=0)
+    mixture = fitted(X, y)
+    found = theory.audit(mixture, X, y)["corruption"]
+    doubtful = replace(mixture, weights=np.array([0.3, 0.3]), outlier_share=0.4)
+    beside = theory.audit(doubtful, X, y)["corruption"]
+    assert max(found.value, beside.value) < 0.5  # labels follow the shares, a little
+    assert "by their labels; by the shares of the model, 1.3" in beside.words
+    assert (found.verdict, beside.verdict) == ("holds", "not proven")
+    # No figure that would do stands beside a verdict that it does not explain.
+    assert compared(found)
+    assert compared(beside) == ""
+
+
+def test_pairs_that_two_distances_call_nearest_are_both_named():
+    """A regime of few rows may be farther away and harder to tell apart."""
+    rng = np.random.default_rng(0)
+    X, label = rng.standard_normal((600, 1)), rng.permutation(np.repeat([0, 1, 2], [290, 290, 20]))
+    y = (
+        X[:, 0]
+        + np.array([0.0, 10.0, 24.0])[label]
+        + np.array([0.1, 0.1, 4.0])[label] * (rng.standard_normal(600))
+    )
+    mixture = fitted(X, y, n_components=3, outliers=0.0)
+    pair = closest(mixture)[:2]
+    words = theory.audit(mixture, X, y)["separation"].words
+    nearest = tuple(
+        int(j) for j in re.match(r"Regimes (\d) and (\d) are the nearest", words).groups()
+    )
+    assert nearest != pair
+    assert f"(Beside their standard errors, it is regimes {pair[0]} and {pair[1]}.)" in words
+
+
+def test_what_counts_as_alike_is_said_where_chance_is():
+    X, y, _ = make_mlrc(400, 3, 2, noise=0.1, random_state=0)
+    found = theory.audit(fitted(X, y), X, y)["same features"]
+    chance = float(re.search(r"by chance alone up to ([\d.]+)", found.words)[1])
+    assert f"up to {found.threshold / chance:.0f} times that counts as alike" in found.words

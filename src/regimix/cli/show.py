@@ -14,7 +14,13 @@ from rich.text import Text
 from regimix.cli.console import Code, Voice
 from regimix.model.em import REGIME_GAIN
 from regimix.model.relation import COUNTS
-from regimix.result.answer import Answer, distances, evidence_beside_rivals, rows_labelled
+from regimix.result.answer import (
+    Answer,
+    distances,
+    evidence_beside_rivals,
+    likeliest,
+    rows_labelled,
+)
 from regimix.result.inference import errors, estimates
 from regimix.result.mixture import Mixture
 from regimix.result.profile import Profile
@@ -109,7 +115,7 @@ def print_mixture(outcome: Outcome, most_terms: int, most_outliers: int, voice: 
         voice.answer(said)
     voice.answer(found.ended, style="dim")
     voice.answer(found.details, style="dim")
-    favours = found.favours and f"{found.favours} Use --components auto to choose by evidence."
+    favours = found.favours and f"{found.favours} Try: --components {likeliest(mixture)}"
     for said in filter(None, (found.by_weight, bare(found.coarse), found.thin, favours)):
         voice.answer(said)
 
@@ -361,6 +367,7 @@ def summary(outcome: Outcome) -> dict[str, Any]:
             },
             "found": not mixture.found_nothing,
             "evidence": mixture.evidence,
+            "evidence_without_slopes": mixture.without_slopes,
             "stopped": mixture.stopped,
             "seconds": sum(mixture.timings.values()),
             "seed": mixture.seed,

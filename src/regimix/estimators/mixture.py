@@ -656,7 +656,7 @@ def _nothing(mixture: Mixture) -> Message:
             Setting("search", "auto"),
             ", or bring more rows.",
         )
-    evidence = mixture.evidence
+    evidence = mixture.evidence_of_features
     if asked is not None:
         best = likeliest(mixture)
         todo = "Check the columns, or bring more rows."
@@ -667,7 +667,7 @@ def _nothing(mixture: Mixture) -> Message:
             f"score{'s' * (asked == 1)} {number(-evidence)} nats less. The best found is returned. "
             f"{todo}"
         )
-    line = "One line through the rows is returned."
+    line = f"The line that most rows follow{Answer(mixture).not_scored} is returned."
     if evidence >= 0.05:
         best = int(selection.n_components[np.argmax(selection.evidence)])
         return Message(

@@ -44,7 +44,14 @@ from regimix.result.mixture import Mixture
 from regimix.result.profile import Profile
 from regimix.result.rivals import check_of, check_regimes, distinct, tried
 from regimix.search.settings import Settings
-from regimix.theory.audit import Finding, Verdict, audit, little_corruption, searched_gap
+from regimix.theory.audit import (
+    Finding,
+    Verdict,
+    audit,
+    expected_ratio,
+    little_corruption,
+    searched_gap,
+)
 from regimix.words import (
     UNKNOWN,
     aligned,
@@ -440,17 +447,22 @@ def selection(mixture: Mixture) -> dict[str, Any]:
         return {"charts": [], "words": words}
     counts, here = [int(k) for k in path.n_components], int(path.chosen)
     mark = "chosen" if asked is None else "asked for" if asked == here else "found"
-    mark = "shown" if asked is None and mixture.found_nothing else mark
+    if asked is None and mixture.found_nothing:
+        mark = "another is shown" if Answer(mixture).not_scored else "shown"
     scores = {"Evidence": path.evidence, "BIC": path.bic, "ICL": path.icl}
     drawn = {name: charts.path(counts, values) for name, values in scores.items()}
     words = (
         f"The model with {several(here, 'regime')} was chosen, by evidence: {EVIDENCE}. "
         f"{other_criteria(mixture)}"
     ).strip()
-    if mark == "shown":
+    if asked is None and mixture.found_nothing:
+        other = Answer(mixture).not_scored.strip(",")
+        line = f"The line that is shown is another{other.replace(' which', ', which')}."
+        if not other:
+            line = "The line that is shown need not be the one that was scored."
         words = (
-            "None was chosen: none has evidence of 3 nats. The line that is shown need not be the "
-            f"one that was scored. Evidence is {EVIDENCE}. {other_criteria(mixture)}"
+            f"None was chosen: none has evidence of 3 nats. {line} Evidence is {EVIDENCE}. "
+            f"{other_criteria(mixture)}"
         ).strip()
     return {
         "charts": {name: points for name, points in drawn.items() if len(points) > 1},
@@ -510,7 +522,8 @@ def assumptions(mixture: Mixture, rows: Rows | None) -> list[Finding]:
         # By labels, as the audit counts them; by shares, where they were not counted.
         shares = label_shares(mixture) or (*mixture.weights.tolist(), mixture.outlier_share)
         ratio = shares[-1] / max(min(shares[:-1]), 1e-300)
-        few = little_corruption(ratio, allowed=Answer(mixture).allows_outliers)
+        allowed, expected = Answer(mixture).allows_outliers, expected_ratio(mixture)
+        few = little_corruption(ratio, allowed=allowed, expected=expected)
         gap = [] if mixture.spectrum is None else [searched_gap(mixture.spectrum)]
         found = (few, *_distinct(mixture), *gap)
     return [replace(finding, name=NAMES.get(finding.name, finding.name)) for finding in found]

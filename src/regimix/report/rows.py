@@ -94,12 +94,11 @@ class Rows:
 
 
 def outlier_words(rows: Rows | None, n_rows: int, share: float, found: Answer) -> str:
-    """Say which rows fit no regime; without rows, how large a share of those of the fit.
+    """Say which rows are outliers; without rows, how large a share of those of the fit.
 
     ``n_rows`` are the rows of the fit, repetitions counted.
     """
-    noun = found.noun
-    known = f"{count(round(share * n_rows), 'row')} ({percent(share)}) fit no {noun}"
+    known = f"{count(round(share * n_rows), 'row')} ({percent(share)}) labelled as outliers"
     none = f"None: {found.no_outlier}."
     if rows is None:
         return f"{known}." if share else none
@@ -108,7 +107,7 @@ def outlier_words(rows: Rows | None, n_rows: int, share: float, found: Answer) -
     if rows.counts is not None:
         total = int(rows.counts[-1])
         among = f" Among the {fixed(rows.n, 0)} shown, farthest first: {keys}." if keys else ""
-        part = f"{fixed(total, 0)} ({percent(total / rows.of)}) fit no {noun}."
+        part = f"{fixed(total, 0)} ({percent(total / rows.of)}) are labelled outliers."
         return f"Of the {count(rows.of, 'row')} that were read, {part}{among}"
     if not outliers.size and rows.of > rows.n and share:
         return f"{known}; none of them is in the excerpt of {fixed(rows.n, 0)} that is shown here."
@@ -126,11 +125,22 @@ def outlier_words(rows: Rows | None, n_rows: int, share: float, found: Answer) -
         said = f"Of the {shown} shown, {fixed(outliers.size, 0)} ({part})"
     elif rows.of > rows.n:
         said += f" of the {fixed(rows.n, 0)} kept as an excerpt"
+    doubt = _in_doubt(int(np.count_nonzero(rows.outlying[outliers] < SURE)), outliers.size)
     if outliers.size == 1:
-        return f"{said} fits no {noun}: {keys}."
+        return f"{said} is labelled an outlier: {keys}.{doubt}"
     worst = float(np.abs(rows.far.distance[outliers[0]]))
     by = f", farthest first (the first by {number(worst, 2)} times the noise)"
-    return f"{said} fit no {noun}: {keys}{by if np.isfinite(worst) else ''}."
+    return f"{said} are labelled outliers: {keys}{by if np.isfinite(worst) else ''}.{doubt}"
+
+
+def _in_doubt(rows: int, outliers: int) -> str:
+    """Say how many of the outliers could belong to a regime, in a sentence of its own."""
+    if not rows:
+        return ""
+    who = f"Of these, {fixed(rows, 0)} {'is' if rows == 1 else 'are'}"
+    if rows == outliers:
+        who = "It is" if rows == 1 else "All of them are"
+    return f" {who} in doubt: P(outlier) is below {SURE:.0%}."
 
 
 def label_data(rows: Rows) -> dict[str, Any] | None:

@@ -21,6 +21,7 @@ from regimix.result.gate import one_has_all
 from regimix.result.inference import conf_int, errors
 from regimix.result.rivals import noise_named
 from regimix.result.rowlaw import MOMENT_ROWS
+from regimix.search.numbers import SEARCH
 from regimix.words import (
     UNKNOWN,
     bare,
@@ -168,11 +169,13 @@ class Answer:
         """That regimes of a given number have less evidence than a finding takes, if they do."""
         mixture = self.mixture
         scored = mixture.settings.search != "net"
-        if mixture.found_nothing or not (scored and mixture.evidence < REGIME_GAIN):
+        known = mixture.evidence_of_features
+        if mixture.found_nothing or not (scored and known < REGIME_GAIN):
             return ""
+        slopes = " at the same levels" if slopes_matter_less(mixture) else ""
         return (
-            f"The number of regimes was given; the evidence is thin, {number(mixture.evidence)} "
-            f"nats over constants, where a finding takes {REGIME_GAIN:g}."
+            f"The number of regimes was given; the evidence is thin, {number(known)} "
+            f"nats over constants{slopes}, where a finding takes {REGIME_GAIN:g}."
         )
 
     @property
@@ -383,15 +386,12 @@ class Answer:
             return f"all {rows}", f"No row {is_one}."
         # Rows without labels cannot be counted: what is known are the shares.
         explained, rest = f"an estimated {percent(1 - share)} of the {rows}", percent(share)
+        labelled = "are taken for outliers"
         if outliers is not None:
             explained = f"{fixed(mixture.mass - outliers, 0)} of the {rows} ({percent(1 - share)})"
             rest = f"{'one' if outliers == 1 else fixed(outliers, 0)} ({percent(share)})"
-        alone, one = mixture.n_components == 1, outliers == 1
-        fits = "fits none of them" if one else "fit none of them"
-        if alone:
-            fits = "does not fit it" if one else "do not fit it"
-        aside = "is set aside as an outlier" if one else "are set aside as outliers"
-        return explained, f"The other {rest} {fits} and {aside}."
+            labelled = "is labelled an outlier" if outliers == 1 else "are labelled outliers"
+        return explained, f"The other {rest} {labelled}."
 
     def _in_doubt(self) -> str:
         """Say how many rows of the fit could belong elsewhere."""
@@ -411,7 +411,7 @@ class Answer:
     def _nothing(self, by: str) -> str:
         """Say that constants do as well, and what is shown all the same."""
         mixture, target, rows = self.mixture, self._target, self._rows
-        evidence, asked = mixture.evidence, mixture.settings.n_components
+        evidence, asked = mixture.evidence_of_features, mixture.settings.n_components
         if self.constant:
             said = f"{self.constant}. There is nothing to explain in the {rows}"
         elif mixture.settings.search == "net":
@@ -439,11 +439,21 @@ class Answer:
             )
         if asked is None or mixture.settings.search == "net":
             # It is robust, or least squares where nothing speaks for outliers.
-            return f"{said}. What follows is the best line through the rows"
+            line = f"the best line that most rows follow{self.not_scored}".removesuffix(",")
+            return f"{said}. What follows is {line}"
         m = mixture.n_components
         which = "is the line" if m == 1 else f"are the best {spelled(m)} lines"
         end = ", as asked for" if m == asked else f"; {spelled(asked)} were asked for"
         return f"{said}. What follows {which} all the same{end}"
+
+    @property
+    def not_scored(self) -> str:
+        """The evidence of the line shown where nothing was found, if another is a nearer miss."""
+        mixture = self.mixture
+        shown, best = mixture.rivals_evidence, mixture.evidence
+        if not mixture.found_nothing or mixture.rivals_rows is not None or not shown < best:
+            return ""
+        return "" if number(shown) == number(best) else f", which has {number(shown)} nats,"
 
     # --- each regime ------------------------------------------------------------------------------
 
@@ -590,10 +600,13 @@ class Answer:
         said = "" if mixture.settings.search == "net" else self._evidence
         if pair is None:
             return said
-        which = "The two equations"
+        which, hardest = "The two equations", ""
         if mixture.n_components > 2:
-            which = f"The most similar equations, of regimes {pair[0]} and {pair[1]},"
-        apart = f"{which} are {number(pair[2], 2)} standard errors apart, all coefficients together"
+            # Beside their errors: others may be nearer, and of more rows.
+            which = f"The equations of regimes {pair[0]} and {pair[1]}"
+            hardest = ", the fewest of any two"
+        errors = f"{number(pair[2], 2)} standard errors apart{hardest}"
+        apart = f"{which} are {errors}, all coefficients together"
         chance = np.sqrt(mixture.coef.shape[1] + mixture.fit_intercept)
         return f"{said} {apart}; equal ones would be about {number(chance, 2)}.".strip()
 
@@ -622,11 +635,26 @@ class Answer:
         """Evidence, time and seed."""
         mixture, said = self.mixture, list[str]()
         if mixture.settings.search != "net":
-            said.append(f"{self.evidence_name} {number(mixture.evidence)} nats")
+            features = ""
+            if slopes_matter_less(mixture):
+                features = f", {number(mixture.evidence_of_features)} of them due to the features"
+            said.append(f"{self.evidence_name} {number(mixture.evidence)} nats{features}")
         if mixture.timings:
             took = number(sum(mixture.timings.values()), 2)
             said.append(f"{took} second{'s' * (took != '1')}")
         return f"{', '.join([*said, f'seed {mixture.seed}'])}.".capitalize()
+
+    @property
+    def without_slopes(self) -> str:
+        """How much of the evidence is due to the features, if that is not all."""
+        mixture = self.mixture
+        if not slopes_matter_less(mixture):
+            return ""
+        known, rest = number(mixture.evidence_of_features), number(mixture.without_slopes)
+        return (
+            f"Of the evidence, {known} nats are due to the features; the same regimes without "
+            f"slopes would have the other {rest}."
+        )
 
     @property
     def evidence_name(self) -> str:
@@ -663,14 +691,14 @@ class Answer:
 
     @property
     def coarse(self) -> str:
-        """That the response has few different values, if that shows within a regime.
+        """That the response has few different values, or a regime one, if that shows within it.
 
         Few: each comes more often than there are values. It shows where the noise is below two of
         their steps, so that rows of the same features take a handful of values, or a regime one.
         """
         mixture, rows = self.mixture, self.mixture.rows
         if rows is None or not rows.values**2 <= min(mixture.mass, MOMENT_ROWS):
-            return ""
+            return self._single_values
         noise = float(mixture.scale.min())
         if not noise < 2 * rows.step:
             return ""
@@ -678,6 +706,30 @@ class Answer:
             f"{self._target} takes only {rows.values} different values, {number(rows.step)} apart, "
             f"and the smallest noise is {number(noise)}: a regime may be one of these values "
             "rather than a relation. A model for counts or classes may suit better."
+        )
+
+    @property
+    def _single_values(self) -> str:
+        """Which regimes are one value of the response each, whatever the features, if any is.
+
+        They stay within one step of the response: many people report round numbers.
+        """
+        mixture, rows = self.mixture, self.mixture.rows
+        if rows is None or mixture.n_components == 1:
+            return ""
+        reach = 2 * (np.abs(mixture.coef) @ rows.deviation + mixture.scale)
+        which = np.flatnonzero(reach < rows.step)
+        if not which.size:
+            return ""
+        values = mixture.intercept[which] + mixture.coef[which] @ rows.mean
+        each = [
+            f"regime {j}: {number(rows.step * round(value / rows.step))}"
+            for j, value in zip(which.tolist(), values.tolist(), strict=True)
+        ]
+        some = "A regime is" if which.size == 1 else "Some regimes are"
+        return (
+            f"{some} one value of {self._target}, whatever the features ({listing(each)}): a round "
+            "number that many rows share, rather than a relation."
         )
 
     @property
@@ -762,14 +814,21 @@ def _spread(mixture: Mixture, j: int) -> str:
 
 def _evidence(mixture: Mixture, rival: Rival | None, on_some: str) -> str:
     """Say how strong the evidence is, and that for the number of regimes; rivals had some rows."""
-    whole = mixture.evidence
+    whole, known = mixture.evidence, mixture.evidence_of_features
     beside = "10 nats are already 22,000 to one"
-    if whole < REGIME_GAIN:
+    if known < REGIME_GAIN:
         beside = f"a finding takes {REGIME_GAIN:g}, 20 to one"
     said = (
-        f"The evidence is {grade(whole)}: {number(whole)} nats over constants for the "
+        f"The evidence is {grade(known)}: {number(whole)} nats over constants for the "
         f"model as a whole ({beside})."
     )
+    if slopes_matter_less(mixture):
+        said = (
+            f"The evidence is {grade(known)}: the model as a whole has {number(whole)} nats over "
+            f"constants; {number(mixture.without_slopes)} of them the same regimes would have "
+            f"without slopes, as levels or single values of the response, so that "
+            f"{number(known)} are due to the features ({beside})."
+        )
     if rival is not None:
         said += f" But the one relation named above has {number(rival.lead)} more{on_some}."
     return f"{said} {_evidence_of_number(mixture)}".strip()
@@ -782,7 +841,7 @@ def _evidence_of_number(mixture: Mixture) -> str:
     and the others stay as they are (``component_evidence``) is far more, and says less.
     """
     m, known = mixture.n_components, evidence_by_number(mixture)
-    if m < 2 or mixture.evidence < REGIME_GAIN or not {m - 1, m} <= known.keys():
+    if m < 2 or mixture.evidence_of_features < REGIME_GAIN or not {m - 1, m} <= known.keys():
         return ""
     fewer, less = several(m - 1, "regime"), known[m] - known[m - 1]
     who = f"{fewer}, fitted anew,"
@@ -799,6 +858,14 @@ def _evidence_of_number(mixture: Mixture) -> str:
 def grade(evidence: float) -> str:
     """Call evidence in nats thin, fair, strong or overwhelming."""
     return next((name for name, limit in GRADES if evidence < limit), GRADES[-1][0])
+
+
+def slopes_matter_less(mixture: Mixture) -> bool:
+    """Say whether some of the evidence that matters is not due to the features."""
+    known = mixture.evidence_of_features
+    # Below half a nat, scores are alike; not where the rest decides whether there is a relation.
+    matters = mixture.without_slopes >= SEARCH.same_score or known < REGIME_GAIN
+    return matters and number(known) != number(mixture.evidence)
 
 
 def granted(mixture: Mixture) -> str:
@@ -880,7 +947,7 @@ def evidence_beside_rivals(mixture: Mixture) -> float:
 
     Where nothing was found, the evidence of the mixture may be that of another number of lines.
     """
-    if mixture.rivals_rows is not None:
+    if mixture.rivals_rows is not None or np.isfinite(mixture.rivals_evidence):
         return mixture.rivals_evidence
     return evidence_by_number(mixture).get(mixture.n_components, mixture.evidence)
 

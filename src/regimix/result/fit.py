@@ -77,6 +77,7 @@ from regimix.search.selection import (
     best_of,
     label_alike,
     score_of_constants,
+    score_without_slopes,
     select,
     weigh,
 )
@@ -274,6 +275,7 @@ class _Found:
     law: Law
     origin: tuple[str, ...]
     score: float
+    without_slopes: float
     component_scores: Floats | None  # None: there was no time to find out
     attempts: tuple[Attempt, ...]
     stopped: StopReason
@@ -394,6 +396,7 @@ def _answer(
         known=polished.sums if law is polished.law else None,
         by_component={name: of for name, of in by_component.items() if of is not None},
         evidence=found.score,
+        without_slopes=found.without_slopes,
         attempts=found.attempts,
         stopped=stopped,
         timings=clock.timings,
@@ -578,28 +581,28 @@ def _complete(
     number = likeliest if asked is None else number
     if law is None and ended and not hurried and not is_small(rows):
         weighed[number] = weighed[number].settle(rows, FINAL_ROUNDS, FINAL_SETTLED)
-    known = [one.fitted for one in weighed.values()]
-    # The same for every number that may be asked for.
-    constants = score_of_constants(rows, known, 1 + likeliest)
-    needed = REGIME_GAIN if asked is None else 0.0
-    evidence = weighed[number].score - constants
-    nothing = asked is None and evidence < needed
-    if nothing:
+    constants, without_slopes, number = _against_constants(
+        rows, weighed, number, settings.noise, free=asked is None
+    )
+    shown = weighed
+    if asked is None and weighed[number].score - constants - without_slopes < REGIME_GAIN:
         line = state.path.best.get(1) if hurried else None
         line = line or _one_line(
             rows, state.path, _robust_start(rows, units, engine, settings.seed)
         )
         # Outliers of a line that is not established are a claim, as a regime is.
-        number = 1
-        weighed[1] = weigh(
-            rows, first_stage(rows), line, settings.noise, free=free, favour=REGIME_GAIN
-        )
+        few = first_stage(rows)
+        robust = weigh(rows, few, line, settings.noise, free=free, favour=REGIME_GAIN)
         if not hurried:
-            weighed[1] = weighed[1].settle(rows, FINAL_ROUNDS, FINAL_SETTLED)
-        # The search's own best may be a model that hardly a row follows, and is not shown.
-        peak = max(one.score for one in weighed.values()) - constants
-        evidence = peak if peak < needed else evidence
-    chosen = weighed[number]
+            robust = robust.settle(rows, FINAL_ROUNDS, FINAL_SETTLED)
+        # The search's own best may be a line that hardly a row follows, and is not shown: its
+        # evidence is how near a miss it was.
+        number, shown = 1, {**weighed, 1: robust}
+        weighed = {**weighed, 1: max(robust, weighed.get(1, robust), key=attrgetter("score"))}
+    chosen = shown[number]
+    evidence = chosen.score - constants
+    nothing = asked is None and evidence - without_slopes < REGIME_GAIN
+    miss = max(one.score for one in weighed.values()) - constants if nothing else evidence
     fitted = chosen.fitted
     selection = select(rows, weighed, number)
     searched, rows = rows, replace(rows, outliers=chosen.clean is not fitted)
@@ -608,13 +611,15 @@ def _complete(
         dirty = point_of(searched, chosen.dirty)
         outliers = _law(units, dirty), chosen.outliers.background * chosen.chance
     kind = "clean" if chosen.clean is fitted else "dirty"
-    path = Path({m: getattr(one, kind) for m, one in weighed.items() if getattr(one, kind)})
+    path = Path({m: getattr(one, kind) for m, one in shown.items() if getattr(one, kind)})
     compared = count is None and state.stopped in ENDS
     stopped = StopReason.TIME_LIMIT if compared and late() else state.stopped
     judged = _Compared()
     if compared:
-        prices = {m: one.price for m, one in weighed.items()}
+        prices = {m: one.price for m, one in shown.items()}
         judged = _rivals(rows, units, engine.problem, sample, path, fitted, searched, prices)
+        if nothing and judged.rivals_rows is None:
+            judged = replace(judged, rivals_evidence=evidence)
     scores, ranks, settled = None, None, False
     if not hurried:
         # Without a component its rows would be outliers.
@@ -626,7 +631,8 @@ def _complete(
     return _Found(
         law or _law(units, point, outliers=rows.outliers),
         fitted.model.origin,
-        evidence,
+        miss,
+        without_slopes,
         scores,
         tuple(state.attempts),
         stopped,
@@ -640,6 +646,33 @@ def _complete(
         settled,
         judged,
     )
+
+
+def _against_constants(
+    rows: Rows, weighed: dict[int, Weighed], number: int, noise: str, *, free: bool
+) -> tuple[float, float, int]:
+    """Return the score of constants, how much more a model has without its slopes, and its number.
+
+    Evidence is counted from constants at levels of the response: they know no model, so that one
+    has the same evidence whichever number was asked for. Whether there is a relation is another
+    question: regimes may be levels that were not found so, or values that many rows share. A free
+    choice then takes the likeliest number that shows a relation. Where none does, the best that any
+    has without its slopes says what constants do.
+    """
+    constants = score_of_constants(rows, noise)
+    flat = {number: score_without_slopes(rows, weighed[number].fitted)}
+    if weighed[number].score - max(constants, flat[number]) < REGIME_GAIN:
+        known = {number: weighed[number]} if late() else weighed
+        flat = {m: score_without_slopes(rows, one.fitted) for m, one in known.items()}
+        related = {
+            m: one.score
+            for m, one in known.items()
+            if one.score - max(constants, flat[m]) >= REGIME_GAIN
+        }
+        if not related:
+            return max(constants, *flat.values()), 0.0, number
+        number = max(related, key=lambda m: related[m]) if free else number
+    return constants, max(flat[number] - constants, 0.0), number
 
 
 def _as_weighted(rows: Rows, fitted: Fitted, weights: Floats) -> Parameters:
@@ -818,7 +851,7 @@ def _rivals_among(
         gain = max(gain_of_shares(few, evaluate(few, model)) - REGIME_GAIN, 0.0)
     if part:
         beside = replace(few, outliers=searched.outliers)
-        evidence = best - score_of_constants(beside, [here, *seen.values()], 1 + model.m)
+        evidence = best - score_of_constants(beside, "auto")
     return _Compared(rivals, few.n if part else None, evidence, gain)
 
 

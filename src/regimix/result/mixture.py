@@ -417,8 +417,11 @@ class Mixture(Regimes):
     evidence : float
         By how much the score of the regimes exceeds that of constants, in nats: whether there is a
         relation at all. It takes 3 (odds of 20 to 1), or more than 0 with a given number of
-        regimes. ``search="net"`` has no score: NaN if something was found, minus infinity if
-        not.
+        regimes. Where nothing was found, that of the nearest miss, which need not be the line that
+        is shown. ``search="net"`` has no score: NaN if something was found, minus infinity if not.
+    without_slopes : float
+        How much of it the same regimes would have without their slopes, as constants: only the rest
+        is due to the features. Zero where constants at levels of the response are as likely.
     component_evidence : ndarray of shape (m,) or None
         How much of it is lost without each component, the others left as they are.
     search_evidence : tuple of float
@@ -433,7 +436,8 @@ class Mixture(Regimes):
         Rows that they were compared on; None if these are all that ``evidence`` is of. Leads on
         some rows cannot be added to the evidence of all.
     rivals_evidence : float
-        Evidence of the regimes on these rows; NaN where they are all, or no rival is ahead.
+        Evidence of what is shown on these rows, where it is not ``evidence``; NaN where it is, or
+        where no rival is ahead on some of the rows.
     gain_of_shares : float
         What shares that depend on the features would add to the evidence of several regimes, in
         nats, less the price of an ingredient. Found out only where a rival is ahead; else zero.
@@ -507,6 +511,7 @@ class Mixture(Regimes):
     rivals_rows: int | None = None
     rivals_evidence: float = np.nan
     gain_of_shares: float = 0.0
+    without_slopes: float = 0.0
     resampled: Stability | None = None
     settled: bool = True
     encoding: Recipe | None = None
@@ -534,7 +539,16 @@ class Mixture(Regimes):
         """Whether the rows support no relation; the answer is then one line through all of them."""
         if self.settings.search == "net":
             return self.evidence == -np.inf
-        return self.evidence < (REGIME_GAIN if self.settings.n_components is None else 0.0)
+        needed = REGIME_GAIN if self.settings.n_components is None else 0.0
+        return self.evidence_of_features < needed
+
+    @property
+    def evidence_of_features(self) -> float:
+        """How much of the evidence is due to the features: what the regimes lose as constants.
+
+        All of it, unless regimes are levels of the response, or values that many rows share.
+        """
+        return self.evidence - self.without_slopes
 
     @property
     def rival(self) -> Rival | None:

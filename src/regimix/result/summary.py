@@ -73,6 +73,8 @@ class Summary:
             bare(found.rival_ahead),
             bare(found.without_gate),
             found.gating,
+            bare(found.coarse),
+            found.without_slopes,
             found.thin,
             found.favours or found.fewer,
             found.by_weight,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
@@ -475,59 +475,60 @@ def _heavy(rows: Rows, fitted: Fitted) -> bool:
 # --- whether there is a relation ------------------------------------------------------------------
 
 
-def score_of_constants(rows: Rows, known: Sequence[Fitted], most: int) -> float:
-    """Return the best score found for constants: as many as are likeliest, but at most so many.
+def score_of_constants(rows: Rows, noise: str) -> float:
+    """Return the best score found for constants at levels of the response.
 
-    A constant for each of few different responses would explain more than any line does; regimes
-    are compared with about as many constants as they are. Models that are known say where these may
-    be, beside the quantiles of the response. The evidence of all models is counted from here, so
-    that one has about the same evidence whichever number was asked for. As for regimes, the
-    likelier of with and without outliers counts.
+    They are as many as are likeliest, and as for regimes, the likelier noise law counts (``noise``
+    as in `weigh`), and the likelier of with and without outliers. The evidence of all models is
+    counted from here. It does not know them, so that a model has the same evidence whichever number
+    of regimes was asked for.
     """
-    alone = rows.constants()
-    starts = [_without_slopes(alone, one) for one in known if one.model.m <= most]
-    best = _constants(alone, starts, most)
+    alone, kind = rows.constants(), "normal" if noise == "normal" else "auto"
+    best = _constants(alone, kind)
     if rows.outliers:
         pure = replace(alone, outliers=False)
-        clean = _constants(pure, starts, most, best.score)
+        clean = _constants(pure, kind, best.score)
         alone, best = (pure, clean) if clean.score > best.score else (alone, best)
     # Few numbers are found from few rows; all rows then judge the best of them.
     rounds = MODEL.rounds if alone.n <= SEARCH.first_rows else SEARCH.short_rounds
     return refit(alone, best.model, rounds).score
 
 
-def _constants(alone: Rows, starts: list[Parameters], most: int, known: float = -np.inf) -> Fitted:
+def score_without_slopes(rows: Rows, fitted: Fitted) -> float:
+    """Return the score of a model whose regimes become constants.
+
+    Whether there is a relation is asked of each model: one that has found levels which quantiles of
+    the response do not show, or single values that many rows share, owes them nothing to a feature.
+    """
+    model, alone = fitted.model, rows.constants()
+    flat = Parameters.point(
+        np.zeros((model.m, 1)), model.scale, model.share, model.origin, model.noise
+    )
+    kinds = {rows.outliers, False}
+    return max(
+        refit(kind, from_labels(kind, fitted.posterior, flat).model, MODEL.rounds).score
+        for kind in (replace(alone, outliers=outliers) for outliers in kinds)
+    )
+
+
+def _constants(alone: Rows, noise: str, known: float = -np.inf) -> Fitted:
     """Return the best constants of the first rows, with outliers or without.
 
     None is followed farther than it may be better than the others, or than the ``known`` score.
     """
     some = alone.head(SEARCH.first_rows)
     best: Fitted | None = None
-
-    def fit(start: Parameters, behind: float = 0.0) -> Fitted:
-        goal = known if best is None else max(known, best.score)
-        return refit(some, start, MODEL.rounds, settled=SEARCH.same_score, goal=goal - behind)
-
-    for start in starts:
-        fitted = fit(start)
-        best = fitted if best is None or fitted.score > best.score else best
-    for levels in range(1, most + 1):
-        fitted = fit(_levels(alone, levels), REGIME_GAIN)
+    for levels in range(1, some.n + 1):
+        goal = max(known, -np.inf if best is None else best.score) - REGIME_GAIN
+        fitted = refit(some, _levels(alone, levels), MODEL.rounds, goal=goal)
         if best is None or fitted.score > best.score:
             best = fitted
         elif levels > best.model.m and fitted.score < best.score - REGIME_GAIN:
             break  # even more levels are even less likely
+        if late():
+            break
     assert best is not None
-    return best
-
-
-def _without_slopes(alone: Rows, fitted: Fitted) -> Parameters:
-    """Return a constant for each component: that of its rows."""
-    model = fitted.model
-    flat = Parameters.point(
-        np.zeros((model.m, 1)), model.scale, model.share, model.origin, model.noise
-    )
-    return from_labels(alone, fitted.posterior, flat).model
+    return best if late() else choose_noise(some, some, best, noise)
 
 
 def _levels(rows: Rows, count: int) -> Parameters:

@@ -32,7 +32,7 @@ from regimix.search.checkpoint import Checkpoint
 from regimix.search.joint import smallest_component
 from regimix.search.message_passing import hunt_one
 from regimix.search.numbers import SEARCH
-from regimix.search.selection import score_of_constants
+from regimix.search.selection import score_of_constants, score_without_slopes
 from regimix.search.settings import Control, Stopped, answer_interrupts
 from regimix.trimmed.ilts import EPSILON, Run, Solver, Watcher, concentrate
 from regimix.trimmed.reweight import CUTOFF
@@ -357,7 +357,8 @@ def _asked(
     rows, units = whitened_rows(sample, intercept=intercept)
     fits = _lines(rows, units, starts, pace)
     best = fits[0]
-    evidence = best.score - score_of_constants(rows, [best], most=1)
+    constants = max(score_of_constants(rows, "normal"), score_without_slopes(rows, best))
+    evidence = best.score - constants
     most = [fit.score for fit in fits if fit.model.share[0] >= 0.5]
     enough = evidence >= REGIME_GAIN and best.score >= max(most, default=-np.inf) + REGIME_GAIN
     point = point_of(rows, best)

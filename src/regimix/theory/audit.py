@@ -23,7 +23,7 @@ from regimix.errors import DataError
 from regimix.model.em import REGIME_GAIN
 from regimix.model.numbers import MODEL
 from regimix.model.rows import whiten
-from regimix.result.answer import WIDTH, Answer
+from regimix.result.answer import WIDTH, Answer, closest, slopes_matter_less
 from regimix.result.gated import labels_of
 from regimix.result.mixture import Mixture
 from regimix.search.numbers import SEARCH
@@ -398,12 +398,13 @@ def _judged(mixture: Mixture, fit: _WhitenedFit) -> Audit:
     return Audit(
         findings=(
             _supported(mixture),
-            _separated(fit),
+            _separated(fit, closest(mixture)),
             _quiet(fit),
             little_corruption(
                 fit.corruption_ratio,
                 noiseless=fit.noiseless,
                 allowed=Answer(mixture).allows_outliers,
+                expected=expected_ratio(mixture),
             ),
             _enough_rows(fit),
             _light_tails(fit),
@@ -440,6 +441,9 @@ def _supported(mixture: Mixture) -> Finding:
     m = mixture.n_components
     who = "The regime scores" if m == 1 else "The regimes score"
     words = f"{who} {number(value, 3)} nats more than constants do."
+    if slopes_matter_less(mixture):
+        words = f"{words} {number(mixture.without_slopes, 3)} of them need no slope."
+        value = mixture.evidence_of_features
     shown = "one robust fit to all of them" if m == 1 else f"the best {spelled(m)} lines"
     counted = mixture.settings.search == "net"
     if counted:
@@ -461,8 +465,11 @@ def _supported(mixture: Mixture) -> Finding:
     return Finding("regimes", verdict, value, limit, words, at_least=True)
 
 
-def _separated(fit: _WhitenedFit) -> Finding:
-    """Judge whether the regimes are apart (Definition 1)."""
+def _separated(fit: _WhitenedFit, pair: tuple[int, int, float] | None) -> Finding:
+    """Judge whether the regimes are apart (Definition 1).
+
+    ``pair`` are the two that are fewest standard errors apart: they may be others.
+    """
     name = "separation"
     if len(fit.coef) == 1:
         words = (
@@ -473,9 +480,12 @@ def _separated(fit: _WhitenedFit) -> Finding:
     distance = fit.distance
     j, k = sorted(np.argsort(distance, kind="stable")[:2].tolist())
     q = float(local_separation(fit.coef).min())
+    others = ""
+    if pair is not None and (j, k) != pair[:2]:
+        others = f" (Beside their standard errors, it is regimes {pair[0]} and {pair[1]}.)"
     words = (
         f"Regimes {j} and {k} are the nearest: {number(distance[j], 2)} standard deviations of y "
-        f"apart, root mean square over the rows. The smallest Q of Definition 1 is "
+        f"apart, root mean square over the rows.{others} The smallest Q of Definition 1 is "
         f"{number(q, 2)}; Theorem 11 tries on the order of (1/(share × Q))^m starts."
     )
     return _at_least(name, float(distance.min()), SEPARATED, CLOSE, words)
@@ -501,16 +511,38 @@ def _quiet(fit: _WhitenedFit) -> Finding:
     return _at_most("noise", value, QUIET, LOUD, words)
 
 
-def little_corruption(ratio: float, *, noiseless: bool = False, allowed: bool = True) -> Finding:
-    """Judge whether outliers are few beside the smallest regime (γ*), if any were allowed."""
+def expected_ratio(mixture: Mixture) -> float:
+    """Return the share of outliers over that of the smallest regime; with a gate, each row has its.
+
+    A row in doubt counts in parts.
+    """
+    if mixture.gate is not None or not mixture.outlier_share:
+        return 0.0
+    return mixture.outlier_share / max(float(mixture.weights.min()), np.finfo(np.float64).tiny)
+
+
+def little_corruption(
+    ratio: float, *, noiseless: bool = False, allowed: bool = True, expected: float = 0.0
+) -> Finding:
+    """Judge whether outliers are few beside the smallest regime (γ*), if any were allowed.
+
+    The ratio is that of the labels, ``expected`` that of the shares: rows in doubt count in parts.
+    More of either is worse.
+    """
+    shares = ""
+    if expected and number(expected, 2) != number(ratio, 2):
+        shares = f", by their labels; by the shares of the model, {number(expected, 2)}"
     words = (
-        f"There are {number(ratio, 2)} outliers for each row of the smallest regime. The paper "
+        f"There are {number(ratio, 2)} outliers for each row of the smallest regime{shares}. The "
+        "paper "
         "needs a small constant, which it does not give; at 1 an adversary could hide that regime."
     )
     if ratio == 0:
         fast = " Convergence is then faster than linear (Theorem 7)." if noiseless else ""
         words = f"No row {'is' if allowed else 'was allowed to be'} an outlier.{fast}"
-    return _at_most("corruption", ratio, LITTLE_CORRUPTION, MUCH_CORRUPTION, words)
+    worse = max(ratio, expected) if ratio else ratio
+    judged = _at_most("corruption", worse, LITTLE_CORRUPTION, MUCH_CORRUPTION, words)
+    return replace(judged, value=ratio)
 
 
 def _enough_rows(fit: _WhitenedFit) -> Finding:
@@ -579,7 +611,8 @@ def _same_features(fit: _WhitenedFit) -> Finding:
     chance = max(by_chance) / min(by_chance)
     words = (
         f"Over regimes and directions the variance of the features differs by a factor of "
-        f"{number(sigma, 2)} (by chance alone up to {number(chance, 2)}). In Corollary 8, for "
+        f"{number(sigma, 2)} (by chance alone up to {number(chance, 2)}, and up to {SAME_SPREAD:g} "
+        f"times that counts as alike). In Corollary 8, for "
         "rows without noise, the region of convergence shrinks by as much."
     )
     return _at_most(name, sigma, SAME_SPREAD * chance, OTHER_SPREAD * chance, words)
