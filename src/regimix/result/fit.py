@@ -596,6 +596,7 @@ def _complete(
         )
         if not hurried:
             weighed[1] = weighed[1].settle(rows, FINAL_ROUNDS, FINAL_SETTLED)
+        weighed[1] = weighed[1].of_most(rows)
         # The search's own best may be a model that hardly a row follows, and is not shown.
         peak = max(one.score for one in weighed.values()) - constants
         evidence = peak if peak < needed else evidence
