@@ -365,6 +365,11 @@ def _asked(
     near = np.abs(rows.y - rows.design @ point.coef[0]) <= CUTOFF * point.scale[0]
     if float(rows.weights @ near) >= 0.5 * rows.mass or not enough:
         return evidence, None
+    # A line through two heaps of responses, one in each half of the rows, need not be a relation: a
+    # minority's must explain more than constants at both do.
+    evidence = best.score - score_of_constants(rows, [best], most=2)
+    if evidence < REGIME_GAIN:
+        return evidence, None
     theta, scale = units.back(point.coef)[0], float(point.scale[0]) * units.y_scale
     return evidence, _Line(theta, scale, float(point.share[0]))
 
