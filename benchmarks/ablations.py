@@ -261,7 +261,6 @@ ABLATIONS = tuple(
                 ("merges_tried", 1),
                 ("joint_survivors", (1.0, 1.0)),
                 ("blur", 1.0),
-                ("narrowest_background", 0.05),
                 ("far", 1e6),
                 ("degrees", (4.0,)),
                 ("joint_rounds", (3, 4, 6)),

@@ -192,6 +192,17 @@ def test_one_clean_regime_is_least_squares(seed):
     assert fit.inlier_mask_.mean() >= 0.95
 
 
+@pytest.mark.parametrize("seed", [3, 12, 13, 19, 20, 21])
+def test_a_line_through_two_heaps_of_responses_is_no_relation(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 2, 400).astype(float)
+    y = rng.choice([20.0, 75.0, 160.0], 400, p=[0.45, 0.2, 0.35]) + 18 * rng.standard_normal(400)
+    with pytest.warns(EvidenceWarning, match="a constant explains y"):
+        model = TrimmedRegressor(random_state=0).fit(x[:, None], y)
+    assert model.evidence_ < 3
+    assert 2 * np.count_nonzero(model.inlier_mask_) > y.size
+
+
 @settings(max_examples=5, deadline=None)
 @given(seeds)
 def test_pure_noise_is_said_to_be_noise(seed):

@@ -109,13 +109,16 @@ def worth_of_backgrounds(rows, outlier):
     weight = outlier * rows.weights
     gap, held = rows.y - rows.middle, weight.sum()
     worth = [weight @ t.logpdf(gap, 2, 0, rows.width_of_y)]
-    narrowest = 0.25 * rows.width_of_y
+    # As wide between its quantiles as the response is, and no narrower than its resolution.
+    narrowest, student = (
+        max(rows.width_of_y / (2 * law.ppf(0.9)), rows.smallest_scale) for law in (norm, t(2))
+    )
     log_prior = -3 - 0.5 * np.log(1 + held)
     spread = max(np.sqrt(weight @ gap**2 / held), narrowest) if held else narrowest
     worth.append(weight @ norm.logpdf(gap, 0, spread) + log_prior)
     best = minimize_scalar(
         lambda log_scale: -weight @ t.logpdf(gap, 2, 0, np.exp(log_scale)),
-        bounds=(np.log(narrowest), np.log(1e3 * rows.width_of_y)),
+        bounds=(np.log(student), np.log(1e3 * rows.width_of_y)),
         method="bounded",
         options={"xatol": 1e-6},
     )

@@ -162,6 +162,27 @@ def test_the_law_of_the_response_alone_is_no_relation(law, seed):
     assert fit.evidence_ < 3
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_line_shown_where_nothing_is_found_is_that_of_most_rows(seed):
+    """Half of the rows lie close to zero: a line through these would leave the others out."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((150, 1)), rng.exponential(size=150) ** 2
+    with pytest.warns(EvidenceWarning, match="constants explain y better"):
+        fit = MixedLinearRegression(random_state=0).fit(X, y)
+    assert 2 * np.count_nonzero(fit.labels_ == 0) > y.size
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_heaps_of_a_rounded_response_are_no_outliers_beside_its_line(seed):
+    """The commonest value alone is more concentrated than any line with rounded noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((350, 2))
+    y = np.clip(np.round(3 + 0.35 * X[:, 0] + 0.25 * rng.standard_normal(350)), 2, 4)
+    fit = MixedLinearRegression(random_state=0).fit(X, y)
+    assert fit.n_components_ == 1
+    assert np.count_nonzero(fit.labels_ == 0) > 0.9 * y.size
+
+
 def test_regimes_that_need_the_features_stay_though_the_response_has_bumps():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 1))

@@ -20,7 +20,9 @@ from scipy.special import digamma, gammaln
 from regimix.model.evidence import Sums, posterior
 from regimix.model.laws import (
     NORMAL,
+    NORMAL_BULK,
     ROOT_8,
+    STUDENT_BULK,
     Background,
     NoiseLaw,
 )
@@ -348,7 +350,11 @@ def maximise(rows: Rows, model: Parameters, seen: Expected) -> Fitted:
 
 
 def _choose_law(rows: Rows, outlier: Floats) -> tuple[Background, float, float]:
-    """Choose the background that suits its rows, with its scale; and what it adds to the score."""
+    """Choose the background that suits its rows, with its scale; and what it adds to the score.
+
+    It is as wide as the bulk of the responses at least, and as what rounding leaves: rows that lie
+    closer together are no outliers, but a regime without slopes.
+    """
     if not rows.outliers:
         return Background.PLAIN, 1.0, 0.0
     weight = outlier * rows.weights
@@ -358,9 +364,12 @@ def _choose_law(rows: Rows, outlier: Floats) -> tuple[Background, float, float]:
     if held < 1.0 or not some.size:
         return plain  # of less than one row no law is seen
     near, far = weight.take(some), rows.far.take(some)
-    narrowest = MODEL.narrowest_background * rows.width_of_y
-    normal = max(math.sqrt(float(near @ far) / float(near.sum())), narrowest)
-    free = (Background.NORMAL, normal), (Background.STUDENT, _student_scale(near, far, narrowest))
+    least, width = rows.smallest_scale, rows.width_of_y
+    normal = math.sqrt(float(near @ far) / float(near.sum()))
+    free = (
+        (Background.NORMAL, max(normal, NORMAL_BULK * width, least)),
+        (Background.STUDENT, _student_scale(near, far, max(STUDENT_BULK * width, least))),
+    )
     choices = [
         (law, scale, float(weight @ log_outliers(rows, law, scale)) + _free_price(held))
         for law, scale in free

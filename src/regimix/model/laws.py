@@ -7,7 +7,7 @@ from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.special import gammaln, ndtri
 
 from regimix.model.numbers import MODEL
 
@@ -46,6 +46,11 @@ NORMAL = NoiseLaw()
 
 # The density of Student's law with 2 degrees of freedom is 1 / sqrt(8) at its middle.
 ROOT_8 = np.sqrt(8.0)
+# Scales of the normal law, and of Student's with 2 degrees of freedom, that are as wide as the
+# response between its quantiles, in units of that width.
+_LOW = MODEL.bulk_level
+NORMAL_BULK = float(0.5 / ndtri(1.0 - _LOW))
+STUDENT_BULK = float(np.sqrt(0.5 * _LOW * (1.0 - _LOW)) / (1.0 - 2.0 * _LOW))
 
 
 class Background(IntEnum):

@@ -25,9 +25,6 @@ class ModelNumbers:
     bulk_level: float = 0.1
     # Degrees of freedom of the background: tails that reach any outlier.
     background_degrees: float = 2.0
-    # A background of free scale is at least this share of the width of y: a narrower one would be a
-    # regime without slopes.
-    narrowest_background: float = 0.25
     # Share of the range of y that seven written digits leave open: smaller gaps are no gaps.
     written_digits: float = 1e-6
     # A grid of y finer than this share of its range is none.

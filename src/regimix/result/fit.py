@@ -595,6 +595,7 @@ def _complete(
         robust = weigh(rows, few, line, settings.noise, free=free, favour=REGIME_GAIN)
         if not hurried:
             robust = robust.settle(rows, FINAL_ROUNDS, FINAL_SETTLED)
+        robust = robust.of_most(rows)
         # The search's own best may be a line that hardly a row follows, and is not shown: its
         # evidence is how near a miss it was.
         number, shown = 1, {**weighed, 1: robust}

@@ -297,6 +297,11 @@ class Weighed:
         """
         return replace(self, favour=-REGIME_GAIN)
 
+    def of_most(self, rows: Rows) -> Weighed:
+        """Leave out the model in which most rows are outliers, if there may be none."""
+        few = self.dirty is not None and 2 * float(self.dirty.sums.size.sum()) < rows.mass
+        return replace(self, dirty=None) if few and self.clean is not None else self
+
     def settle(self, rows: Rows, rounds: int, settled: float) -> Weighed:
         """Run rounds of EM until little is left to gain."""
         return self._each(
