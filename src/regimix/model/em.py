@@ -35,6 +35,8 @@ NEVER = -float(np.sqrt(np.finfo(np.float64).max))
 # Exponentials of less than minus this are not normal numbers.
 LOG_HUGE = -float(np.log(np.finfo(np.float64).tiny))
 TINY = float(np.exp(-LOG_HUGE))
+# Odds of less than this are lost beside one.
+LOG_ROUNDING = float(np.log(np.finfo(np.float64).eps))
 REGIME_GAIN = MODEL.regime_gain  # for those who report it
 
 
@@ -216,15 +218,21 @@ class Expected:
 
 
 def squares_of(rows: Rows, model: Parameters) -> tuple[Floats, Floats]:
-    """Return residuals, and their mean squares in units of the noise; (m, n) each."""
+    """Return residuals, and their mean squares in units of the noise; (m, n) each.
+
+    What the rows leave open of the coefficients costs a product of all rows for each component. It
+    makes a row less likely: where the background is likelier without it, it is left out.
+    """
     residual = rows.y - model.coef @ rows.design.T
     squares = residual**2
     squares *= model.precision[:, None]
     if model.factor is not None:
-        wide = np.empty_like(rows.design)  # once: new memory takes as long as the product
+        log_odds = _log_densities(rows, model, model.noise.kernel(squares)[0])
+        log_odds += model.log_share[:, None]
         for j, factor in enumerate(model.factor):
-            np.matmul(rows.design, factor, out=wide)
-            squares[j] += np.einsum("ij,ij->i", wide, wide)
+            some = np.flatnonzero(log_odds[j] > log_odds[-1] + LOG_ROUNDING)
+            wide = rows.design.take(some, axis=0) @ factor
+            squares[j, some] += np.einsum("ij,ij->i", wide, wide)
     return residual, squares
 
 
@@ -436,7 +444,7 @@ def evaluate(rows: Rows, model: Parameters) -> Fitted:
 
 def refit(
     rows: Rows,
-    model: Parameters,
+    model: Parameters | Fitted,
     rounds: int,
     *,
     settled: float = MODEL.settled,
@@ -445,11 +453,11 @@ def refit(
 ) -> Fitted:
     """Run rounds until all further ones are foreseen to gain less than ``settled`` nats.
 
-    A model that cannot reach the score ``goal`` is left as it is: rounds gain less and less, so
-    those that are left gain no more than so many times what the last one did. So is one that has
-    reached the score ``enough``.
+    A model that was fitted to these rows goes on from there. One that cannot reach the score
+    ``goal`` is left as it is: rounds gain less and less, so those that are left gain no more than
+    so many times what the last one did. So is one that has reached the score ``enough``.
     """
-    fitted, gained = evaluate(rows, model), np.inf
+    fitted, gained = model if isinstance(model, Fitted) else evaluate(rows, model), np.inf
     for left in range(rounds - 1, 0, -1):
         if fitted.model.m == 0 or fitted.score >= enough or late():
             break

@@ -773,8 +773,9 @@ def _rivals(
     few = max(FEW_ROWS, int(MODEL.many_rows) * rows.width)
     known = rows, units, problem, sample, path, fitted, searched, prices
     if fitted.model.m > 1 and 2 * few <= min(many, rows.n):
-        # Relations that are hopeless among few rows are so among many.
-        compared = _rivals_among(rows.head(few), *known)
+        # Relations that are hopeless among few rows are so among many, whatever more the regimes
+        # gain when they are fitted to these rows.
+        compared = _rivals_among(rows.head(few), *known, as_they_are=True)
         if compared.rivals and grade(-compared.rivals[0].lead) == "overwhelming":
             return compared
     return _rivals_among(rows.head(many), *known)
@@ -790,12 +791,16 @@ def _rivals_among(
     fitted: Fitted,
     searched: Rows,
     prices: dict[int, float],
+    *,
+    as_they_are: bool = False,
 ) -> _Compared:
     """Compare the regimes of all rows with single relations, by the first of them."""
     model, seen, here, part = fitted.model, path.best, fitted, few.n < rows.n
     if part:
-        seen = {m: refit(few, one.model, SEARCH.short_rounds) for m, one in path.best.items()}
         here = evaluate(few, model)
+        seen = {model.m: here}
+        if not as_they_are:
+            seen = {m: refit(few, one.model, SEARCH.short_rounds) for m, one in path.best.items()}
     scores = {m: one.score - prices.get(m, 0.0) for m, one in seen.items()}
     best = here.score - prices.get(model.m, 0.0)
     if part:
