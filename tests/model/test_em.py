@@ -234,12 +234,17 @@ def test_a_refit_ends_where_many_rounds_end(seed):
     assert refit(rows, model, 30).score >= one.score - rows.n * MODEL.member
 
 
-def test_a_refit_ends_where_it_has_enough():
+def test_rounds_that_came_to_their_end_are_not_made_again(monkeypatch):
     rows, _ = mixed_rows(3)
-    model = some_model(rows, np.random.default_rng(3), 2)
-    first, whole = refit(rows, model, 1).score, refit(rows, model, 30).score
-    assert refit(rows, model, 30, enough=first).score == first < whole
-    assert refit(rows, model, 30, enough=whole + 1.0).score == whole
+    whole = refit(rows, some_model(rows, np.random.default_rng(3), 2), 30)
+    rounds = []
+    one = em.evaluate
+    monkeypatch.setattr(em, "evaluate", lambda *of: rounds.append(1) or one(*of))
+    assert refit(rows, whole, 30) is whole
+    assert not rounds
+    finer = refit(rows, whole, 30, settled=1e-9)
+    assert rounds
+    assert finer.score >= whole.score
 
 
 def test_a_refit_gives_up_a_goal_only_if_it_is_out_of_reach(monkeypatch):

@@ -177,6 +177,8 @@ class Fitted:
         Lower bound of the log evidence of all responses, in nats.
     base : Parameters
         Whose responsibilities these are: ``evaluate`` makes the same of it, to the last bit.
+    left : float
+        What further rounds of EM are foreseen to gain, in nats; infinite where that is not known.
     """
 
     model: Parameters
@@ -185,6 +187,7 @@ class Fitted:
     log_evidence: Floats
     score: float
     base: Parameters
+    left: float = np.inf
 
     @property
     def divergence(self) -> Floats:
@@ -449,17 +452,20 @@ def refit(
     *,
     settled: float = MODEL.settled,
     goal: float = -np.inf,
-    enough: float = np.inf,
 ) -> Fitted:
     """Run rounds until all further ones are foreseen to gain less than ``settled`` nats.
 
-    A model that was fitted to these rows goes on from there. One that cannot reach the score
-    ``goal`` is left as it is: rounds gain less and less, so those that are left gain no more than
-    so many times what the last one did. So is one that has reached the score ``enough``.
+    A model whose rounds on these rows have come so far is returned as it is. One that cannot reach
+    the score ``goal`` is left as it is: rounds gain less and less, so those that are left gain no
+    more than so many times what the last one did.
     """
-    fitted, gained = model if isinstance(model, Fitted) else evaluate(rows, model), np.inf
+    if isinstance(model, Fitted):
+        if model.left < settled:
+            return model
+        model = model.model
+    fitted, gained, further = evaluate(rows, model), np.inf, np.inf
     for left in range(rounds - 1, 0, -1):
-        if fitted.model.m == 0 or fitted.score >= enough or late():
+        if fitted.model.m == 0 or further < settled or late():
             break
         before, earlier = fitted.score, gained
         fitted = evaluate(rows, fitted.model)
@@ -467,9 +473,9 @@ def refit(
         # Rounds close in by the same factor every time: so what further ones gain is foreseen.
         slower = np.isfinite(earlier) and gained < earlier
         further = max(gained, gained**2 / (earlier - gained)) if slower else abs(gained)
-        if further < settled or (slower and fitted.score + (left - 1) * gained < goal):
+        if slower and fitted.score + (left - 1) * gained < goal:
             break
-    return fitted
+    return replace(fitted, left=further)
 
 
 def from_labels(rows: Rows, posterior: Floats, model: Parameters) -> Fitted:

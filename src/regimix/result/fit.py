@@ -545,8 +545,12 @@ def _may_be_clean(engine: Engine, settings: Settings, sample: Sample) -> bool:
 
     Among the other rows of a larger table there may be some. (Copies of a row are one row.)
     """
-    whole = bool(np.isclose(sample.weights.sum(), engine.problem.mass))
-    return whole and settings.outliers is None
+    return _all_seen(engine, sample) and settings.outliers is None
+
+
+def _all_seen(engine: Engine, sample: Sample) -> bool:
+    """Say whether the rows that are searched are all there are."""
+    return bool(np.isclose(sample.weights.sum(), engine.problem.mass))
 
 
 def _complete(
@@ -577,7 +581,9 @@ def _complete(
     likeliest = max(weighed, key=lambda m: weighed[m].score)
     number = likeliest if asked is None else number
     if law is None and ended and not hurried and not is_small(rows):
-        weighed[number] = weighed[number].settle(rows, FINAL_ROUNDS, FINAL_SETTLED)
+        # Of more rows than were searched, all are looked at later.
+        enough = FINAL_SETTLED if _all_seen(engine, sample) else MODEL.settled
+        weighed[number] = weighed[number].settle(rows, FINAL_ROUNDS, enough)
     known = [one.fitted for one in weighed.values()]
     # The same for every number that may be asked for.
     constants = score_of_constants(rows, known, 1 + likeliest)
@@ -620,7 +626,9 @@ def _complete(
         # Without a component its rows would be outliers.
         others = scores_without(replace(rows, outliers=settings.outliers != 0), fitted)
         scores, ranks = fitted.score - others, _ranks(rows, fitted, first_stage(rows))
-        left = evaluate(rows, fitted.model).score - fitted.score
+        left = fitted.left
+        if not np.isfinite(left):
+            left = evaluate(rows, fitted.model).score - fitted.score
         settled = left < MODEL.polish_left * np.sqrt(rows.mass)
     point = fitted.model if law or hurried else _as_weighted(rows, fitted, sample.weights)
     return _Found(

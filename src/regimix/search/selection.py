@@ -441,7 +441,7 @@ def weigh(
         goal = fitted.score - np.log(rows.n) - favour
         clean = _without_background(pure, fitted)
         if clean.score >= goal - REGIME_GAIN:
-            clean = refit(pure, clean, MODEL.rounds, goal=goal)
+            clean = refit(pure, clean.model, MODEL.rounds, goal=goal)
         if clean.score < goal:
             return Weighed.of(rows, fitted)
         if fitted.model.noise != seen.model.noise:
