@@ -236,7 +236,7 @@ def test_a_refit_ends_where_many_rounds_end(seed):
 
 def test_rounds_that_came_to_their_end_are_not_made_again(monkeypatch):
     rows, _ = mixed_rows(3)
-    whole = refit(rows, some_model(rows, np.random.default_rng(3), 2), 30)
+    whole = refit(rows, some_model(rows, np.random.default_rng(3), 2), 300)
     rounds = []
     one = em.evaluate
     monkeypatch.setattr(em, "evaluate", lambda *of: rounds.append(1) or one(*of))
