@@ -545,12 +545,8 @@ def _may_be_clean(engine: Engine, settings: Settings, sample: Sample) -> bool:
 
     Among the other rows of a larger table there may be some. (Copies of a row are one row.)
     """
-    return _all_seen(engine, sample) and settings.outliers is None
-
-
-def _all_seen(engine: Engine, sample: Sample) -> bool:
-    """Say whether the rows that are searched are all there are."""
-    return bool(np.isclose(sample.weights.sum(), engine.problem.mass))
+    whole = bool(np.isclose(sample.weights.sum(), engine.problem.mass))
+    return whole and settings.outliers is None
 
 
 def _complete(
@@ -580,10 +576,9 @@ def _complete(
         weighed[number] = Weighed.of(rows, evaluate(rows, model))
     likeliest = max(weighed, key=lambda m: weighed[m].score)
     number = likeliest if asked is None else number
-    if law is None and ended and not hurried and not is_small(rows):
-        # Of more rows than were searched, all are looked at later.
-        enough = FINAL_SETTLED if _all_seen(engine, sample) else MODEL.settled
-        weighed[number] = weighed[number].settle(rows, FINAL_ROUNDS, enough)
+    polished_later = weighed[number].chance >= 0.5 and rows.n >= engine.problem.n_columns
+    if law is None and ended and not (hurried or is_small(rows) or polished_later):
+        weighed[number] = weighed[number].settle(rows, FINAL_ROUNDS, FINAL_SETTLED)
     known = [one.fitted for one in weighed.values()]
     # The same for every number that may be asked for.
     constants = score_of_constants(rows, known, 1 + likeliest)
@@ -625,7 +620,7 @@ def _complete(
     if not hurried:
         # Without a component its rows would be outliers.
         others = scores_without(replace(rows, outliers=settings.outliers != 0), fitted)
-        scores, ranks = fitted.score - others, _ranks(rows, fitted, first_stage(rows))
+        scores, ranks = fitted.score - others, _ranks(fitted)
         left = fitted.left
         if not np.isfinite(left):
             left = evaluate(rows, fitted.model).score - fitted.score
@@ -902,21 +897,13 @@ def _one_line(rows: Rows, path: Path, robust: Parameters) -> Fitted:
     return max(fits, key=attrgetter("score")) if fits else evaluate(rows, robust)
 
 
-def _ranks(rows: Rows, fitted: Fitted, few: Rows) -> tuple[int, ...]:
-    """Return how many coefficients each component's rows determine; few may determine all."""
-    if few is not rows:
-        in_few = _ranks(few, evaluate(few, fitted.model), few)
-        if min(in_few, default=0) == rows.width:
-            return in_few
-    ranks = []
-    for posterior in fitted.posterior[:-1]:
-        members = np.flatnonzero(posterior > MODEL.member)
-        block = rows.design[members] * np.sqrt(posterior[members, None])
-        values = np.linalg.eigvalsh(block.T @ block)
-        ranks.append(
-            int(np.count_nonzero(values > MODEL.gram_rounding * values.max(initial=1e-300)))
-        )
-    return tuple(ranks)
+def _ranks(fitted: Fitted) -> tuple[int, ...]:
+    """Return how many coefficients each component's rows determine."""
+    if not fitted.model.coef.size:
+        return (0,) * fitted.model.m
+    values = np.linalg.eigvalsh(fitted.sums.gram)
+    least = MODEL.gram_rounding * np.maximum(values[:, -1:], 1e-300)
+    return tuple(np.count_nonzero(values > least, axis=1).tolist())
 
 
 def _given(rows: Rows, coef: Floats, origin: str = "given") -> Parameters:

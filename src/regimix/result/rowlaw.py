@@ -82,7 +82,8 @@ class RowLaw:
         if problem.n_features <= MOST_COVARIANCE_FEATURES:
             # A constant column correlates with nothing.
             Z /= np.where(deviation > 0, deviation, 1.0)
-            correlation = (Z * weights[:, None]).T @ Z
+            Z *= np.sqrt(weights)[:, None]
+            correlation = Z.T @ Z
         middle = weighted_quantile(drawn.y, weights, 0.5)
         return cls(
             mean=problem.center + problem.scale * mean,
