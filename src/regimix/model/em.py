@@ -514,14 +514,36 @@ def scores_without(rows: Rows, fitted: Fitted) -> Floats:
 
     A lower bound: shares move towards where they would settle for a few rounds.
     """
-    model, divergence = fitted.model, fitted.divergence
-    density = log_densities(rows, model)
-    return np.array(
-        [
-            _score_of_others(rows, fitted, density, divergence, np.arange(model.m) != j)
-            for j in range(model.m)
-        ]
-    )
+    return _scores_without(rows, fitted, np.ones(fitted.model.m, dtype=bool), *_parts(rows, fitted))
+
+
+def _parts(rows: Rows, fitted: Fitted) -> tuple[Floats, Floats]:
+    return log_densities(rows, fitted.model), fitted.divergence
+
+
+def _scores_without(
+    rows: Rows, fitted: Fitted, keep: NDArray[np.bool_], density: Floats, divergence: Floats
+) -> Floats:
+    """Score the components that are kept without each of these."""
+    each = np.arange(keep.size)
+    scores = np.full(keep.size, -np.inf)
+    for j in np.flatnonzero(keep):
+        scores[j] = _score_of_others(rows, fitted, density, divergence, keep & (each != j))
+    return scores
+
+
+def worthless(rows: Rows, fitted: Fitted) -> tuple[NDArray[np.bool_], Floats]:
+    """Leave out components, one by one, as long as the score rises; the others stay as they are.
+
+    Returns which are left out, and ``scores_without``.
+    """
+    keep, score, parts = np.ones(fitted.model.m, dtype=bool), fitted.score, _parts(rows, fitted)
+    without = scores = _scores_without(rows, fitted, keep, *parts)
+    while keep.sum() > 1 and scores.max() > score:
+        score = float(scores.max())
+        keep[np.argmax(scores)] = False
+        scores = _scores_without(rows, fitted, keep, *parts)
+    return ~keep, without
 
 
 def _score_of_others(
