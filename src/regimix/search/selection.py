@@ -224,13 +224,13 @@ def choose_noise(rows: Rows, few: Rows, fitted: Fitted, kind: str) -> Fitted:
     """
     if kind == "normal" or (kind == "auto" and np.isfinite(fitted.model.noise.degrees)):
         return fitted
+    if kind == "auto" and not _heavy(few, fitted.model):
+        return fitted
     if few is not rows:
         chosen = choose_noise(few, few, evaluate(few, fitted.model), kind)
         if chosen.model.noise == fitted.model.noise:
             return fitted
         return refit(rows, chosen.model, MODEL.rounds)
-    if kind == "auto" and not _heavy(rows, fitted):
-        return fitted
     best = None if kind == "student" else fitted
     for degrees in SEARCH.degrees:
         goal = -np.inf if best is None else best.score
@@ -483,7 +483,7 @@ def _without_background(pure: Rows, fitted: Fitted) -> Fitted:
     return from_labels(pure, posterior, model)
 
 
-def _heavy(rows: Rows, fitted: Fitted) -> bool:
+def _heavy(rows: Rows, model: Parameters) -> bool:
     """Say whether tails are heavier than normal: whether a little of Student's law would be a gain.
 
     The log density of Student's law is that of the normal one plus (D² - 2 D - 1) / (4 degrees) and
@@ -491,7 +491,6 @@ def _heavy(rows: Rows, fitted: Fitted) -> bool:
     mean 0 and variance 56: of many rows, and no background that may hide tails, its sum must gain a
     nat at least.
     """
-    model = fitted.model
     point = Parameters.point(model.coef, model.scale, model.share, model.origin)
     point = replace(point, outlier_law=model.outlier_law, outlier_scale=model.outlier_scale)
     squares = squares_of(rows, point)[1]
