@@ -514,36 +514,26 @@ def scores_without(rows: Rows, fitted: Fitted) -> Floats:
 
     A lower bound: shares move towards where they would settle for a few rounds.
     """
-    return _scores_without(rows, fitted, np.ones(fitted.model.m, dtype=bool), *_parts(rows, fitted))
+    known = log_densities(rows, fitted.model), fitted.divergence
+    each = np.arange(fitted.model.m)
+    return np.array([_score_of_others(rows, fitted, *known, each != j) for j in each])
 
 
-def _parts(rows: Rows, fitted: Fitted) -> tuple[Floats, Floats]:
-    return log_densities(rows, fitted.model), fitted.divergence
+def worthless(rows: Rows, fitted: Fitted, without: Floats) -> NDArray[np.bool_]:
+    """Say which components to leave out, one by one as long as the score rises.
 
-
-def _scores_without(
-    rows: Rows, fitted: Fitted, keep: NDArray[np.bool_], density: Floats, divergence: Floats
-) -> Floats:
-    """Score the components that are kept without each of these."""
-    each = np.arange(keep.size)
-    scores = np.full(keep.size, -np.inf)
-    for j in np.flatnonzero(keep):
-        scores[j] = _score_of_others(rows, fitted, density, divergence, keep & (each != j))
-    return scores
-
-
-def worthless(rows: Rows, fitted: Fitted) -> tuple[NDArray[np.bool_], Floats]:
-    """Leave out components, one by one, as long as the score rises; the others stay as they are.
-
-    Returns which are left out, and ``scores_without``.
+    The others stay as they are; ``without`` are ``scores_without``.
     """
-    keep, score, parts = np.ones(fitted.model.m, dtype=bool), fitted.score, _parts(rows, fitted)
-    without = scores = _scores_without(rows, fitted, keep, *parts)
+    keep, score, scores = np.ones(fitted.model.m, dtype=bool), fitted.score, without
+    known, each = None, np.arange(keep.size)
     while keep.sum() > 1 and scores.max() > score:
         score = float(scores.max())
-        keep[np.argmax(scores)] = False
-        scores = _scores_without(rows, fitted, keep, *parts)
-    return ~keep, without
+        keep[np.flatnonzero(keep)[np.argmax(scores)]] = False
+        known = known or (log_densities(rows, fitted.model), fitted.divergence)
+        scores = np.array(
+            [_score_of_others(rows, fitted, *known, keep & (each != j)) for j in each[keep]]
+        )
+    return ~keep
 
 
 def _score_of_others(

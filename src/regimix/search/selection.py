@@ -46,8 +46,8 @@ def prune(rows: Rows, fitted: Fitted) -> Fitted:
         if late():
             break
         # What is better without a component as the others are need not be refitted to be known.
-        idle, without = worthless(rows, fitted)
-        if idle.any():
+        without = scores_without(rows, fitted)
+        if (idle := worthless(rows, fitted, without)).any():
             fitted = refit(rows, fitted.model.pick(~idle), SEARCH.short_rounds)
             continue
         smaller = _smaller(rows, fitted, without, limit=REGIME_GAIN)
