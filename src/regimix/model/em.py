@@ -519,20 +519,19 @@ def scores_without(rows: Rows, fitted: Fitted) -> Floats:
     return np.array([_score_of_others(rows, fitted, *known, each != j) for j in each])
 
 
-def worthless(rows: Rows, fitted: Fitted, without: Floats) -> NDArray[np.bool_]:
+def worthless(rows: Rows, fitted: Fitted) -> NDArray[np.bool_]:
     """Say which components to leave out, one by one as long as the score rises.
 
-    The others stay as they are; ``without`` are ``scores_without``.
+    The others stay as they are: a score is a lower bound, as in ``scores_without``.
     """
-    keep, score, scores = np.ones(fitted.model.m, dtype=bool), fitted.score, without
-    known, each = None, np.arange(keep.size)
-    while keep.sum() > 1 and scores.max() > score:
-        score = float(scores.max())
-        keep[np.flatnonzero(keep)[np.argmax(scores)]] = False
-        known = known or (log_densities(rows, fitted.model), fitted.divergence)
-        scores = np.array(
-            [_score_of_others(rows, fitted, *known, keep & (each != j)) for j in each[keep]]
-        )
+    known = log_densities(rows, fitted.model), fitted.divergence
+    each, keep, score = np.arange(fitted.model.m), np.ones(fitted.model.m, dtype=bool), fitted.score
+    while keep.sum() > 1:
+        scores = {j: _score_of_others(rows, fitted, *known, keep & (each != j)) for j in each[keep]}
+        j = max(scores, key=scores.__getitem__)
+        if scores[j] <= score:
+            break
+        keep[j], score = False, scores[j]
     return ~keep
 
 

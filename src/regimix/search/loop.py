@@ -30,6 +30,7 @@ from regimix.model.em import (
     join,
     late,
     refit,
+    worthless,
 )
 from regimix.model.laws import NoiseLaw
 from regimix.model.numbers import MODEL
@@ -360,7 +361,8 @@ def _pool(fitted: Fitted, released: Indices) -> Indices:
 def _local_best(part: Rows, proposals: list[Parameters], before: float) -> Fitted | None:
     """Refit proposals on their own rows, all briefly, the best to the end; then prune it.
 
-    It is not followed where it cannot reach the score ``before``.
+    Among many rows it is not followed where it cannot reach the score ``before``, and components
+    that the others are better without are left out together.
     """
     best: Fitted | None = None
     for proposal in proposals:
@@ -369,8 +371,11 @@ def _local_best(part: Rows, proposals: list[Parameters], before: float) -> Fitte
         best = trial if trial.model.m and trial.score > goal else best
     if best is None:
         return None
-    left = MODEL.rounds - SEARCH.short_rounds
-    return prune(part, refit(part, best.model, left, goal=before))
+    many, left = not is_small(part), MODEL.rounds - SEARCH.short_rounds
+    best = refit(part, best.model, left, goal=before if many else -np.inf)
+    if many and best.score < before and (idle := worthless(part, best)).any():
+        best = refit(part, best.model.pick(~idle), SEARCH.short_rounds)
+    return prune(part, best)
 
 
 def _consider(

@@ -23,7 +23,6 @@ from regimix.model.em import (
     scores_without,
     squares_of,
     union_losses,
-    worthless,
 )
 from regimix.model.labelling import SURE
 from regimix.model.laws import NoiseLaw
@@ -45,12 +44,7 @@ def prune(rows: Rows, fitted: Fitted) -> Fitted:
             continue
         if late():
             break
-        # What is better without a component as the others are need not be refitted to be known.
-        without = scores_without(rows, fitted)
-        if (idle := worthless(rows, fitted, without)).any():
-            fitted = refit(rows, fitted.model.pick(~idle), SEARCH.short_rounds)
-            continue
-        smaller = _smaller(rows, fitted, without, limit=REGIME_GAIN)
+        smaller = _smaller(rows, fitted, limit=REGIME_GAIN)
         if not smaller:
             break
         best = max(smaller, key=attrgetter("score"))
@@ -62,11 +56,10 @@ def prune(rows: Rows, fitted: Fitted) -> Fitted:
 
 def shrink(rows: Rows, fitted: Fitted) -> Fitted:
     """Merge or delete, whichever loses less, whatever it loses."""
-    smaller = _smaller(rows, fitted, scores_without(rows, fitted), limit=np.inf)
-    return max(smaller, key=attrgetter("score"))
+    return max(_smaller(rows, fitted, limit=np.inf), key=attrgetter("score"))
 
 
-def _smaller(rows: Rows, fitted: Fitted, without: Floats, limit: float) -> list[Fitted]:
+def _smaller(rows: Rows, fitted: Fitted, limit: float) -> list[Fitted]:
     """Refit the cheapest unions and deletions, as far as their estimated loss is within a limit."""
     trials, rounds, goal = [], SEARCH.short_rounds, fitted.score - limit
     for j, k, loss in union_losses(rows, fitted)[: SEARCH.merges_tried]:
@@ -77,6 +70,7 @@ def _smaller(rows: Rows, fitted: Fitted, without: Floats, limit: float) -> list[
             merged = from_labels(rows, union[np.append(rest, True)], fitted.model.pick(rest))
             trials.append(refit(rows, merged.model, rounds, goal=goal))
     # As many deletions as unions: what the others make of its rows shows when they are refitted.
+    without = scores_without(rows, fitted)
     for j in np.argsort(-without)[: SEARCH.merges_tried]:
         if fitted.score - without[j] <= limit:
             others = fitted.model.pick(np.arange(fitted.model.m) != j)
