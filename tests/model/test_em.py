@@ -25,6 +25,7 @@ from regimix.model.em import (
     responsibilities,
     scores_without,
     union_losses,
+    worthless,
 )
 from regimix.model.laws import NORMAL, Background, NoiseLaw
 from regimix.model.numbers import MODEL
@@ -234,12 +235,48 @@ def test_a_refit_ends_where_many_rounds_end(seed):
     assert refit(rows, model, 30).score >= one.score - rows.n * MODEL.member
 
 
-def test_a_refit_ends_where_it_has_enough():
+@few
+@given(seeds, st.integers(1, 3), noises, st.integers(3, 12))
+def test_what_is_left_open_is_known_where_it_matters(seed, m, noise, d):
+    """Products of rows that the background holds anyway are left out, and nothing changes."""
+    rows, _ = mixed_rows(seed, d=d, n=12 * d)
+    fitted = refit(rows, some_model(rows, np.random.default_rng(seed), m, noise), 5)
+    factor = np.random.default_rng(seed).standard_normal((m, rows.width, rows.width))
+    model = replace(fitted.model, factor=factor)
+    whole = (rows.y - model.coef @ rows.design.T) ** 2 * model.precision[:, None]
+    whole += np.square(rows.design @ factor).sum(axis=2)
+    log_kernel = noise.kernel(whole)[0]
+    joint = log_kernel + (0.5 * model.log_precision - em.LOG_ROOT_2PI)[:, None]
+    outlying = em.log_outliers(rows, model.outlier_law, model.outlier_scale)
+    wanted = em.normalise(np.vstack([joint, outlying]) + model.log_share[:, None])[0]
+    np.testing.assert_allclose(expect(rows, model).posterior, wanted, rtol=1e-9, atol=1e-14)
+
+
+@few
+@given(seeds, st.integers(2, 4))
+def test_worthless_components_are_those_whose_loss_is_a_gain(seed, m):
+    rows, _ = mixed_rows(seed, m=1)
+    fitted = refit(rows, some_model(rows, np.random.default_rng(seed), m), 3)
+    idle, without = worthless(rows, fitted), scores_without(rows, fitted)
+    assert not idle.all()
+    assert idle.any() == bool(without.max() > fitted.score)
+    if idle.any():
+        assert idle[np.argmax(without)]
+        fewer = evaluate(rows, fitted.model.pick(~idle))
+        assert refit(rows, fewer.model, 30).score >= fitted.score
+
+
+def test_rounds_that_came_to_their_end_are_not_made_again(monkeypatch):
     rows, _ = mixed_rows(3)
-    model = some_model(rows, np.random.default_rng(3), 2)
-    first, whole = refit(rows, model, 1).score, refit(rows, model, 30).score
-    assert refit(rows, model, 30, enough=first).score == first < whole
-    assert refit(rows, model, 30, enough=whole + 1.0).score == whole
+    whole = refit(rows, some_model(rows, np.random.default_rng(3), 2), 300)
+    rounds = []
+    one = em.evaluate
+    monkeypatch.setattr(em, "evaluate", lambda *of: rounds.append(1) or one(*of))
+    assert refit(rows, whole, 30) is whole
+    assert not rounds
+    finer = refit(rows, whole, 30, settled=1e-9)
+    assert rounds
+    assert finer.score == pytest.approx(whole.score, abs=MODEL.settled)
 
 
 def test_a_refit_gives_up_a_goal_only_if_it_is_out_of_reach(monkeypatch):

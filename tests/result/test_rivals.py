@@ -6,9 +6,19 @@ import numpy as np
 import pytest
 
 from regimix import MixedLinearRegression
+from regimix.engines.base import Sample
 from regimix.errors import EvidenceWarning, RivalWarning
+from regimix.model.rows import whitened_rows
 from regimix.result.answer import Answer
-from regimix.result.rivals import PLAIN, Rival, advice, check_regimes, tried
+from regimix.result.rivals import (
+    PLAIN,
+    Contest,
+    Rival,
+    advice,
+    check_regimes,
+    find_rivals,
+    tried,
+)
 from regimix.words import bare, number
 
 
@@ -198,6 +208,43 @@ def test_many_rows_are_judged_by_the_first(monkeypatch):
     X = rng.standard_normal((20_000, 1))
     rivals_of(X, X[:, 0] + 0.3 * rng.standard_normal(20_000))
     assert seen == [1500]
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_regimes_are_not_fitted_anew_for_hopeless_rivals(monkeypatch):
+    from regimix.result import fit
+
+    seen = []
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 2))
+    y = np.where(rng.random(3000) < 0.6, 5.0, -3.0) * X[:, 0] + 0.1 * rng.standard_normal(3000)
+    whole = fit.refit
+    monkeypatch.setattr(fit, "refit", lambda rows, *more: seen.append(rows.n) or whole(rows, *more))
+    mixture = rivals_of(X, y, n_components=2)
+    assert mixture.rivals_rows == 500
+    assert mixture.rivals[0].lead < -500
+    assert 500 not in seen
+
+
+@pytest.mark.parametrize("kind", ["square", "exponential", "skewed"])
+def test_no_relation_is_likelier_than_its_bound(monkeypatch, kind):
+    """Where least squares shows that a relation has no hope, it need not be fitted."""
+    X, y = table(kind, 150, np.random.default_rng(2))
+    rows, units = whitened_rows(Sample(X, y, np.ones(150)), intercept=False, outliers=False)
+    contest = Contest(Sample(X, y, np.ones(150)), rows, units.y_scale, 0.0)
+    even = [Rival(terms=terms) for terms in ("linear", "quadratic", "spline")]
+    even += [Rival(power=0.5), Rival(power=0.0)] if y.min() > 0 else []
+    for rival in even:
+        assert contest.fit(rival).lead <= contest.bound(rival) + 1e-6
+    assert contest.bound(Rival(skewed=True)) == np.inf
+    fitted = []
+    whole = Contest.fit
+    monkeypatch.setattr(
+        Contest, "fit", lambda self, rival: fitted.append(rival) or whole(self, rival)
+    )
+    found = find_rivals(replace(contest, regimes=1e5))
+    assert not {rival.terms for rival in fitted} - {"linear"}
+    assert {rival.terms for rival in found} > {"linear"}  # they were looked at, and are named
 
 
 @pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import regimix.search.message_passing
+from regimix.model.em import refit
 from regimix.model.evidence import Prior
 from regimix.model.rows import Rows
-from regimix.search.message_passing import _variance_of_others, passing, prepare
+from regimix.search.message_passing import _variance_of_others, hunt_one, passing, prepare
 from regimix.search.numbers import SEARCH
 
 
@@ -122,3 +123,33 @@ def test_passes_that_go_in_circles_are_ended(monkeypatch):
         rounds.append(0)
         from_nothing(rows, batch=4, spike=np.array(SEARCH.zero_noise))
     assert np.median(rounds) < 0.3 * SEARCH.turns
+
+
+def passes(monkeypatch):
+    made = []
+
+    def counted(*given, **more):
+        made.append(1)
+        return passing(*given, **more)
+
+    monkeypatch.setattr(regimix.search.message_passing, "passing", counted)
+    return made
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_most_rows_of_a_wide_pool_follow_is_found_without_a_pass(monkeypatch, seed):
+    made = passes(monkeypatch)
+    rows, coef = pool(seed, 300, 100, 30)
+    found = hunt_one(rows)
+    assert not made
+    assert np.linalg.norm(refit(rows, found, 10).model.coef[0] - coef) < 0.1
+    hunt_one(pool(seed, 150, 250, 30)[0])  # a minority is left to passing
+    assert made
+
+
+@pytest.mark.parametrize("n", [40, 400])
+def test_a_line_through_as_many_rows_as_coefficients_is_none_of_most_rows(monkeypatch, n):
+    """Coefficients that could follow any rows do so: the score says that these show nothing."""
+    made = passes(monkeypatch)
+    hunt_one(pool(1, 0, n, 30)[0])
+    assert made

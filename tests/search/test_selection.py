@@ -8,11 +8,12 @@ import pytest
 from regimix import MixedLinearRegression
 from regimix.datasets import load_tone
 from regimix.engines.base import Sample
+from regimix.model import em
 from regimix.model.em import REGIME_GAIN, Parameters, from_labels, refit
 from regimix.model.rows import weighted_fit, whitened_rows
 from regimix.search.loop import search_again
 from regimix.search.propose import Proposer
-from regimix.search.selection import Weighed, weigh
+from regimix.search.selection import Weighed, _without_background, weigh
 from regimix.search.settings import Control, Settings
 from regimix.synth import make_mlrc
 
@@ -167,6 +168,44 @@ def test_outliers_are_weighed_against_none(wrong):
     # As likely a priori, unless one is favoured.
     nearer = replace(weighed, favour=seen.score - clean.score)
     assert nearer.chance == pytest.approx(0.5, abs=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 30, 300])
+def test_many_rows_show_outliers_without_rounds_of_their_own(monkeypatch, wrong):
+    """Where outliers are sure, what clean rows would have to be is looked at once."""
+    rows = line(0, wrong, n=3000)
+    start = Parameters.point(np.array([[0.0, 1.0]]), np.ones(1), np.array([0.9]), ("line",))
+    seen = refit(rows, start, 100)
+    clean = refit(replace(rows, outliers=False), seen.model, 30)
+    rounds = []
+    one = em.evaluate
+    monkeypatch.setattr(em, "evaluate", lambda *of: rounds.append(1) or one(*of))
+    weighed = weigh(rows, rows, seen, "normal", free=True)
+    assert (weighed.clean is None) == (clean.score < seen.score - np.log(rows.n)) == (wrong > 0)
+    assert bool(rounds) == (wrong == 0)
+    if weighed.clean is not None:
+        assert weighed.clean.score == pytest.approx(clean.score, abs=0.05)
+
+
+@pytest.mark.parametrize("spread", [False, True])
+def test_without_a_background_rows_go_to_the_regime_that_loses_least(spread):
+    """A regime takes its own tails; what is far from all goes to one of them, not to each."""
+    rng = np.random.default_rng(0)
+    X, labels = rng.standard_normal((3000, 1)), rng.integers(0, 2, 3000)
+    y = np.where(labels, 5.0, -5.0) * X[:, 0] + 0.1 * rng.standard_normal(3000)
+    some = rng.random(3000) < 0.03
+    y[some] += (0.5 if spread else 300) * rng.choice([-1, 1], some.sum())
+    rows = whitened(X, y)
+    model = Parameters.point(
+        np.array([[0.0, 5.0], [0.0, -5.0]]) / 5, np.full(2, 0.05), np.full(2, 0.45), ("t",) * 2
+    )
+    seen = refit(rows, model, 100)
+    assert seen.posterior[-1][some].mean() > 0.5
+    clean = _without_background(replace(rows, outliers=False), seen)
+    wider = clean.model.scale / seen.model.scale
+    assert (wider > 1.2).sum() == (2 if spread else 1)
+    assert clean.posterior[-1].max() == 0.0
+    np.testing.assert_allclose(clean.posterior.sum(axis=0), 1.0)
 
 
 def test_the_better_of_each_kind_is_kept():

@@ -205,9 +205,9 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         than 256 columns, or with fewer rows than columns. ``summary()`` prints them.
     evidence_ : float
         With ``keep="auto"``: by how much the score of a line exceeds that of constants (one or
-        several: a line may pass through two heaps of responses), in nats. That is the likeliest line, with outliers of its own, whether or not it is ``coef_``: it
-        says if there is a relation at all, which takes 3. NaN if the search was stopped before it
-        was known.
+        several: a line may pass through two heaps of responses), in nats. That is the likeliest
+        line, with outliers of its own, whether or not it is ``coef_``: it says if there is a
+        relation at all, which takes 3. NaN if the search was stopped before it was known.
     encoding_, left_out_ : Recipe or None, ndarray or None
         As in :class:`MixedLinearRegression`.
     n_features_in_ : int

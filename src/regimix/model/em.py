@@ -37,6 +37,8 @@ NEVER = -float(np.sqrt(np.finfo(np.float64).max))
 # Exponentials of less than minus this are not normal numbers.
 LOG_HUGE = -float(np.log(np.finfo(np.float64).tiny))
 TINY = float(np.exp(-LOG_HUGE))
+# Odds of less than this are lost beside one.
+LOG_ROUNDING = float(np.log(np.finfo(np.float64).eps))
 REGIME_GAIN = MODEL.regime_gain  # for those who report it
 
 
@@ -177,6 +179,8 @@ class Fitted:
         Lower bound of the log evidence of all responses, in nats.
     base : Parameters
         Whose responsibilities these are: ``evaluate`` makes the same of it, to the last bit.
+    left : float
+        What further rounds of EM are foreseen to gain, in nats; infinite where that is not known.
     """
 
     model: Parameters
@@ -185,6 +189,7 @@ class Fitted:
     log_evidence: Floats
     score: float
     base: Parameters
+    left: float = np.inf
 
     @property
     def divergence(self) -> Floats:
@@ -218,15 +223,21 @@ class Expected:
 
 
 def squares_of(rows: Rows, model: Parameters) -> tuple[Floats, Floats]:
-    """Return residuals, and their mean squares in units of the noise; (m, n) each."""
+    """Return residuals, and their mean squares in units of the noise; (m, n) each.
+
+    What the rows leave open of the coefficients costs a product of all rows for each component. It
+    makes a row less likely: where the background is likelier without it, it is left out.
+    """
     residual = rows.y - model.coef @ rows.design.T
     squares = residual**2
     squares *= model.precision[:, None]
     if model.factor is not None:
-        wide = np.empty_like(rows.design)  # once: new memory takes as long as the product
+        log_odds = _log_densities(rows, model, model.noise.kernel(squares)[0])
+        log_odds += model.log_share[:, None]
         for j, factor in enumerate(model.factor):
-            np.matmul(rows.design, factor, out=wide)
-            squares[j] += np.einsum("ij,ij->i", wide, wide)
+            some = np.flatnonzero(log_odds[j] > log_odds[-1] + LOG_ROUNDING)
+            wide = rows.design.take(some, axis=0) @ factor
+            squares[j, some] += np.einsum("ij,ij->i", wide, wide)
     return residual, squares
 
 
@@ -445,22 +456,25 @@ def evaluate(rows: Rows, model: Parameters) -> Fitted:
 
 def refit(
     rows: Rows,
-    model: Parameters,
+    model: Parameters | Fitted,
     rounds: int,
     *,
     settled: float = MODEL.settled,
     goal: float = -np.inf,
-    enough: float = np.inf,
 ) -> Fitted:
     """Run rounds until all further ones are foreseen to gain less than ``settled`` nats.
 
-    A model that cannot reach the score ``goal`` is left as it is: rounds gain less and less, so
-    those that are left gain no more than so many times what the last one did. So is one that has
-    reached the score ``enough``.
+    A model whose rounds on these rows have come so far is returned as it is. One that cannot reach
+    the score ``goal`` is left as it is: rounds gain less and less, so those that are left gain no
+    more than so many times what the last one did.
     """
-    fitted, gained = evaluate(rows, model), np.inf
+    if isinstance(model, Fitted):
+        if model.left < settled:
+            return model
+        model = model.model
+    fitted, gained, further = evaluate(rows, model), np.inf, np.inf
     for left in range(rounds - 1, 0, -1):
-        if fitted.model.m == 0 or fitted.score >= enough or late():
+        if fitted.model.m == 0 or further < settled or late():
             break
         before, earlier = fitted.score, gained
         fitted = evaluate(rows, fitted.model)
@@ -468,9 +482,9 @@ def refit(
         # Rounds close in by the same factor every time: so what further ones gain is foreseen.
         slower = np.isfinite(earlier) and gained < earlier
         further = max(gained, gained**2 / (earlier - gained)) if slower else abs(gained)
-        if further < settled or (slower and fitted.score + (left - 1) * gained < goal):
+        if slower and fitted.score + (left - 1) * gained < goal:
             break
-    return fitted
+    return replace(fitted, left=further)
 
 
 def from_labels(rows: Rows, posterior: Floats, model: Parameters) -> Fitted:
@@ -509,14 +523,25 @@ def scores_without(rows: Rows, fitted: Fitted) -> Floats:
 
     A lower bound: shares move towards where they would settle for a few rounds.
     """
-    model, divergence = fitted.model, fitted.divergence
-    density = log_densities(rows, model)
-    return np.array(
-        [
-            _score_of_others(rows, fitted, density, divergence, np.arange(model.m) != j)
-            for j in range(model.m)
-        ]
-    )
+    known = log_densities(rows, fitted.model), fitted.divergence
+    each = np.arange(fitted.model.m)
+    return np.array([_score_of_others(rows, fitted, *known, each != j) for j in each])
+
+
+def worthless(rows: Rows, fitted: Fitted) -> NDArray[np.bool_]:
+    """Say which components to leave out, one by one as long as the score rises.
+
+    The others stay as they are: a score is a lower bound, as in ``scores_without``.
+    """
+    known = log_densities(rows, fitted.model), fitted.divergence
+    each, keep, score = np.arange(fitted.model.m), np.ones(fitted.model.m, dtype=bool), fitted.score
+    while keep.sum() > 1:
+        scores = {j: _score_of_others(rows, fitted, *known, keep & (each != j)) for j in each[keep]}
+        j = max(scores, key=scores.__getitem__)
+        if scores[j] <= score:
+            break
+        keep[j], score = False, scores[j]
+    return ~keep
 
 
 def _score_of_others(

@@ -19,7 +19,7 @@ from regimix.errors import StopReason
 from regimix.model.blocks import Law, MixtureSums, mixture_sums
 from regimix.model.em import late
 from regimix.model.numbers import MODEL
-from regimix.trimmed.ilts import solved
+from regimix.trimmed.ilts import factored, solved
 
 Floats = NDArray[np.float64]
 
@@ -214,10 +214,14 @@ def _missed(gram: Floats, doubt: Floats, step: Floats) -> tuple[Floats, float, f
     In the basis where the Gram matrix is one and doubt is diagonal, an error shrinks to its share
     that is missing; the step is the rest of it.
     """
-    values, vectors = np.linalg.eigh(gram)
-    usable = values > MODEL.rounding * values[-1]
-    root = vectors[:, usable] * np.sqrt(values[usable])
-    inverse = vectors[:, usable] / np.sqrt(values[usable])
+    if (found := factored(gram)) is not None:
+        root = found[1][:, None] * found[0]
+        inverse = np.linalg.inv(root).T
+    else:
+        values, vectors = np.linalg.eigh(gram)
+        usable = values > MODEL.rounding * values[-1]
+        root = vectors[:, usable] * np.sqrt(values[usable])
+        inverse = vectors[:, usable] / np.sqrt(values[usable])
     missing, basis = np.linalg.eigh(inverse.T @ doubt @ inverse)
     missing = np.clip(missing, 0.0, 1 - MODEL.clear)
     error = missing / (1 - missing) * (basis.T @ (root.T @ step))

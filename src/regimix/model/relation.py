@@ -164,8 +164,10 @@ def _fit(relation: Relation, hopeless: float, *, outliers: bool) -> Fit:
         options={"maxiter": most},
     )
     inside = (low < found.x) & (found.x < high)
-    slopes = np.hstack([one[:, None] * block for one, block in law.rows_at(found.x)[1]])[:, inside]
-    curvature = (slopes * weights[:, None]).T @ slopes
+    root = np.sqrt(weights)
+    parts = [(root * one)[:, None] * block for one, block in law.rows_at(found.x)[1]]
+    slopes = np.hstack(parts)[:, inside]
+    curvature = slopes.T @ slopes
     # The Gaussian in place of the posterior is no wider than the range of the parameter.
     curvature.flat[:: len(curvature) + 1] += np.maximum(law.tight, 2 * np.pi / (high - low) ** 2)[
         inside
@@ -179,7 +181,14 @@ def _log_determinant(curvature: Floats) -> float:
     """Return the log determinant of a positive matrix; what rounding made negative is rounding."""
     size = np.diag(curvature)
     root = np.sqrt(size)
-    values = np.linalg.eigvalsh(curvature / root / root[:, None])
+    even = curvature / root / root[:, None]
+    try:
+        values = np.diag(np.linalg.cholesky(even)) ** 2  # their product is that of the eigenvalues
+        sure = bool((values > MODEL.gram_rounding).all())
+    except np.linalg.LinAlgError:
+        sure = False
+    if not sure:
+        values = np.linalg.eigvalsh(even)
     return float(np.log(size).sum() + np.log(np.maximum(values, MODEL.rounding)).sum())
 
 

@@ -579,7 +579,8 @@ def _complete(
         weighed[number] = Weighed.of(rows, evaluate(rows, model))
     likeliest = max(weighed, key=lambda m: weighed[m].score)
     number = likeliest if asked is None else number
-    if law is None and ended and not hurried and not is_small(rows):
+    polished_later = weighed[number].chance >= 0.5 and rows.n >= engine.problem.n_columns
+    if law is None and ended and not (hurried or is_small(rows) or polished_later):
         weighed[number] = weighed[number].settle(rows, FINAL_ROUNDS, FINAL_SETTLED)
     constants, without_slopes, number = _against_constants(
         rows, weighed, number, settings.noise, free=asked is None
@@ -625,8 +626,10 @@ def _complete(
     if not hurried:
         # Without a component its rows would be outliers.
         others = scores_without(replace(rows, outliers=settings.outliers != 0), fitted)
-        scores, ranks = fitted.score - others, _ranks(rows, fitted, first_stage(rows))
-        left = evaluate(rows, fitted.model).score - fitted.score
+        scores, ranks = fitted.score - others, _ranks(fitted)
+        left = fitted.left
+        if not np.isfinite(left):
+            left = evaluate(rows, fitted.model).score - fitted.score
         settled = left < MODEL.polish_left * np.sqrt(rows.mass)
     point = fitted.model if law or hurried else _as_weighted(rows, fitted, sample.weights)
     return _Found(
@@ -807,8 +810,9 @@ def _rivals(
     few = max(FEW_ROWS, int(MODEL.many_rows) * rows.width)
     known = rows, units, problem, sample, path, fitted, searched, prices
     if fitted.model.m > 1 and 2 * few <= min(many, rows.n):
-        # Relations that are hopeless among few rows are so among many.
-        compared = _rivals_among(rows.head(few), *known)
+        # Relations that are hopeless among few rows are so among many, whatever more the regimes
+        # gain when they are fitted to these rows.
+        compared = _rivals_among(rows.head(few), *known, as_they_are=True)
         if compared.rivals and grade(-compared.rivals[0].lead) == "overwhelming":
             return compared
     return _rivals_among(rows.head(many), *known)
@@ -824,12 +828,16 @@ def _rivals_among(
     fitted: Fitted,
     searched: Rows,
     prices: dict[int, float],
+    *,
+    as_they_are: bool = False,
 ) -> _Compared:
     """Compare the regimes of all rows with single relations, by the first of them."""
     model, seen, here, part = fitted.model, path.best, fitted, few.n < rows.n
     if part:
-        seen = {m: refit(few, one.model, SEARCH.short_rounds) for m, one in path.best.items()}
         here = evaluate(few, model)
+        seen = {model.m: here}
+        if not as_they_are:
+            seen = {m: refit(few, one.model, SEARCH.short_rounds) for m, one in path.best.items()}
     scores = {m: one.score - prices.get(m, 0.0) for m, one in seen.items()}
     best = here.score - prices.get(model.m, 0.0)
     if part:
@@ -923,21 +931,13 @@ def _one_line(rows: Rows, path: Path, robust: Parameters) -> Fitted:
     return max(fits, key=attrgetter("score")) if fits else evaluate(rows, robust)
 
 
-def _ranks(rows: Rows, fitted: Fitted, few: Rows) -> tuple[int, ...]:
-    """Return how many coefficients each component's rows determine; few may determine all."""
-    if few is not rows:
-        in_few = _ranks(few, evaluate(few, fitted.model), few)
-        if min(in_few, default=0) == rows.width:
-            return in_few
-    ranks = []
-    for posterior in fitted.posterior[:-1]:
-        members = np.flatnonzero(posterior > MODEL.member)
-        block = rows.design[members] * np.sqrt(posterior[members, None])
-        values = np.linalg.eigvalsh(block.T @ block)
-        ranks.append(
-            int(np.count_nonzero(values > MODEL.gram_rounding * values.max(initial=1e-300)))
-        )
-    return tuple(ranks)
+def _ranks(fitted: Fitted) -> tuple[int, ...]:
+    """Return how many coefficients each component's rows determine."""
+    if not fitted.model.coef.size:
+        return (0,) * fitted.model.m
+    values = np.linalg.eigvalsh(fitted.sums.gram)
+    least = MODEL.gram_rounding * np.maximum(values[:, -1:], 1e-300)
+    return tuple(np.count_nonzero(values > least, axis=1).tolist())
 
 
 def _given(rows: Rows, coef: Floats, origin: str = "given") -> Parameters:

@@ -26,7 +26,7 @@ from regimix.model.relation import (
     fit_relation,
     line_of,
 )
-from regimix.model.rows import Rows, Units, whitened_rows
+from regimix.model.rows import Rows, weighted_fit, whitened_rows
 from regimix.words import listing, powered, several
 
 Floats = NDArray[np.float64]
@@ -237,7 +237,7 @@ class Contest:
     regimes: float
     line: float = -np.inf
     noise: str = PLAIN.noise
-    _known: dict[tuple[Any, ...], tuple[Rows, Units, tuple[Floats, float]]] = field(
+    _known: dict[tuple[Any, ...], tuple[Rows, float, float, tuple[Floats, float]]] = field(
         default_factory=dict, repr=False
     )
     _fits: dict[Rival, Fit] = field(default_factory=dict, repr=False)
@@ -291,7 +291,9 @@ class Contest:
             return features
         columns = [features**2]
         if terms == "spline":
-            knots = np.quantile(features, KNOTS, axis=0).T
+            ordered, place = np.sort(features, axis=0), np.array(KNOTS) * (len(features) - 1)
+            below, part = ordered[place.astype(int)], (place % 1)[:, None]
+            knots = (below + part * (ordered[np.ceil(place).astype(int)] - below)).T
             columns = [_spline(x, np.unique(at)) for x, at in zip(features.T, knots, strict=True)]
         pairs = np.triu_indices(features.shape[1], 1)
         # Products of features come with either, where rows allow.
@@ -308,35 +310,56 @@ class Contest:
             return y, np.zeros(y.size)
         return _raised(y, self.step, rival.power)
 
-    def _whitened(self, rival: Rival) -> tuple[Rows, Units, tuple[Floats, float]]:
-        """Return the rows of a relation, their units, and a line to begin with."""
+    def _whitened(self, rival: Rival) -> tuple[Rows, float, float, tuple[Floats, float]]:
+        """Return the rows of a relation, zero and unit of their response, and a first line."""
         key = rival.power, rival.terms, rival.noise == COUNTS
         if key not in self._known:
-            columns = self.columns(rival.terms)
-            if self.rows.intercept:
-                columns = np.column_stack([np.ones(len(columns)), columns])
-            rows, units = whitened_rows(
-                Sample(columns, self.response(rival)[0], self.sample.weights),
-                intercept=self.rows.intercept,
-                outliers=self.rows.outliers,
-            )
-            known = self.rows
-            rows = replace(rows, log_background=known.log_background, weights=known.weights)
+            rows, near = self.rows, int(np.argmin(np.abs(self.rows.y)))
+            center, scale = float(self.sample.y[near]) - self.unit * float(rows.y[near]), self.unit
+            if key != (PLAIN.power, PLAIN.terms, False):
+                sample = Sample(self._design(rival), self.response(rival)[0], self.sample.weights)
+                rows, units = whitened_rows(
+                    sample, intercept=rows.intercept, outliers=rows.outliers
+                )
+                known = self.rows
+                rows = replace(rows, log_background=known.log_background, weights=known.weights)
+                center, scale = units.y_center, units.y_scale
             self._known.clear()  # the next ones are variants of this one; others may be large
-            self._known[key] = rows, units, line_of(rows)
+            self._known[key] = rows, center, scale, line_of(rows)
         return self._known[key]
+
+    def _design(self, rival: Rival) -> Floats:
+        columns = self.columns(rival.terms)
+        return np.column_stack([np.ones(len(columns)), columns]) if self.rows.intercept else columns
+
+    def bound(self, rival: Rival) -> float:
+        """Bound the lead of a rival; infinite where that takes more than least squares.
+
+        The evidence of a relation of normal, even noise is no larger than its likelihood.
+        """
+        weights, mass = self.rows.weights, self.rows.mass
+        even = rival == Rival(rival.power, rival.terms)
+        if self.rows.outliers or not even:
+            return np.inf
+        design, (response, log_slope) = self._design(rival), self.response(rival)
+        center = response[0]  # a response far from zero would leave no digits to its residuals
+        response = response - self.rows.intercept * center
+        left = weights @ (response - design @ weighted_fit(design, response, weights)) ** 2
+        score = -0.5 * mass * (1.0 + np.log(2 * np.pi * max(left, 1e-300) / mass))
+        score += weights @ log_slope + mass * np.log(self.unit)
+        return float(score) - REGIME_GAIN * (1 + len(rival.ingredients)) - self.regimes
 
     def relation(self, rival: Rival, expected: Floats) -> Relation:
         """Build the relation of a rival; ``expected`` is where a fit with even spread has it."""
-        rows, units, line = self._whitened(rival)
+        rows, center, scale, line = self._whitened(rival)
         log_slope = self.response(rival)[1]
-        rounding = LEAST_NOISE * self.step * np.exp(log_slope) / units.y_scale
+        rounding = LEAST_NOISE * self.step * np.exp(log_slope) / scale
         log_slope = log_slope + np.log(self.unit)
         if rival.noise == COUNTS:
-            known = (self.sample.y, units.y_center, units.y_scale)
+            known = (self.sample.y, center, scale)
             return Relation(rows, line, log_slope, rounding, COUNTS, counts=known)
-        log_slope -= np.log(units.y_scale)
-        spread = self._spread(rival.spread, expected * units.y_scale + units.y_center)
+        log_slope -= np.log(scale)
+        spread = self._spread(rival.spread, expected * scale + center)
         return Relation(rows, line, log_slope, rounding, rival.noise, rival.skewed, spread)
 
     def _spread(self, kind: str, fitted: Floats) -> Floats | None:
@@ -396,6 +419,13 @@ def find_rivals(contest: Contest, most: int = len(INGREDIENTS)) -> tuple[Rival, 
             counts = trial.noise == COUNTS
             if trial not in seen and not (counts and set(trial.ingredients) - {"noise", "terms"}):
                 if name in worse and not counts:
+                    continue
+                # No more than least squares may gain: if it may as often as there are steps left,
+                # and there is still no hope, it need not be known.
+                most_likely = contest.bound(trial)
+                gain = max(most_likely - best.lead, 0.0)
+                if most_likely + (left - 1) * gain < 0 and most_likely < -HOPELESS:
+                    seen[trial] = replace(trial, lead=most_likely)
                     continue
                 seen[trial] = contest.fit(trial)
                 # Powers and tails come in their order: where the first step is a wrong one, and

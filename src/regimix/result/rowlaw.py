@@ -13,7 +13,7 @@ from regimix.engines.base import Engine
 from regimix.model.blocks import Labelling, Law, nearest
 from regimix.model.labelling import SURE
 from regimix.model.laws import resolution
-from regimix.model.rows import weighted_quantile
+from regimix.model.rows import weighted_fit, weighted_quantile
 
 if TYPE_CHECKING:
     from regimix.engines.memory import MemoryEngine
@@ -69,8 +69,7 @@ class RowLaw:
         fits = [] if expected is None else [expected]
         wide = problem.n_features > MOST_COVARIANCE_FEATURES
         if fits and not wide and np.count_nonzero(weights) > problem.n_columns:
-            root = np.sqrt(weights)
-            fits.append(np.linalg.lstsq(drawn.Z * root[:, None], drawn.y * root)[0])
+            fits.append(weighted_fit(drawn.Z, drawn.y, weights))
         middle = weights @ drawn.y if problem.fit_intercept else 0.0
         total = weights @ (drawn.y - middle) ** 2
         # A constant response leaves nothing to explain.
@@ -83,7 +82,8 @@ class RowLaw:
         if problem.n_features <= MOST_COVARIANCE_FEATURES:
             # A constant column correlates with nothing.
             Z /= np.where(deviation > 0, deviation, 1.0)
-            correlation = (Z * weights[:, None]).T @ Z
+            Z *= np.sqrt(weights)[:, None]
+            correlation = Z.T @ Z
         middle = weighted_quantile(drawn.y, weights, 0.5)
         return cls(
             mean=problem.center + problem.scale * mean,

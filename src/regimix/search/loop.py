@@ -30,6 +30,7 @@ from regimix.model.em import (
     join,
     late,
     refit,
+    worthless,
 )
 from regimix.model.laws import NoiseLaw
 from regimix.model.numbers import MODEL
@@ -357,8 +358,12 @@ def _pool(fitted: Fitted, released: Indices) -> Indices:
     return np.flatnonzero(held > 0.5)
 
 
-def _local_best(part: Rows, proposals: list[Parameters]) -> Fitted | None:
-    """Refit proposals on their own rows, all briefly, the best to the end; then prune it."""
+def _local_best(part: Rows, proposals: list[Parameters], before: float) -> Fitted | None:
+    """Refit proposals on their own rows, all briefly, the best to the end; then prune it.
+
+    Among many rows it is not followed where it cannot reach the score ``before``, and components
+    that the others are better without are left out together.
+    """
     best: Fitted | None = None
     for proposal in proposals:
         goal = -np.inf if best is None else best.score
@@ -366,7 +371,11 @@ def _local_best(part: Rows, proposals: list[Parameters]) -> Fitted | None:
         best = trial if trial.model.m and trial.score > goal else best
     if best is None:
         return None
-    return prune(part, refit(part, best.model, MODEL.rounds - SEARCH.short_rounds))
+    many, left = not is_small(part), MODEL.rounds - SEARCH.short_rounds
+    best = refit(part, best.model, left, goal=before if many else -np.inf)
+    if many and best.score < before and (idle := worthless(part, best)).any():
+        best = refit(part, best.model.pick(~idle), SEARCH.short_rounds)
+    return prune(part, best)
 
 
 def _consider(
@@ -382,7 +391,7 @@ def _consider(
     part = state.rows.take(pool)
     scaleup = state.rows.mass / max(part.mass, 1e-300)
     before = evaluate(part, current.model.pick(released).with_shares(scaleup)).score
-    best = _local_best(part, proposals)
+    best = _local_best(part, proposals, before)
     if best is not None and part.n == state.rows.n:
         state.path.see(best)  # it is a model of all rows, whatever is decided of it
     if best is None or best.model.m == 0 or best.score < before:

@@ -30,6 +30,8 @@ from regimix.model.numbers import MODEL
 from regimix.model.rows import Rows
 from regimix.search.numbers import SEARCH
 
+Floats = NDArray[np.float64]
+
 # --- fewer regimes --------------------------------------------------------------------------------
 
 
@@ -77,8 +79,6 @@ def _smaller(rows: Rows, fitted: Fitted, limit: float) -> list[Fitted]:
 
 
 # --- how many regimes -----------------------------------------------------------------------------
-
-Floats = NDArray[np.float64]
 
 # The halves of a normal law are this many deviations from its middle.
 APART = np.sqrt(2 / np.pi)
@@ -218,13 +218,13 @@ def choose_noise(rows: Rows, few: Rows, fitted: Fitted, kind: str) -> Fitted:
     """
     if kind == "normal" or (kind == "auto" and np.isfinite(fitted.model.noise.degrees)):
         return fitted
+    if kind == "auto" and not _heavy(few, fitted.model):
+        return fitted
     if few is not rows:
         chosen = choose_noise(few, few, evaluate(few, fitted.model), kind)
         if chosen.model.noise == fitted.model.noise:
             return fitted
         return refit(rows, chosen.model, MODEL.rounds)
-    if kind == "auto" and not _heavy(rows, fitted):
-        return fitted
     best = None if kind == "student" else fitted
     for degrees in SEARCH.degrees:
         goal = -np.inf if best is None else best.score
@@ -306,9 +306,7 @@ class Weighed:
         """Run rounds of EM until little is left to gain."""
         return self._each(
             rows,
-            lambda kind, fitted: best_of(
-                refit(kind, fitted.model, rounds, settled=settled), fitted
-            ),
+            lambda kind, fitted: best_of(refit(kind, fitted, rounds, settled=settled), fitted),
         )
 
     def smaller(self, rows: Rows) -> Weighed:
@@ -438,27 +436,53 @@ def weigh(
         Nats by which none is likelier a priori.
     """
     fitted = seen if late() else choose_noise(rows, few, seen, kind)
-    if not (rows.outliers and free) or late() or _surely_dirty(rows, fitted, favour):
+    if not (rows.outliers and free) or late():
         return Weighed.of(rows, fitted)
     pure = replace(rows, outliers=False)
-    clean = refit(pure, seen.model, MODEL.rounds)
+    if rows.n < SEARCH.growth * max(SEARCH.first_rows // 2, int(MODEL.many_rows * rows.width)):
+        clean = refit(pure, seen.model, MODEL.rounds)
+    else:
+        # All that clean rows can gain is the prior of their share.
+        goal = fitted.score - np.log(rows.n) - favour
+        clean = _without_background(pure, fitted)
+        if clean.score >= goal - REGIME_GAIN:
+            clean = refit(pure, clean.model, MODEL.rounds, goal=goal)
+        if clean.score < goal:
+            return Weighed.of(rows, fitted)
+        if fitted.model.noise != seen.model.noise:
+            clean = refit(pure, seen.model, MODEL.rounds)
     return Weighed(fitted, choose_noise(pure, pure, clean, kind), favour)
 
 
-def _surely_dirty(rows: Rows, fitted: Fitted, favour: float) -> bool:
-    """Say whether few of many rows show that there are outliers.
+def _without_background(pure: Rows, fitted: Fitted) -> Fitted:
+    """Give the rows of the background to the regimes: each to the likeliest, or all to one.
 
-    All that clean rows can gain is the prior of their share.
+    What the likelihood of the regimes loses by their squared residuals says which.
     """
-    few = rows.head(int(MODEL.many_rows * rows.width))
-    if rows.n < max(SEARCH.first_rows, SEARCH.growth * few.n):
-        return False
-    goal = evaluate(few, fitted.model).score - np.log(rows.n) - favour
-    clean = replace(few, outliers=False)
-    return bool(refit(clean, fitted.model, MODEL.rounds, goal=goal, enough=goal).score < goal)
+    model, outlying = fitted.model, fitted.posterior[-1] * pure.weights
+    squares = (pure.y - model.coef @ pure.design.T) ** 2
+    kernel = -0.5 * model.precision[:, None] * squares
+    odds = kernel + (0.5 * model.log_precision + model.log_share[:-1])[:, None]
+    size = fitted.sums.size
+    square = fitted.sums.at(model.coef).square + size * pure.smallest_scale**2
+
+    def loss(taken: Floats) -> Floats:
+        more, wide = taken @ outlying, np.einsum("jn,jn->j", taken * outlying, squares)
+        after = (size + more) * np.log((square + wide) / (size + more))
+        return np.asarray(0.5 * (after - size * np.log(square / size)))
+
+    nearest = (odds == odds.max(axis=0)).astype(np.float64)
+    alone = loss(np.ones(squares.shape))
+    j = int(np.argmin(alone))
+    if model.m == 1 or alone[j] < loss(nearest).sum():
+        nearest = (np.arange(model.m) == j)[:, None]
+    posterior = np.vstack(
+        [fitted.posterior[:-1] + nearest * fitted.posterior[-1], np.zeros((1, pure.n))]
+    )
+    return from_labels(pure, posterior, model)
 
 
-def _heavy(rows: Rows, fitted: Fitted) -> bool:
+def _heavy(rows: Rows, model: Parameters) -> bool:
     """Say whether tails are heavier than normal: whether a little of Student's law would be a gain.
 
     The log density of Student's law is that of the normal one plus (D² - 2 D - 1) / (4 degrees) and
@@ -466,7 +490,6 @@ def _heavy(rows: Rows, fitted: Fitted) -> bool:
     mean 0 and variance 56: of many rows, and no background that may hide tails, its sum must gain a
     nat at least.
     """
-    model = fitted.model
     point = Parameters.point(model.coef, model.scale, model.share, model.origin)
     point = replace(point, outlier_law=model.outlier_law, outlier_scale=model.outlier_scale)
     squares = squares_of(rows, point)[1]

@@ -30,7 +30,7 @@ from regimix.model.numbers import MODEL
 from regimix.model.rows import MAD_TO_DEVIATION, Rows, Units, weighted_fit, whitened_rows
 from regimix.search.checkpoint import Checkpoint
 from regimix.search.joint import smallest_component
-from regimix.search.message_passing import hunt_one
+from regimix.search.message_passing import hunt_one, reweighted
 from regimix.search.numbers import SEARCH
 from regimix.search.selection import score_of_constants, score_without_slopes
 from regimix.search.settings import Control, Stopped, answer_interrupts
@@ -67,19 +67,6 @@ def single_starts(sample: Sample) -> Starts:
     all_rows = weighted_fit(sample.Z, sample.y, sample.weights)
     starts = Starts(all_rows[None, :], ("least squares",))
     return starts.and_also(reweighted(sample, all_rows)[None], "reweighted")
-
-
-def reweighted(sample: Sample, theta: Floats) -> Floats:
-    """Reweight least squares again and again, with Cauchy's weights: rows that fit well count."""
-    for _ in range(MODEL.rounds):
-        squares = (sample.y - sample.Z @ theta) ** 2
-        typical = float(np.median(squares))
-        if typical <= 0 or late():
-            break
-        with np.errstate(over="ignore"):  # infinitely far is far enough
-            weights = sample.weights / (1 + squares / typical)
-        theta = weighted_fit(sample.Z, sample.y, weights)
-    return theta
 
 
 def elemental(sample: Sample, count: int, rng: np.random.Generator) -> Floats:
