@@ -58,6 +58,7 @@ DOCUMENTED = {
     # Trees take missing values, so that what they say of other cells stands.
     "any regressor from few rows": (
         "too large for dtype('float32')",
+        "Expected 2D array, got 1D array instead",
         "could not convert string to float",
         "must be a string or a real number",
     ),
@@ -180,9 +181,10 @@ def _elsewhere(model: Any, X: Any, y: Any, weights: Any) -> Any:
     """Ask about other rows and columns: each question is answered, or refused in our words."""
     others = [X[:0], X[:1], X[::-1], np.asarray(X), np.asarray(X)[:, ::-1], np.asarray(X)[0], None]
     if isinstance(X, pd.DataFrame):
+        objects = pd.DataFrame(np.asarray(X, dtype=object), X.index, X.columns)
         others += [
-            _spelled(X),
-            X.astype(object).mask(np.eye(*X.shape) > 0),
+            _spelled(objects),
+            objects.mask(np.eye(*X.shape) > 0),
             X.iloc[:, ::-1],
             X.iloc[:, 1:],
         ]
@@ -236,7 +238,7 @@ def _parquet(X: Any, y: Any, weights: Any) -> Any:
             columns = {f"x{i}": list(column) for i, column in enumerate(np.asarray(X).T)}
             columns |= {"y": list(y)} | ({} if weights is None else {"w": list(weights)})
             pl.DataFrame(columns).write_parquet(path)
-        except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+        except (TypeError, ValueError, OverflowError, RuntimeError, pl.exceptions.PolarsError):
             return ()
         table = scan_parquet(path, "y", weights=None if weights is None else "w")
         model = MixedLinearRegression(random_state=0).fit(table)
