@@ -139,6 +139,31 @@ def test_frames_and_series_come_back_with_their_index(fitted):
     assert isinstance(quietly(fit.score_samples, X, y), np.ndarray)
 
 
+def test_moments_with_a_time_zone_are_the_same_as_objects():
+    rng = np.random.default_rng(0)
+    moments = pd.date_range("2024-03-30", periods=60, freq="h", tz="Europe/Berlin")
+    frame = pd.DataFrame({"when": moments, "x": rng.normal(size=60)})
+    fit = TrimmedRegressor(random_state=0).fit(frame, np.arange(60) / 24 + frame["x"])
+    assert fit.coef_ == pytest.approx([1, 1])
+    np.testing.assert_array_equal(fit.predict(frame.astype(object)), fit.predict(frame))
+
+
+@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+def test_frames_of_as_many_rows_as_columns_are_not_turned(library):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, (60, 2))
+    y = X[:, 0] * np.where(np.arange(60) % 2, 2.0, -1.0) + 0.1 * rng.standard_normal(60)
+    frame = library.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    fit = MixedLinearRegression(2, random_state=0).fit(frame, y)
+    for rows in (2, 3):
+        some, known = frame[:rows], y[:rows]
+        for ask, answer in (
+            (fit.responsibilities(some, known), fit.mixture_.responsibilities(X[:rows], known)),
+            (fit.predict_components(some), fit.mixture_.predict_components(X[:rows])),
+        ):
+            np.testing.assert_array_equal(np.asarray(ask), answer)
+
+
 def test_measures_are_those_of_the_rows_that_are_used(fitted):
     X, y, fit = fitted
     there = np.flatnonzero(~np.isin(np.arange(N), list(HOLES)))

@@ -355,6 +355,20 @@ def test_labels_of_two_types_are_refused():
         TrimmedEstimator(LogisticRegression()).fit(X, mixed)
 
 
+def test_rows_of_weight_zero_are_absent_from_fit_and_score():
+    X, y, _ = one_regime(0, n=30, d=2)
+    weights = (np.arange(30) > 0).astype(int)
+    X[0, 1] = np.nan
+    fit = TrimmedEstimator(LinearRegression()).fit(X, y, sample_weight=weights)
+    assert fit.score(X, y, weights) == fit.score(X[1:], y[1:])
+
+
+def test_numbers_of_extended_precision_are_fitted():
+    X = np.array([[0.0], [1.0], [2.0]], dtype=np.longdouble)
+    fit = TrimmedEstimator(LinearRegression()).fit(X, [0.1, 0.9, 2.3])
+    assert fit.losses_.dtype == np.float64
+
+
 def test_weights_that_nobody_takes():
     X, _, y = wavy(13)
     with pytest.raises(ParameterError, match="takes no sample_weight"):

@@ -6,7 +6,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 from scipy.stats import t as student
@@ -141,8 +141,13 @@ def test_the_two_lines_of_the_tone_data(keep, line, seed):
 
 @settings(max_examples=5, deadline=None)
 @given(seeds, st.sampled_from(["gaussian", "student-elliptical", "half-binary"]))
+@example(2712383506, "gaussian")  # whose good rows happen to be 11 % closer to the line
 def test_auto_is_close_to_an_oracle_that_knows_the_good_rows(seed, features):
-    """30 % gross outliers: consistent scale, and hardly more error than on the true rows."""
+    """30 % gross outliers: consistent scale, and hardly more error than on the true rows.
+
+    Means and deviations in the comments are those of 300 draws. Limits are about five deviations
+    away: chance alone exceeds one of them in less than one of 100,000 draws.
+    """
     n, d, noise = 800, 3, 0.1
     X, y, truth = one_regime(
         seed, n=n, d=d, noise=noise, norms=1.0, intercepts=0.5, features=features
@@ -154,11 +159,15 @@ def test_auto_is_close_to_an_oracle_that_knows_the_good_rows(seed, features):
     oracle = least_squares(A[clean], y[clean])
     # In standard errors of the oracle: trimming costs some efficiency, no seed costs six.
     assert np.abs((theta_of(fit) - oracle) / errors).max() <= 6
-    assert 0.85 <= fit.scale_ / noise <= 1.2
+    assert 0.88 <= fit.scale_ / noise <= 1.26  # 1.07 ± .036
     # A majority decides. Its rows are taken for the better half of good rows, and are more of them.
     assert fit.keep_ == half_of(n, d) / n
     expected = spread_within(fit.keep_ / clean.mean()) / spread_within(fit.keep_)
-    assert 0.9 <= fit.raw_scale_ / noise / expected <= 1.1
+    assert 0.8 <= fit.raw_scale_ / noise / expected <= 1.2  # 1.00 ± .041
+    # The same rows but for the errors of its coefficients: much of that deviation is of the rows.
+    best = np.sort((y - A @ oracle) ** 2)[: half_of(n, d)]
+    of_oracle = np.sqrt(best.mean()) / spread_within(fit.keep_)
+    assert 0.965 <= fit.raw_scale_ / of_oracle <= 1.05  # 1.008 ± .0076
     assert fit.inlier_mask_[clean].mean() >= 0.94
     assert fit.inlier_mask_[~clean].mean() <= 0.15
     assert fit.evidence_ > 0

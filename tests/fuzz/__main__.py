@@ -4,6 +4,7 @@ import argparse
 import secrets
 import sys
 import time
+from contextlib import suppress
 
 from tests.fuzz.tables import _kind, draw, failure, simplest
 
@@ -18,17 +19,20 @@ def main() -> int:
     print(f"These tables again: make fuzz TABLES={asked.tables} SEED={first}", flush=True)
     seen: set[str] = set()
     begun = time.monotonic()
-    for number in range(first, first + asked.tables):
-        case = draw(number)
-        found = failure(case)
-        if found is None or _kind(found) in seen:
-            continue
-        seen.add(_kind(found))
-        # A call that hangs is not made simpler: every attempt would hang, too.
-        small = case if found.startswith("TooSlow") else simplest(case, found)
-        print(f"\n{found}\n{small.snippet()}", flush=True)
+    done = 0
+    with suppress(KeyboardInterrupt):  # Ctrl-C ends it; what was run counts
+        for number in range(first, first + asked.tables):
+            case = draw(number)
+            found = failure(case)
+            done += 1
+            if found is None or _kind(found) in seen:
+                continue
+            seen.add(_kind(found))
+            # A call that hangs is not made simpler: every attempt would hang, too.
+            small = case if found.startswith("TooSlow") else simplest(case, found)
+            print(f"\n{found}\n{small.snippet()}", flush=True)
     took = time.monotonic() - begun
-    print(f"{asked.tables} tables in {took:.0f} seconds, {len(seen)} kinds of failure.")
+    print(f"{done} tables in {took:.0f} seconds, {len(seen)} kinds of failure.")
     return min(len(seen), 99)
 
 

@@ -14,9 +14,11 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning as InnerConvergenceWarning
 from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -46,7 +50,7 @@ from regimix import (
 )
 from regimix.errors import LeftOutWarning, RegimixError, RegimixWarning
 
-SECONDS = 30
+SECONDS = 30  # of processor time
 # What scikit-learn's own estimators refuse, though the table is one that others take.
 DOCUMENTED = {
     "any classifier": ("needs samples of at least 2 classes",),
@@ -54,10 +58,12 @@ DOCUMENTED = {
     # Trees take missing values, so that what they say of other cells stands.
     "any regressor from few rows": (
         "too large for dtype('float32')",
+        "Expected 2D array, got 1D array instead",
         "could not convert string to float",
         "must be a string or a real number",
     ),
 }
+NO_MATRIX = ("np.matrix is not supported",)  # by any of scikit-learn's
 ALLOWED_WARNINGS = (
     RegimixWarning,
     DataConversionWarning,
@@ -171,6 +177,28 @@ def _profile(model: Any, X: Any, y: Any, weights: Any) -> Any:
     return str(found), found.frame()
 
 
+def _elsewhere(model: Any, X: Any, y: Any, weights: Any) -> Any:
+    """Ask about other rows and columns: each question is answered, or refused in our words."""
+    others = [X[:0], X[:1], X[::-1], np.asarray(X), np.asarray(X)[:, ::-1], np.asarray(X)[0], None]
+    if isinstance(X, pd.DataFrame):
+        objects = pd.DataFrame(np.asarray(X, dtype=object), X.index, X.columns)
+        others += [
+            _spelled(objects),
+            objects.mask(np.eye(*X.shape) > 0),
+            X.iloc[:, ::-1],
+            X.iloc[:, 1:],
+        ]
+        others += [X.set_axis(range(X.shape[1]), axis=1), X.T, X.iloc[0], X.to_dict("list")]
+    for other in others:
+        asked = [getattr(model, name) for name in ("predict", "predict_interval", "predict_shares")]
+        asked += [partial(getattr(model, name), y=y) for name in ("assign", "score_samples")]
+        asked += [partial(model.responsibilities, y=np.asarray(y)[:1]), model.predict_components]
+        for ask in asked:
+            with suppress(RegimixError):
+                ask(other)
+    return ()
+
+
 def _report(model: Any, X: Any, y: Any, weights: Any) -> Any:
     return report.render(model.mixture_, X, y), str(model.mixture_._repr_html_())
 
@@ -202,17 +230,15 @@ def _theory(model: Any, X: Any, y: Any, weights: Any) -> Any:
 
 def _parquet(X: Any, y: Any, weights: Any) -> Any:
     """Fit a file of the same rows, if there can be one."""
-    if np.ndim(y) != 1:
+    if np.iscomplexobj(X):
         return ()
-    columns = {f"x{i}": column for i, column in enumerate(np.asarray(X).T)} | {"y": y}
-    columns |= {} if weights is None else {"w": weights}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.parquet"
         try:
-            pl.DataFrame({name: list(column) for name, column in columns.items()}).write_parquet(
-                path
-            )
-        except (TypeError, pl.exceptions.PolarsError):
+            columns = {f"x{i}": list(column) for i, column in enumerate(np.asarray(X).T)}
+            columns |= {"y": list(y)} | ({} if weights is None else {"w": list(weights)})
+            pl.DataFrame(columns).write_parquet(path)
+        except (TypeError, ValueError, OverflowError, RuntimeError, pl.exceptions.PolarsError):
             return ()
         table = scan_parquet(path, "y", weights=None if weights is None else "w")
         model = MixedLinearRegression(random_state=0).fit(table)
@@ -246,6 +272,8 @@ def _meta(inner: Any, **options: Any) -> Callable[..., Any]:
 
 
 def _signs(y: Any) -> Any:
+    if np.iscomplexobj(y):
+        return y
     try:
         return (np.asarray(y, dtype=float) > 0).astype(int)
     except (TypeError, ValueError):
@@ -287,6 +315,8 @@ CALLS = {
     "bootstrap": _mixture(_bootstrap, n_components=2),
     "compare": _mixture(_compare, n_components=2, outliers=False),
     "profile": _mixture(_profile, n_components=2),
+    "other rows": _mixture(_elsewhere, n_components=2),
+    "other rows, gated": _mixture(_elsewhere, n_components=2, gating="logistic"),
     "report": _mixture(_report),
     "report alone": _mixture(_report_alone, keep_rows=True, n_components=2),
     "file": _mixture(_file, gating="logistic"),
@@ -311,6 +341,8 @@ CALLS = {
     "net by cg": _net(search="net", solver="cg", subspace="svd"),
 }
 
+META = tuple(name for name in CALLS if name.startswith("any "))
+
 # --- the table ---
 
 UNITS = (1.0, 1e-3, 1e6, 1e-30, 1e30, 1e-120, 1e120)
@@ -318,7 +350,10 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "call": tuple(CALLS),
     "rows": (20, 60, 150, 40, 11, 7, 5, 3, 2, 1, 0),
     "columns": (2, 1, 3, 4, 7, 12, 30, 0),
-    "numbers": ("normal", "few values", "0/1", "constant", "repeated", "heavy", "collinear"),
+    "numbers": (
+        *("normal", "few values", "0/1", "constant", "repeated", "heavy", "collinear"),
+        *("one row", "negative zeros", "subnormal", "huge integers", "several units"),
+    ),
     "response": (
         "regimes",
         "line",
@@ -329,16 +364,24 @@ CHOICES: dict[str, tuple[Any, ...]] = {
         "heavy",
         "two columns",
         "column",
+        "one odd",
+        "true/false",
+        "counts",
+        "huge integers",
+        "subnormal",
     ),
     "cell": (
         *("fine", "far", "y far", "nan", "inf", "y nan", "text", "none", "date", "too large"),
-        *("y text", "y none"),
+        *("y text", "y none", "complex", "na", "y na", "missing column", "y missing"),
     ),
     "unit": UNITS,
     "y_unit": UNITS,
     "container": (
         *("array", "fortran", "float32", "int", "bool", "object", "list", "pandas", "polars"),
         *("nullable", "read-only", "reversed", "indexed", "texts", "polars texts"),
+        *("arrow", "arrow table", "categories", "moments", "decimals", "fractions", "complex"),
+        *("levels", "spelled", "sparse", "sparse frame", "masked", "strided", "matrix", "extended"),
+        *("foreign bytes", "half", "shuffled", "vector", "python integers", "frame of y"),
     ),
     "names": ("plain", "mixed", "twice", "odd", "numbers"),
     "weights": (
@@ -357,8 +400,21 @@ CHOICES: dict[str, tuple[Any, ...]] = {
         "too few",
         "negative",
         "nan",
+        "some subnormal",
+        "true/false",
+        "nullable",
+        "frame",
+        "objects",
+        "text",
+        "inf",
     ),
 }
+# Containers that cannot hold an odd object.
+NUMBERS_ALONE = (
+    *("float32", "int", "bool", "nullable", "arrow", "arrow table", "complex", "sparse"),
+    *("sparse frame", "masked", "extended", "foreign bytes", "half", "decimals", "fractions"),
+    *("python integers", "moments", "categories"),
+)
 # How often a choice is the simplest one: tables with everything wrong are refused at once.
 PLAIN = {"call": 0.0, "rows": 0.3, "columns": 0.3, "numbers": 0.4, "response": 0.4, "cell": 0.75}
 PLAIN |= {"unit": 0.7, "y_unit": 0.7, "container": 0.5, "names": 0.85, "weights": 0.6}
@@ -376,19 +432,20 @@ def draw(seed: int) -> Case:
 
 def _features(case: Case, rng: np.random.Generator) -> np.ndarray:
     X = rng.normal(size=(case.rows, case.columns))
-    if case.numbers == "few values":
-        X = rng.integers(0, 3, X.shape).astype(float)
-    elif case.numbers == "0/1":
-        X = (X > 1).astype(float)
-    elif case.numbers == "constant":
-        X[:, :1] = 3.0
-    elif case.numbers == "repeated" and case.rows:
-        X = X[rng.integers(0, max(1, case.rows // 5), case.rows)]
-    elif case.numbers == "heavy":
-        X = rng.standard_cauchy(X.shape)
-    elif case.numbers == "collinear" and case.columns > 1:
-        X[:, -1] = X[:, 0] - 1
-    return X
+    made = {
+        "few values": lambda: rng.integers(0, 3, X.shape).astype(float),
+        "0/1": lambda: (X > 1).astype(float),
+        "constant": lambda: np.where(np.arange(case.columns) == 0, 3.0, X),
+        "repeated": lambda: X[rng.integers(0, max(1, case.rows // 5), case.rows)],
+        "heavy": lambda: rng.standard_cauchy(X.shape),
+        "collinear": lambda: np.where(np.arange(case.columns) == case.columns - 1, X[:, :1] - 1, X),
+        "one row": lambda: X[np.zeros(case.rows, dtype=int)],
+        "negative zeros": lambda: np.where(X < 0, -0.0, 0.0),
+        "subnormal": lambda: X * 1e-310,
+        "huge integers": lambda: np.floor(X * 2.0**60),
+        "several units": lambda: X * 10.0 ** rng.uniform(-60, 60, case.columns),
+    }
+    return made[case.numbers]() if case.numbers in made and X.size else X
 
 
 def _response(case: Case, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -399,14 +456,19 @@ def _response(case: Case, X: np.ndarray, rng: np.random.Generator) -> np.ndarray
         else rng.normal(size=d)
     )
     y = (X * coef).sum(axis=1)
-    if case.response in ("few values", "constant"):
-        y = rng.integers(0, 1 + 2 * (case.response == "few values"), n).astype(float)
-    elif case.response == "noise":
-        y = rng.normal(size=n)
-    elif case.response == "heavy":
-        y = rng.standard_cauchy(n)
-    elif case.response != "exact":
-        y = y + 0.1 * rng.normal(size=n)
+    made = {
+        "few values": lambda: rng.integers(0, 3, n).astype(float),
+        "constant": lambda: np.zeros(n),
+        "noise": lambda: rng.normal(size=n),
+        "heavy": lambda: rng.standard_cauchy(n),
+        "exact": lambda: y,
+        "one odd": lambda: np.where(np.arange(n) == n // 2, -1.0, 3.0),
+        "true/false": lambda: (y > 0).astype(float),
+        "counts": lambda: rng.poisson(np.exp(np.clip(y, -5, 5))).astype(float),
+        "huge integers": lambda: np.floor(y * 2.0**60),
+        "subnormal": lambda: y * 1e-310,
+    }
+    y = made.get(case.response, lambda: y + 0.1 * rng.normal(size=n))()
     if case.response == "column":
         return y[:, None]
     return np.column_stack([y, y]) if case.response == "two columns" else y
@@ -429,6 +491,13 @@ def _weights(case: Case, rng: np.random.Generator) -> Any:
         "too few": np.ones(max(0, n - 1)),
         "negative": -np.ones(n),
         "nan": np.full(n, np.nan),
+        "some subnormal": np.where(rng.random(n) < 0.3, 5e-324, 1.0),
+        "true/false": rng.random(n) < 0.8,
+        "nullable": pd.array([None, *[1] * (n - 1)][:n], dtype="Int64"),
+        "frame": pd.DataFrame({"w": np.ones(n)}),
+        "objects": np.array([Decimal(1), *[Fraction(1, 2)] * n][:n], dtype=object),
+        "text": np.array(["1"] * n),
+        "inf": np.where(np.arange(n) == 0, np.inf, 1.0),
     }
     return made.get(case.weights)
 
@@ -438,14 +507,22 @@ def _with_cell(case: Case, X: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
     X, y = X * case.unit, y * case.y_unit
     if not (X.size and y.size) or case.cell == "fine":
         return X, y
-    if case.cell in ("text", "none", "date"):
-        X = X.astype(object)
     row, column = case.rows // 2, case.columns // 2
+    if case.cell == "missing column":
+        X[:, column] = np.nan
+        return X, y
+    if case.cell == "y missing":
+        y[1:] = np.nan
+        return X, y
+    if case.cell in ("text", "none", "date", "complex", "na"):
+        X = X.astype(object)
     odd = {"far": 1e15 * case.unit, "nan": np.nan, "inf": -np.inf, "too large": 1e300}
     odd |= {"text": "a\x1b[31m", "none": None, "date": np.datetime64("2020-01-01")}
+    odd |= {"complex": 1j, "na": pd.NA}
     if case.cell.startswith("y"):
-        y = y.astype(object) if case.cell in ("y text", "y none") else y
+        y = y.astype(object) if case.cell in ("y text", "y none", "y na") else y
         odd = {"y far": 1e15 * case.y_unit, "y nan": np.nan, "y text": "a", "y none": None}
+        odd |= {"y na": pd.NA}
         y[row] = odd[case.cell]
     else:
         X[row, column] = odd[case.cell]
@@ -464,7 +541,7 @@ def _contained(case: Case, X: Any, y: Any) -> tuple[Any, Any]:
     elif case.names == "numbers":
         names = list(range(columns))
     kind = case.container
-    if object in (X.dtype, y.dtype) and kind in ("float32", "int", "bool", "nullable"):
+    if object in (X.dtype, y.dtype) and kind in NUMBERS_ALONE:
         kind = "object"
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -490,6 +567,43 @@ def _contained(case: Case, X: Any, y: Any) -> tuple[Any, Any]:
             "polars texts": lambda: (pl.from_pandas(_described(X, map(str, names))), y),
             "read-only": lambda: (_read_only(X), _read_only(y)),
             "reversed": lambda: (X[::-1, ::-1], y[::-1]),
+            "arrow": lambda: _arrow(X, y, names),
+            "arrow table": lambda: (
+                pa.table(list(X.T), [f"x{i}" for i in range(columns)]) if columns else X,
+                pa.array(y) if y.ndim == 1 else y,
+            ),
+            "categories": lambda: (_by_turns(X, names, CATEGORIES), y),
+            "moments": lambda: (_by_turns(X, names, MOMENTS), y),
+            "decimals": lambda: (pd.DataFrame(_each(Decimal, X), columns=names), _each(Decimal, y)),
+            "fractions": lambda: (_each(Fraction, X), y),
+            "complex": lambda: (X.astype(complex), y.astype(complex)),
+            "levels": lambda: (
+                pd.DataFrame(
+                    X,
+                    pd.MultiIndex.from_product([["a"], range(len(X))]),
+                    pd.MultiIndex.from_product([["a"], names]) if columns else names,
+                ),
+                y,
+            ),
+            "spelled": lambda: (_spelled(pd.DataFrame(X, columns=names)), y),
+            "sparse": lambda: (sparse.csr_matrix(X), y),
+            "sparse frame": lambda: (
+                pd.DataFrame(X, columns=range(columns)).astype(pd.SparseDtype(float, 0.0)),
+                y,
+            ),
+            "masked": lambda: (np.ma.masked_less(X, -2.0), np.ma.masked_invalid(y)),
+            "strided": lambda: (np.repeat(X, 3, 1)[:, ::3], np.repeat(y, 2, 0)[::2]),
+            "matrix": lambda: (np.asmatrix(X), y),
+            "extended": lambda: (X.astype(np.longdouble), y.astype(np.longdouble)),
+            "foreign bytes": lambda: (X.astype(">f8"), y.astype(">f4")),
+            "half": lambda: (X.astype(np.float16), y.astype(np.float16)),
+            "shuffled": lambda: (
+                pd.DataFrame(X, np.arange(len(X))[::-1], names),
+                pd.Series(list(y), name="y") if y.ndim == 1 else y,
+            ),
+            "vector": lambda: (X[:, 0] if columns else X, y),
+            "python integers": lambda: (_each(_long_integer, X), y),
+            "frame of y": lambda: (pd.DataFrame(X, columns=names), pd.DataFrame({"y": list(y)})),
         }
         return made[kind]()
 
@@ -526,6 +640,62 @@ def _described(X: np.ndarray, names: Any) -> Any:
     return frame
 
 
+def _arrow(X: np.ndarray, y: np.ndarray, names: list[Any]) -> tuple[Any, Any]:
+    """Make pandas objects that Arrow holds, missing values where there were NaN."""
+    frames = pd.DataFrame(X, columns=names), pd.DataFrame(y)
+    X, y = (frame.convert_dtypes(dtype_backend="pyarrow") for frame in frames)
+    return X, y if y.shape[1] > 1 else y.iloc[:, 0]
+
+
+def _spelled(frame: pd.DataFrame) -> pd.DataFrame:
+    """Write numbers as people do, and nothing where there is none."""
+    return frame.map(
+        lambda cell: f"{cell:,.3f} €" if isinstance(cell, float) and cell == cell else ""
+    )
+
+
+def _codes(column: np.ndarray) -> np.ndarray:
+    """Give whole numbers, from 0 to 2, to a column; -1 where it is NaN."""
+    return np.where(np.isnan(column), -1, np.digitize(column, [-0.5, 0.5]))
+
+
+# Kinds of columns that frames of users have, by turns.
+CATEGORIES = (
+    lambda column: pd.Categorical.from_codes(_codes(column), ["a", "b", "c", "never"]),
+    lambda column: pd.Categorical.from_codes(_codes(column), [1, 2, 3, 4], ordered=True),
+    lambda column: pd.Categorical.from_codes(_codes(column), pd.interval_range(0, 3)),
+    lambda column: pd.Categorical.from_codes(np.full(len(column), -1), ["never"]),
+)
+MOMENTS = (
+    lambda column: pd.to_datetime(_codes(column), unit="D", utc=True).tz_convert("Asia/Tokyo"),
+    lambda column: pd.to_timedelta(_codes(column), unit="h"),
+    lambda column: pd.period_range("2020-01", periods=len(column), freq="M"),
+    lambda column: pd.Series(pd.to_datetime(_codes(column), unit="D").date, dtype=object),
+    lambda column: pd.to_datetime(_codes(column), unit="s").as_unit("s"),
+    lambda column: pd.arrays.IntervalArray.from_breaks(np.arange(len(column) + 1)),
+    lambda column: column,
+)
+
+
+def _by_turns(X: np.ndarray, names: list[Any], kinds: tuple[Callable[..., Any], ...]) -> Any:
+    columns = [pd.Series(kinds[i % len(kinds)](column)) for i, column in enumerate(X.T)]
+    frame = pd.concat(columns, axis=1) if columns else pd.DataFrame(index=range(len(X)))
+    frame.columns = names
+    return frame
+
+
+def _each(make: Callable[..., Any], values: np.ndarray) -> np.ndarray:
+    """Make objects of numbers, None where they are not finite."""
+    made = np.empty(values.shape, dtype=object)
+    for place in np.ndindex(values.shape):
+        made[place] = make(float(values[place])) if np.isfinite(values[place]) else None
+    return made
+
+
+def _long_integer(value: float) -> int:
+    return int(value) * 2**70
+
+
 def _read_only(values: np.ndarray) -> np.ndarray:
     values = values.copy()
     values.flags.writeable = False
@@ -549,16 +719,21 @@ class TooSlow(Exception):  # noqa: N818
 
 @contextmanager
 def _at_most(seconds: int) -> Iterator[None]:
+    """Bound processor time, and, twenty times as long, the time by the clock: who waits hangs."""
+
     def ring(*_: Any) -> None:
         raise TooSlow(f"more than {seconds} seconds")
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(seconds)
+    timers = ((signal.SIGPROF, signal.ITIMER_PROF, 1), (signal.SIGALRM, signal.ITIMER_REAL, 20))
+    before = [signal.signal(number, ring) for number, _, _ in timers]
+    for _, timer, times in timers:
+        signal.setitimer(timer, times * seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        for (number, timer, _), handler in zip(timers, before, strict=True):
+            signal.setitimer(timer, 0)
+            signal.signal(number, handler)
 
 
 def failure(case: Case, seconds: int = SECONDS) -> str | None:
@@ -575,11 +750,13 @@ def failure(case: Case, seconds: int = SECONDS) -> str | None:
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            if any(words in str(error) for words in DOCUMENTED.get(case.call, ())):
+            known = (*DOCUMENTED.get(case.call, ()), *(NO_MATRIX if case.call in META else ()))
+            if any(words in str(error) for words in known):
                 return None
             return f"{type(error).__name__}: {str(error)[:100]!r} at {_place(error)}"
     for warning in warned:
-        if not issubclass(warning.category, ALLOWED_WARNINGS):
+        scikit_learn = str(warning.message).startswith("X does not have valid feature names")
+        if not (scikit_learn or issubclass(warning.category, ALLOWED_WARNINGS)):
             where = f"{warning.filename.rpartition('/')[2]}:{warning.lineno}"
             return f"{warning.category.__name__}: {str(warning.message)[:100]!r} at {where}"
     if not all(map(_same, given, before)):
@@ -601,9 +778,19 @@ def _is_finite(numbers: np.ndarray, left_out: bool) -> bool:
 def _same(now: Any, before: Any) -> bool:
     if isinstance(now, pl.DataFrame):
         return repr(now.rows()) == repr(before.rows())
+    if isinstance(now, pl.Series | pa.Table | pa.Array):
+        return repr(_plain(now)) == repr(_plain(before))
     if hasattr(now, "equals"):
         return bool(now.equals(before))
+    if sparse.issparse(now):
+        return _same(now.data, before.data)
+    if isinstance(now, np.ma.MaskedArray):
+        return _same(now.data, before.data) and _same(now.mask, before.mask)
     return repr(now) == repr(before) if isinstance(now, list) else bool(_bits(now) == _bits(before))
+
+
+def _plain(values: Any) -> Any:
+    return values.to_list() if isinstance(values, pl.Series) else values.to_pylist()
 
 
 def _bits(values: Any) -> bytes:

@@ -51,6 +51,10 @@ FOUND = [
     Case(92004691, "report alone", columns=3, numbers="collinear", unit=1e-120, y_unit=1e120),
     Case(112001702, "report", unit=1e30, weights="tiny and huge"),
     Case(62001421, "theory", rows=150, columns=30, unit=1e30, weights="tiny and huge"),
+    Case(5000448, "any regressor", rows=3, columns=1, container="extended"),
+    Case(4000375, "other rows", rows=2, columns=1, container="moments"),
+    Case(1722304, "gating", rows=3, columns=1, container="polars"),
+    Case(0, "other rows", rows=40, container="pandas"),
 ]
 
 

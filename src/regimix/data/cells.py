@@ -156,7 +156,8 @@ def _object_cells(name: str, series: Any, present: Bools) -> Cells:
         return Cells(name, "flag" if kinds else "number", held, spread(objects), series)
     for kind, dtype in ((dt.date, "datetime64[us]"), (dt.timedelta, "timedelta64[us]")):
         if all_are(kind):
-            return Cells(name, "date", held, spread(_as_days(objects, dtype)), series)
+            moments = [_in_utc(moment) for moment in objects]
+            return Cells(name, "date", held, spread(_as_days(moments, dtype)), series)
     # Decimal numbers are no Real to Python.
     numbers = (Real, np.number, *(kind for kind in kinds if kind.__name__ == "Decimal"))
     if all_are(*numbers) and not all_are(np.complexfloating):
@@ -188,6 +189,13 @@ def _as_days(values: Any, dtype: str) -> Floats:
     moments = np.asarray(values, dtype=dtype)
     days = moments.astype(np.int64) / UNITS_A_DAY["Datetime"]
     return np.where(np.isnat(moments), np.nan, days)
+
+
+def _in_utc(moment: Any) -> Any:
+    """Return a moment without its time zone, of which NumPy knows none."""
+    if getattr(moment, "tzinfo", None) is None:
+        return moment
+    return moment.astimezone(dt.UTC).replace(tzinfo=None)
 
 
 def is_float(text: str) -> bool:

@@ -84,7 +84,10 @@ class Kept:
             return answers
         make, one = import_module(library), isinstance(names, str)
         if library == "polars":
-            return make.Series(names, answers) if one else make.DataFrame(answers, schema=names)
+            if one:
+                return make.Series(names, answers)
+            # Not told, polars takes rows for columns where there are as many of both.
+            return make.DataFrame(answers, names, orient="row")
         index = self.frame.index
         if one:
             return make.Series(answers, index, name=names)
@@ -196,11 +199,9 @@ def _check_names_of_fit(estimator: Any, X: Any) -> None:
         validate_data(estimator, X, reset=False, skip_check_array=True)
     except ValueError as error:
         known = list(getattr(estimator, "feature_names_in_", ()))
-        if not known or not is_frame(X) or set(known) - set(X.columns):
-            raise
-        raise DataError(
-            f"{error}\nAll columns of the fit are there: pass X[list(model.feature_names_in_)]."
-        ) from None
+        there = known and is_frame(X) and not set(known) - set(X.columns)
+        advice = "All columns of the fit are there: pass X[list(model.feature_names_in_)]."
+        raise DataError(f"{error}\n{advice}" if there else str(error)) from None
 
 
 def _refuse_remote(X: Any) -> None:

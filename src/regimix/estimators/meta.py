@@ -282,7 +282,11 @@ class TrimmedEstimator(MetaEstimatorMixin, BaseEstimator):
         """Score of the inner estimator, on all rows given."""
         check_is_fitted(self)
         weights, _ = read_weights(sample_weight, _num_samples(X))
-        given = {} if weights is None else {"sample_weight": weights}
+        given = {}
+        if weights is not None:  # rows of weight zero are absent, as in a fit
+            present = np.flatnonzero(weights)
+            X, y = _safe_indexing(X, present), _safe_indexing(y, present)
+            given = {"sample_weight": weights[present]}
         with _in_our_words(self.estimator, X):
             return self.estimator_.score(X, y, **given)
 
@@ -557,8 +561,9 @@ class _Rows:
 
     def _named_losses(self, model: Any, loss: str) -> Floats:
         if self.codes is None:
-            errors = np.abs(self.y.astype(np.float64) - np.ravel(model.predict(self.X)))
             with np.errstate(over="ignore"):  # a row beyond all numbers is the worst of all
+                predicted = np.asarray(model.predict(self.X), dtype=np.float64).ravel()
+                errors = np.abs(self.y.astype(np.float64) - predicted)
                 return errors**2 if loss == "squared" else errors
         if loss == "zero-one":
             return np.asarray(model.predict(self.X) != self.y, dtype=np.float64)

@@ -36,6 +36,8 @@ COMMON = 1e-4
 LOWEST_LOG = -600.0
 # A logarithm of a density that none is below.
 NOTHING = -1e300
+# Beyond so many deviations the normal law leaves less than rounding a number up to one does.
+NORMAL_END = 8.5
 # Residuals beyond this many deviations are all equally impossible, and their squares stay finite.
 FARTHEST = 1e100
 
@@ -319,7 +321,13 @@ class StudentLaw:
         """Return the chance of a smaller number, with an error of rounding a number up to one."""
         v = self.degrees
         if self.normal:
-            return np.asarray(ndtr(distances))
+            # Most regimes are far from where another one is: that is seen at once.
+            near = np.flatnonzero(np.abs(distances) < NORMAL_END)
+            if 2 * near.size > distances.size:
+                return np.asarray(ndtr(distances))
+            chances = np.clip(distances, 0.0, 1.0)
+            chances[near] = ndtr(distances[near])
+            return chances
         if v > FEW_DEGREES or v % 1:
             return np.asarray(stdtr(v, distances))
         angle = np.arctan(distances / math.sqrt(v))
