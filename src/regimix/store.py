@@ -729,6 +729,7 @@ LIMITS: dict[Any, dict[str, _Limit]] = {
         "rivals_rows": _Limit(low=1),
         "gain_of_shares": NOT_NEGATIVE,
         "without_slopes": NOT_NEGATIVE,
+        "gain_of_line": NOT_NEGATIVE,
     },
     Settings: {
         "n_components": _Limit(low=1),

@@ -53,9 +53,9 @@ class Reader(HTMLParser):
 PAGES = ["tone_page", "plain_page", "hostile_page"]
 
 
-@pytest.fixture(params=PAGES)
-def read(request):
-    return Reader(request.getfixturevalue(request.param))
+@pytest.fixture(params=range(len(PAGES)), ids=PAGES)
+def read(request, tone_page, plain_page, hostile_page):
+    return Reader((tone_page, plain_page, hostile_page)[request.param])
 
 
 def test_the_page_is_well_formed(read):
@@ -144,9 +144,13 @@ def test_the_same_input_gives_the_same_page(tone, tone_rows, tone_page):
     assert later == tone_page.replace(DATE, "2026-01-02")
 
 
-def test_rows_that_the_model_holds_need_not_be_handed_over(tone, tone_rows):
+@pytest.fixture(scope="module")
+def held(tone_rows):
+    return MixedLinearRegression(keep_rows=True, random_state=0).fit(*tone_rows).mixture_
+
+
+def test_rows_that_the_model_holds_need_not_be_handed_over(held, tone, tone_rows):
     X, y = tone_rows
-    held = MixedLinearRegression(keep_rows=True, random_state=0).fit(X, y).mixture_
     held = replace(held, timings=tone.timings)
     assert report.render(held, date=DATE) == report.render(tone, X, y, date=DATE)
 

@@ -14,9 +14,11 @@ from regimix.model import em
 from regimix.model.em import Parameters, refit
 from regimix.model.numbers import MODEL
 from regimix.model.rows import whitened_rows
+from regimix.result.answer import Answer
 from regimix.search import selection
 from regimix.search.loop import bulk_model
 from regimix.search.selection import score_of_constants, score_without_slopes, weigh
+from regimix.words import number
 
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=12)
@@ -270,3 +272,34 @@ def test_heavy_tails_are_no_evidence_of_levels(seed):
     fit = MixedLinearRegression(outliers=0, noise="student", random_state=0).fit(X, y)
     assert fit.evidence_ > 3
     assert fit.mixture_.without_slopes < 0.5
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", ["levels", "grades"])
+def test_what_least_squares_sees_is_told_where_nothing_is_found(kind, seed):
+    rng = np.random.default_rng(seed)
+    if kind == "levels":
+        X = rng.standard_normal((300, 2))
+        low = rng.random(300) < 1 / (1 + np.exp(-1.2 * X[:, 0]))
+        y = np.where(low, 0.0, 30.0) + rng.standard_normal(300)
+    else:  # 300 rows, few of them different
+        X = rng.integers(0, 2, (300, 2)).astype(float)
+        y = np.where(
+            rng.random(300) < 0.5, np.where(X[:, 0] > 0, 5.0, 1.0), rng.integers(1, 6, 300)
+        )
+    fit, alone = (MixedLinearRegression(random_state=0) for _ in range(2))
+    with pytest.warns(EvidenceWarning, match=r"Least squares all the same is \d\d\S* nats"):
+        fit.fit(X, y)
+    # The logarithm of a likelihood ratio, less about half a logarithm of the rows for each slope.
+    table = np.column_stack([np.ones(300), X])
+    rest = y - table @ np.linalg.lstsq(table, y, rcond=None)[0]
+    ratio = 150 * np.log(y.var() / np.mean(rest**2))
+    assert ratio - 2 * np.log(300) < fit.mixture_.gain_of_line < ratio
+    told = f"{number(fit.mixture_.gain_of_line)} nats likelier than the mean"
+    for shown in str(fit.mixture_), str(fit.summary()), Answer(fit.mixture_).lead:
+        assert told in " ".join(shown.split())
+    alone.fit(X, rng.permutation(y))
+    assert alone.mixture_.found_nothing
+    assert alone.mixture_.gain_of_line < 3
+    assert "Least squares all the same" not in str(alone.mixture_)

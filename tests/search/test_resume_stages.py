@@ -89,7 +89,7 @@ def same(one, other):
 
 @pytest.mark.parametrize("crash", ["search", "polish", "labels"])
 def test_a_fit_goes_on_from_where_it_was(crash, tmp_path, monkeypatch):
-    X, y = table()
+    whole, (X, y) = undisturbed(), table()
     path = tmp_path / "fit.checkpoint"
     with monkeypatch.context() as patch:
         if crash == "labels":
@@ -108,7 +108,7 @@ def test_a_fit_goes_on_from_where_it_was(crash, tmp_path, monkeypatch):
         return search(engine, begun, note)
 
     monkeypatch.setattr(fit_module, "polish", counting)
-    same(fitted(X, y, checkpoint=path), undisturbed())
+    same(fitted(X, y, checkpoint=path), whole)
     assert not path.exists(), "a finished fit leaves no file"
     assert (looked[0] > 0) == (crash == "labels")
 

@@ -97,6 +97,7 @@ def example() -> Mixture:
         rivals_evidence=9.5,
         gain_of_shares=1.25,
         without_slopes=2.5,
+        gain_of_line=4.5,
         resampled=Stability(
             np.array([[0.9, 0.2]]), np.array([2]), np.full((1, 2, 2), np.nan), np.ones((1, 2))
         ),
@@ -140,6 +141,7 @@ def second_example() -> Mixture:
         rivals_evidence=float("nan"),
         gain_of_shares=0.0,
         without_slopes=0.0,
+        gain_of_line=0.0,
         resampled=None,
         rows=dataclasses.replace(now.rows, r_squared_expected=float("nan")),
         notes=(),

@@ -368,6 +368,7 @@ def summary(outcome: Outcome) -> dict[str, Any]:
             "found": not mixture.found_nothing,
             "evidence": mixture.evidence,
             "evidence_without_slopes": mixture.without_slopes,
+            "gain_of_line": mixture.gain_of_line,
             "stopped": mixture.stopped,
             "seconds": sum(mixture.timings.values()),
             "seed": mixture.seed,

@@ -363,7 +363,8 @@ class Answer:
         mixture, (m, d) = self.mixture, self.mixture.coef.shape
         by = named(clean(mixture.feature_names[0])) if d == 1 else several(d, "feature")
         if mixture.found_nothing:
-            return f"{self._nothing(by)}: a description, not a finding."
+            said = f"{self._nothing(by)}: a description, not a finding."
+            return f"{said} {self.least_squares}".strip()
         explained, rest = self._explained()
         known = mixture.inference
         some = known is None or float(np.nanmin(known.r_squared, initial=1.0)) >= EXPLAINS
@@ -445,6 +446,18 @@ class Answer:
         which = "is the line" if m == 1 else f"are the best {spelled(m)} lines"
         end = ", as asked for" if m == asked else f"; {spelled(asked)} were asked for"
         return f"{said}. What follows {which} all the same{end}"
+
+    @property
+    def least_squares(self) -> str:
+        """That a plain regression sees a relation where nothing was found, if it does."""
+        gain = self.mixture.gain_of_line
+        if not (self.mixture.found_nothing and gain >= REGIME_GAIN):
+            return ""
+        return (
+            f"Least squares all the same is {number(gain)} nats likelier than the mean, each row "
+            f"counted: {self._target} may depend on the features, though not along lines with even "
+            "noise (few values or heaps of them, skew, curves)."
+        )
 
     @property
     def not_scored(self) -> str:
@@ -1059,8 +1072,7 @@ def describe(mixture: Mixture, width: int) -> str:
     lines += ["", *wrap(found.noise_law, width)] if found.noise_law else []
     if rival and mixture.n_components == 1:
         lines += ["", *rival]
-    lines += ["", *wrap(bare(found.coarse), width)] if found.coarse else []
-    for said in filter(None, (found.without_gate, found.gating)):
+    for said in filter(None, (found.coarse, found.least_squares, found.without_gate, found.gating)):
         lines += ["", *wrap(bare(said), width)]
     return "\n".join(
         [

@@ -60,6 +60,7 @@ from regimix.search.finish import assign_and_trim, make_exact
 from regimix.search.likelihood import assign_nearest, most_likely, nearest_regimes
 from regimix.search.loop import (
     Search,
+    bulk_model,
     complete_in_stages,
     first_stage,
     is_small,
@@ -276,6 +277,7 @@ class _Found:
     origin: tuple[str, ...]
     score: float
     without_slopes: float
+    gain_of_line: float
     component_scores: Floats | None  # None: there was no time to find out
     attempts: tuple[Attempt, ...]
     stopped: StopReason
@@ -397,6 +399,7 @@ def _answer(
         by_component={name: of for name, of in by_component.items() if of is not None},
         evidence=found.score,
         without_slopes=found.without_slopes,
+        gain_of_line=found.gain_of_line,
         attempts=found.attempts,
         stopped=stopped,
         timings=clock.timings,
@@ -637,6 +640,7 @@ def _complete(
         fitted.model.origin,
         miss,
         without_slopes,
+        _gain_of_line(rows, sample, engine.problem) if nothing else 0.0,
         scores,
         tuple(state.attempts),
         stopped,
@@ -677,6 +681,24 @@ def _against_constants(
             return max(constants, *flat.values()), 0.0, number
         number = max(related, key=lambda m: related[m]) if free else number
     return constants, max(flat[number] - constants, 0.0), number
+
+
+def _gain_of_line(rows: Rows, sample: Sample, problem: Frame) -> float:
+    """Return how much likelier least squares makes the rows than their mean does.
+
+    Levels or heaps of the response may explain more than lines do, and rows that are equal count
+    once: a plain regression may still say that the response depends on the features.
+    """
+    if late():
+        return 0.0
+    counted = sample.weights
+    if problem.weighting == "importances":
+        counted = counted * (rows.n / counted.sum())
+    plain = replace(rows, weights=counted, outliers=False)
+    line, mean = (
+        refit(kind, bulk_model(kind), MODEL.rounds).score for kind in (plain, plain.constants())
+    )
+    return max(line - mean, 0.0)
 
 
 def _as_weighted(rows: Rows, fitted: Fitted, weights: Floats) -> Parameters:

@@ -422,6 +422,10 @@ class Mixture(Regimes):
     without_slopes : float
         How much of it the same regimes would have without their slopes, as constants: only the rest
         is due to the features. Zero where constants at levels of the response are as likely.
+    gain_of_line : float
+        Where nothing was found: how much likelier least squares makes the rows than their mean, in
+        nats, each row counted, with even and normal noise. From 3 on the response may depend on the
+        features though the regimes that were looked for do not show it. Else zero.
     component_evidence : ndarray of shape (m,) or None
         How much of it is lost without each component, the others left as they are.
     search_evidence : tuple of float
@@ -512,6 +516,7 @@ class Mixture(Regimes):
     rivals_evidence: float = np.nan
     gain_of_shares: float = 0.0
     without_slopes: float = 0.0
+    gain_of_line: float = 0.0
     resampled: Stability | None = None
     settled: bool = True
     encoding: Recipe | None = None

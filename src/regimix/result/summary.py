@@ -74,6 +74,7 @@ class Summary:
             bare(found.without_gate),
             found.gating,
             bare(found.coarse),
+            bare(found.least_squares),
             found.without_slopes,
             found.thin,
             found.favours or found.fewer,

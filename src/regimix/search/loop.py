@@ -322,21 +322,14 @@ def _match_count(state: Search, count: int) -> None:
         state.current = shrink(state.rows, state.current)
         state.save()
     while state.current.model.m < count:
-        missing = count - state.current.model.m
-        # Rounds may empty a component that explains nothing; after a few of them it is still there.
-        few = SEARCH.short_rounds
-        larger = _forced(state, state.current, missing) or _forced(
-            state, state.current, missing, few
-        )
+        larger = _forced(state, state.current, count - state.current.model.m)
         if not larger:
             return
         state.current = max(larger, key=attrgetter("score"))
         state.save()
 
 
-def _forced(
-    state: Search, fitted: Fitted, missing: int, rounds: int = MODEL.rounds
-) -> list[Fitted]:
+def _forced(state: Search, fitted: Fitted, missing: int) -> list[Fitted]:
     """Return models with more components than a given one, whatever they score."""
     model = fitted.model
     found = []
@@ -350,7 +343,7 @@ def _forced(
             part, 1 + released.size, starts=SEARCH.few_starts, lift=1
         ):
             scaled = proposal.with_shares(part.mass / state.rows.mass)
-            trial = refit(state.rows, join(kept, scaled), rounds)
+            trial = refit(state.rows, join(kept, scaled), MODEL.rounds)
             real = float(trial.sums.size.min()) > state.rows.width  # others are interpolated
             if real and model.m < trial.model.m <= model.m + missing:
                 found.append(trial)
