@@ -75,6 +75,20 @@ def test_one_second_is_singular():
         assert said in Answer(replace(mixture, timings={"search": took})).details
 
 
+def test_nothing_denies_what_least_squares_sees():
+    nothing = mixture_of([[1.0]], evidence=-2.5, settings=Settings())
+    seen = replace(nothing, gain_of_line=59.13)
+    assert "do not support any" in Answer(nothing).sure
+    assert Answer(nothing).least_squares == ""
+    for said in Answer(seen).sure, Answer(seen).least_squares:
+        assert "do not support" not in said
+        assert "east squares" in said
+    assert "59.13 nats likelier than the mean" in Answer(seen).lead
+    # Less than a finding takes is none; nor is it told beside regimes that were found.
+    assert Answer(replace(nothing, gain_of_line=2.9)).least_squares == ""
+    assert Answer(replace(seen, evidence=20.0)).least_squares == ""
+
+
 def test_where_nothing_was_found_the_headline_says_so():
     nothing = mixture_of([[1.0]], evidence=-2.5, settings=Settings())
     assert Answer(nothing, "a.csv").headline == (

@@ -599,10 +599,15 @@ class Answer:
             # Another number would have been found.
             best = evidence_by_number(mixture)[likeliest(mixture) or 0]
             return f"{self.favours} It has {number(best)} nats over constants."
+        ahead = lead_over_constants(mixture) if mixture.rival is not None else -np.inf
+        if mixture.found_nothing and ahead >= REGIME_GAIN:
+            return "The data support no straight line, but the one relation named above."
+        if self.least_squares:
+            return (
+                "The evidence supports no straight regime, although least squares sees a relation: "
+                "plot the response against the features before you rely on either."
+            )
         if mixture.found_nothing and mixture.rival is not None:
-            ahead = lead_over_constants(mixture)
-            if ahead >= REGIME_GAIN:
-                return "The data support no straight line, but the one relation named above."
             return (
                 "The data do not support any straight line, nor the one relation named above, "
                 f"which has {number(ahead)} nats over constants{self.on_some_rows}, where "
