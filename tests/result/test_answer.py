@@ -58,6 +58,11 @@ def test_a_response_of_few_values_is_called_one():
     assert said.startswith(f"y takes only {values} different values, 1 apart, and the smallest no")
     assert said in " ".join(str(mixture).split())
     assert Answer(mixture).coarse in Answer(mixture).notices
+    # Given these values, nothing else is a regime that they could be taken for.
+    assert mixture.given_values
+    assert said.endswith("whatever their law. A model for counts or classes may suit better.")
+    mixture = replace(mixture, gain_of_line=0.0)
+    assert "a regime may be one of these values" in Answer(mixture).coarse
     # As many values where the noise hides the steps, and exact prices, are like any response.
     noisy = replace(mixture, scale=mixture.scale + 2)
     prices = replace(mixture, rows=replace(mixture.rows, values=200, step=0.01))
@@ -75,18 +80,25 @@ def test_one_second_is_singular():
         assert said in Answer(replace(mixture, timings={"search": took})).details
 
 
-def test_nothing_denies_what_least_squares_sees():
+def test_nothing_denies_what_all_rows_together_show():
     nothing = mixture_of([[1.0]], evidence=-2.5, settings=Settings())
     seen = replace(nothing, gain_of_line=59.13)
     assert "do not support any" in Answer(nothing).sure
-    assert Answer(nothing).least_squares == ""
-    for said in Answer(seen).sure, Answer(seen).least_squares:
-        assert "do not support" not in said
-        assert "east squares" in said
-    assert "59.13 nats likelier than the mean" in Answer(seen).lead
-    # Less than a finding takes is none; nor is it told beside regimes that were found.
-    assert Answer(replace(nothing, gain_of_line=2.9)).least_squares == ""
-    assert Answer(replace(seen, evidence=20.0)).least_squares == ""
+    assert Answer(nothing).given_values == ""
+    assert not seen.given_values
+    assert "do not support" not in Answer(seen).sure
+    assert "although all rows together show a relation" in Answer(seen).sure
+    assert "a line through all rows gains 59.13 nats" in Answer(seen).given_values
+    assert Answer(seen).given_values in Answer(seen).lead
+    # Where that is the evidence, it is told once.
+    found = replace(seen, evidence=20.0)
+    assert found.given_values
+    assert Answer(found).given_values == ""
+    skewed = bare(Answer(found).coarse)
+    assert skewed == (
+        "The noise of y is neither normal nor Student's (skew, heaps): the evidence is counted "
+        "given its values, whatever their law."
+    )
 
 
 def test_where_nothing_was_found_the_headline_says_so():

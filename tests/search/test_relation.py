@@ -15,10 +15,16 @@ from regimix.model.em import Parameters, refit
 from regimix.model.numbers import MODEL
 from regimix.model.rows import whitened_rows
 from regimix.result.answer import Answer
+from regimix.result.fit import _given_values
 from regimix.search import selection
 from regimix.search.loop import bulk_model
-from regimix.search.selection import score_of_constants, score_without_slopes, weigh
-from regimix.words import number
+from regimix.search.selection import (
+    Weighed,
+    score_of_constants,
+    score_without_slopes,
+    weigh,
+)
+from regimix.words import bare
 
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=12)
@@ -277,7 +283,8 @@ def test_heavy_tails_are_no_evidence_of_levels(seed):
 @pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", ["levels", "grades"])
-def test_what_least_squares_sees_is_told_where_nothing_is_found(kind, seed):
+def test_few_values_and_heaps_do_not_hide_a_relation(kind, seed):
+    """Constants at the values explain them better than lines with even noise do."""
     rng = np.random.default_rng(seed)
     if kind == "levels":
         X = rng.standard_normal((300, 2))
@@ -288,18 +295,46 @@ def test_what_least_squares_sees_is_told_where_nothing_is_found(kind, seed):
         y = np.where(
             rng.random(300) < 0.5, np.where(X[:, 0] > 0, 5.0, 1.0), rng.integers(1, 6, 300)
         )
-    fit, alone = (MixedLinearRegression(random_state=0) for _ in range(2))
-    with pytest.warns(EvidenceWarning, match=r"Least squares all the same is \d\d\S* nats"):
-        fit.fit(X, y)
+    fit, one, alone = (MixedLinearRegression(m, random_state=0) for m in ("auto", 1, "auto"))
+    fit.fit(X, y)
     # The logarithm of a likelihood ratio, less about half a logarithm of the rows for each slope.
     table = np.column_stack([np.ones(300), X])
-    rest = y - table @ np.linalg.lstsq(table, y, rcond=None)[0]
-    ratio = 150 * np.log(y.var() / np.mean(rest**2))
-    assert ratio - 2 * np.log(300) < fit.mixture_.gain_of_line < ratio
-    told = f"{number(fit.mixture_.gain_of_line)} nats likelier than the mean"
-    for shown in str(fit.mixture_), str(fit.summary()), Answer(fit.mixture_).lead:
-        assert told in " ".join(shown.split())
+    theta = np.linalg.lstsq(table, y, rcond=None)[0]
+    ratio = 150 * np.log(y.var() / np.mean((y - table @ theta) ** 2))
+    assert 0.7 * ratio - 2 * np.log(300) < fit.evidence_ < 1.1 * ratio
+    assert fit.mixture_.given_values
+    assert fit.selection_["evidence"][0] == fit.evidence_
+    np.testing.assert_allclose(fit.coef_[0], theta[1:], rtol=1e-6)
+    assert (fit.labels_ == 0).all()
+    for shown in str(fit.mixture_), str(fit.summary()), " ".join(Answer(fit.mixture_).notices):
+        assert "the evidence is counted given" in " ".join(bare(shown).split())
+    assert one.fit(X, y).evidence_ == pytest.approx(fit.evidence_, abs=0.01)
     alone.fit(X, rng.permutation(y))
     assert alone.mixture_.found_nothing
-    assert alone.mixture_.gain_of_line < 3
-    assert "Least squares all the same" not in str(alone.mixture_)
+    assert alone.mixture_.gain_of_line == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_few_rows_far_from_the_others_are_no_relation_of_these(seed):
+    """As in hbk: rows far away in the features have other responses, the rest has no slope."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((150, 3)), rng.integers(0, 3, 150) * 1.0
+    X[:15] += 10
+    y[:15] = 4
+
+    def asked():
+        sample = Sample(np.column_stack([np.ones(150), X]), y, np.ones(150))
+        rows = replace(whitened_rows(sample, intercept=True)[0], outliers=False)
+        line = Weighed(None, one_line(rows))
+        return _given_values(rows, sample, line, line, line.score + 5.0, "none")
+
+    _, evidence, gain, counted = asked()
+    assert gain > 10
+    assert counted is None
+    assert evidence == pytest.approx(-5.0)
+    # A line that all rows have is one.
+    X[:] = rng.standard_normal((150, 3))
+    X[:, 0] += y
+    _, evidence, gain, counted = asked()
+    assert gain >= evidence > 3
+    assert counted is not None

@@ -668,7 +668,7 @@ def _nothing(mixture: Mixture) -> Message:
             f"{todo}"
         )
     line = f"The line that most rows follow{Answer(mixture).not_scored} is returned."
-    line = f"{bare(Answer(mixture).least_squares)} {line}".strip()
+    line = f"{bare(Answer(mixture).given_values)} {line}".strip()
     if evidence >= 0.05:
         best = int(selection.n_components[np.argmax(selection.evidence)])
         return Message(

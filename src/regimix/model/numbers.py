@@ -29,6 +29,8 @@ class ModelNumbers:
     written_digits: float = 1e-6
     # A grid of y finer than this share of its range is none.
     finest_grid: float = 5e-5
+    # Values of a response that a relation given these values tells apart.
+    values_apart: int = 100
     # --- whitening ---
     # A row longer than this many times the median length is shrunk to that length: few far rows
     # must not set the units. Gaussian rows of three or more columns practically never are.

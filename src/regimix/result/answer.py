@@ -364,7 +364,7 @@ class Answer:
         by = named(clean(mixture.feature_names[0])) if d == 1 else several(d, "feature")
         if mixture.found_nothing:
             said = f"{self._nothing(by)}: a description, not a finding."
-            return f"{said} {self.least_squares}".strip()
+            return f"{said} {self.given_values}".strip()
         explained, rest = self._explained()
         known = mixture.inference
         some = known is None or float(np.nanmin(known.r_squared, initial=1.0)) >= EXPLAINS
@@ -448,15 +448,15 @@ class Answer:
         return f"{said}. What follows {which} all the same{end}"
 
     @property
-    def least_squares(self) -> str:
-        """That a plain regression sees a relation where nothing was found, if it does."""
-        gain = self.mixture.gain_of_line
-        if not (self.mixture.found_nothing and gain >= REGIME_GAIN):
+    def given_values(self) -> str:
+        """That all rows show a relation, given their values, which most rows do not show."""
+        mixture = self.mixture
+        if not mixture.gain_of_line or mixture.given_values:
             return ""
         return (
-            f"Least squares all the same is {number(gain)} nats likelier than the mean, each row "
-            f"counted: {self._target} may depend on the features, though not along lines with even "
-            "noise (few values or heaps of them, skew, curves)."
+            f"All the same {self._target} depends on the features: given its values, whatever "
+            f"their law, a line through all rows gains {number(mixture.gain_of_line)} nats. But "
+            "without the rows far from it, or whose features lie far from the bulk, it does not."
         )
 
     @property
@@ -602,10 +602,10 @@ class Answer:
         ahead = lead_over_constants(mixture) if mixture.rival is not None else -np.inf
         if mixture.found_nothing and ahead >= REGIME_GAIN:
             return "The data support no straight line, but the one relation named above."
-        if self.least_squares:
+        if mixture.found_nothing and self.given_values:
             return (
-                "The evidence supports no straight regime, although least squares sees a relation: "
-                "plot the response against the features before you rely on either."
+                "The evidence supports no straight regime, although all rows together show a "
+                "relation: plot the response against the features before you rely on either."
             )
         if mixture.found_nothing and mixture.rival is not None:
             return (
@@ -714,16 +714,20 @@ class Answer:
         Few: each comes more often than there are values. It shows where the noise is below two of
         their steps, so that rows of the same features take a handful of values, or a regime one.
         """
-        mixture, rows = self.mixture, self.mixture.rows
+        mixture, rows, so = self.mixture, self.mixture.rows, ""
+        if mixture.given_values:
+            so = "the evidence is counted given these values, whatever their law"
         if rows is None or not rows.values**2 <= min(mixture.mass, MOMENT_ROWS):
-            return self._single_values
+            who = f"The noise of {self._target} is neither normal nor Student's (skew, heaps)"
+            return f"{who}: {so.replace('these', 'its')}." if so else self._single_values
         noise = float(mixture.scale.min())
-        if not noise < 2 * rows.step:
+        if not (so or noise < 2 * rows.step):
             return ""
+        so = so or "a regime may be one of these values rather than a relation"
         return (
             f"{self._target} takes only {rows.values} different values, {number(rows.step)} apart, "
-            f"and the smallest noise is {number(noise)}: a regime may be one of these values "
-            "rather than a relation. A model for counts or classes may suit better."
+            f"and the smallest noise is {number(noise)}: {so}. A model for counts or classes may "
+            "suit better."
         )
 
     @property
@@ -1077,7 +1081,8 @@ def describe(mixture: Mixture, width: int) -> str:
     lines += ["", *wrap(found.noise_law, width)] if found.noise_law else []
     if rival and mixture.n_components == 1:
         lines += ["", *rival]
-    for said in filter(None, (found.coarse, found.least_squares, found.without_gate, found.gating)):
+    beside = (found.coarse, found.given_values, found.without_gate, found.gating)
+    for said in filter(None, beside):
         lines += ["", *wrap(bare(said), width)]
     return "\n".join(
         [

@@ -29,6 +29,7 @@ from regimix.model.em import (
     refit,
     scores_without,
 )
+from regimix.model.given_values import evidence_given_values
 from regimix.model.labelling import Likeliest, Nearest, Ordered
 from regimix.model.laws import ROOT_8, Background
 from regimix.model.numbers import MODEL
@@ -60,7 +61,6 @@ from regimix.search.finish import assign_and_trim, make_exact
 from regimix.search.likelihood import assign_nearest, most_likely, nearest_regimes
 from regimix.search.loop import (
     Search,
-    bulk_model,
     complete_in_stages,
     first_stage,
     is_small,
@@ -77,6 +77,7 @@ from regimix.search.selection import (
     Weighed,
     best_of,
     label_alike,
+    relation_given_values,
     score_of_constants,
     score_without_slopes,
     select,
@@ -585,31 +586,28 @@ def _complete(
     polished_later = weighed[number].chance >= 0.5 and rows.n >= engine.problem.n_columns
     if law is None and ended and not (hurried or is_small(rows) or polished_later):
         weighed[number] = weighed[number].settle(rows, FINAL_ROUNDS, FINAL_SETTLED)
-    constants, without_slopes, number = _against_constants(
+    constants, without_slopes, number, related = _against_constants(
         rows, weighed, number, settings.noise, free=asked is None
     )
-    shown = weighed
-    if asked is None and weighed[number].score - constants - without_slopes < REGIME_GAIN:
-        line = state.path.best.get(1) if hurried else None
-        line = line or _one_line(
-            rows, state.path, _robust_start(rows, units, engine, settings.seed)
+    shown, evidence, gain_of_line, counted = weighed, weighed[number].score - constants, 0.0, None
+    if not related and asked in (None, 1) and count is None:
+        start = _line_of_most(rows, units, engine, settings, state.path, free=free)
+        own = start if asked is None else weighed.get(1, start)
+        line, evidence, gain_of_line, counted = _given_values(
+            rows, sample, start, own, constants, engine.problem.weighting
         )
-        # Outliers of a line that is not established are a claim, as a regime is.
-        few = first_stage(rows)
-        robust = weigh(rows, few, line, settings.noise, free=free, favour=REGIME_GAIN)
-        if not hurried:
-            robust = robust.settle(rows, FINAL_ROUNDS, FINAL_SETTLED)
-        robust = robust.of_most(rows)
+        number, shown = 1, {**weighed, 1: line}
         # The search's own best may be a line that hardly a row follows, and is not shown: its
         # evidence is how near a miss it was.
-        number, shown = 1, {**weighed, 1: robust}
-        weighed = {**weighed, 1: max(robust, weighed.get(1, robust), key=attrgetter("score"))}
+        weighed = {**weighed, 1: max(line, weighed.get(1, line), key=attrgetter("score"))}
     chosen = shown[number]
-    evidence = chosen.score - constants
     nothing = asked is None and evidence - without_slopes < REGIME_GAIN
     miss = max(one.score for one in weighed.values()) - constants if nothing else evidence
     fitted = chosen.fitted
     selection = select(rows, weighed, number)
+    gained = selection.evidence - constants
+    anew = (counted is not None) & (selection.n_components == 1)
+    gained = np.where(anew, evidence, gained)
     searched, rows = rows, replace(rows, outliers=chosen.clean is not fitted)
     outliers = None
     if chosen.outliers is not None and chosen.dirty is not None:
@@ -622,7 +620,8 @@ def _complete(
     judged = _Compared()
     if compared:
         prices = {m: one.price for m, one in shown.items()}
-        judged = _rivals(rows, units, engine.problem, sample, path, fitted, searched, prices)
+        known = rows, units, engine.problem, sample, path, fitted, searched, prices
+        judged = _rivals(*known, counted=counted)
         if nothing and judged.rivals_rows is None:
             judged = replace(judged, rivals_evidence=evidence)
     scores, ranks, settled = None, None, False
@@ -640,13 +639,13 @@ def _complete(
         fitted.model.origin,
         miss,
         without_slopes,
-        _gain_of_line(rows, sample, engine.problem) if nothing else 0.0,
+        gain_of_line,
         scores,
         tuple(state.attempts),
         stopped,
         ranks,
         state.proposer.spectrum,
-        replace(selection, evidence=selection.evidence - constants),
+        replace(selection, evidence=gained),
         () if count is not None else tuple(score - constants for score in repeats.scores),
         _agreed(repeats, None if law else chosen),
         nothing,
@@ -658,8 +657,10 @@ def _complete(
 
 def _against_constants(
     rows: Rows, weighed: dict[int, Weighed], number: int, noise: str, *, free: bool
-) -> tuple[float, float, int]:
+) -> tuple[float, float, int, bool]:
     """Return the score of constants, how much more a model has without its slopes, and its number.
+
+    Also whether any number shows a relation.
 
     Evidence is counted from constants at levels of the response: they know no model, so that one
     has the same evidence whichever number was asked for. Whether there is a relation is another
@@ -678,27 +679,43 @@ def _against_constants(
             if one.score - max(constants, flat[m]) >= REGIME_GAIN
         }
         if not related:
-            return max(constants, *flat.values()), 0.0, number
+            return max(constants, *flat.values()), 0.0, number, False
         number = max(related, key=lambda m: related[m]) if free else number
-    return constants, max(flat[number] - constants, 0.0), number
+    return constants, max(flat[number] - constants, 0.0), number, True
 
 
-def _gain_of_line(rows: Rows, sample: Sample, problem: Frame) -> float:
-    """Return how much likelier least squares makes the rows than their mean does.
+def _line_of_most(
+    rows: Rows, units: Units, engine: Engine, settings: Settings, path: Path, *, free: bool
+) -> Weighed:
+    """Return the line that is shown where nothing was found: one that most rows follow."""
+    hurried = _hurried(engine.problem)
+    line = path.best.get(1) if hurried else None
+    line = line or _one_line(rows, path, _robust_start(rows, units, engine, settings.seed))
+    # Outliers of a line that is not established are a claim, as a regime is.
+    few = first_stage(rows)
+    robust = weigh(rows, few, line, settings.noise, free=free, favour=REGIME_GAIN)
+    if not hurried:
+        robust = robust.settle(rows, FINAL_ROUNDS, FINAL_SETTLED)
+    return robust.of_most(rows)
 
-    Levels or heaps of the response may explain more than lines do, and rows that are equal count
-    once: a plain regression may still say that the response depends on the features.
+
+def _given_values(
+    rows: Rows, sample: Sample, line: Weighed, own: Weighed, constants: float, weighting: str
+) -> tuple[Weighed, float, float, Floats | None]:
+    """Ask for one relation given the values of the response, where no law of noise shows any.
+
+    Returns the line, or else the search's ``own``; its evidence; what all rows show, if it is
+    enough; and how rows were counted if there is such a relation.
     """
+    nothing = own.score - constants
     if late():
-        return 0.0
-    counted = sample.weights
-    if problem.weighting == "importances":
-        counted = counted * (rows.n / counted.sum())
-    plain = replace(rows, weights=counted, outliers=False)
-    line, mean = (
-        refit(kind, bulk_model(kind), MODEL.rounds).score for kind in (plain, plain.constants())
-    )
-    return max(line - mean, 0.0)
+        return own, nothing, 0.0, None
+    counts = rows.weights if weighting == "importances" else sample.weights
+    gain, core, counted = relation_given_values(rows, counts, line.fitted.posterior[0])
+    if core < REGIME_GAIN:
+        return own, nothing, gain, None
+    # No row is an outlier of a law that may be any.
+    return line.without_outliers(), core, gain, counted
 
 
 def _as_weighted(rows: Rows, fitted: Fitted, weights: Floats) -> Parameters:
@@ -820,11 +837,14 @@ def _rivals(
     fitted: Fitted,
     searched: Rows,
     prices: dict[int, float],
+    *,
+    counted: Floats | None = None,
 ) -> _Compared:
     """Compare with single relations; of many rows, the first ones say enough.
 
     ``searched`` are the rows as the search saw them: constants are scored on those. ``prices`` are
-    what models of each number must gain in addition: they are part of the evidence.
+    what models of each number must gain in addition: they are part of the evidence. ``counted``
+    are as how many rows each counts where the evidence is given the values of the response.
     """
     if late():
         return _Compared()
@@ -837,7 +857,7 @@ def _rivals(
         compared = _rivals_among(rows.head(few), *known, as_they_are=True)
         if compared.rivals and grade(-compared.rivals[0].lead) == "overwhelming":
             return compared
-    return _rivals_among(rows.head(many), *known)
+    return _rivals_among(rows.head(many), *known, counted=counted)
 
 
 def _rivals_among(
@@ -852,6 +872,7 @@ def _rivals_among(
     prices: dict[int, float],
     *,
     as_they_are: bool = False,
+    counted: Floats | None = None,
 ) -> _Compared:
     """Compare the regimes of all rows with single relations, by the first of them."""
     model, seen, here, part = fitted.model, path.best, fitted, few.n < rows.n
@@ -865,10 +886,16 @@ def _rivals_among(
     if part:
         # Few rows may show fewer regimes than all do.
         best = max([best, *(score for m, score in scores.items() if m <= model.m)])
+    if counted is not None:
+        if np.unique(few.y).size ** 2 <= float(counted.sum()):
+            return _Compared()  # powers and noise laws are no laws of few values
+        few = replace(few, weights=counted[: few.n])
+        flat = score_of_constants(replace(few, outliers=searched.outliers), "auto")
+        best = flat + evidence_given_values(few.features, few.y, few.weights, few.weights)[0]
     y = sample.y[: few.n] * problem.target_scale + problem.target_center
     some = Sample(sample.Z[: few.n], y, few.weights)
     unit = units.y_scale * problem.target_scale
-    straight = 1 in seen and np.isinf(seen[1].model.noise.degrees)
+    straight = counted is None and 1 in seen and np.isinf(seen[1].model.noise.degrees)
     line = scores[1] if straight else -np.inf
     noise = noise_named(model.noise.degrees if model.m == 1 else np.inf)
     contest = Contest(some, few, unit, best, line, noise)

@@ -423,9 +423,10 @@ class Mixture(Regimes):
         How much of it the same regimes would have without their slopes, as constants: only the rest
         is due to the features. Zero where constants at levels of the response are as likely.
     gain_of_line : float
-        Where nothing was found: how much likelier least squares makes the rows than their mean, in
-        nats, each row counted, with even and normal noise. From 3 on the response may depend on the
-        features though the regimes that were looked for do not show it. Else zero.
+        Where no regimes with even noise were found: how much likelier a line through all rows makes
+        it that these values of the response go with these rows, in nats, whatever law the values
+        have; zero if less than 3. If rows near the line and in the bulk of the features show that
+        too, one regime is found, and what they show is its ``evidence``.
     component_evidence : ndarray of shape (m,) or None
         How much of it is lost without each component, the others left as they are.
     search_evidence : tuple of float
@@ -554,6 +555,11 @@ class Mixture(Regimes):
         All of it, unless regimes are levels of the response, or values that many rows share.
         """
         return self.evidence - self.without_slopes
+
+    @property
+    def given_values(self) -> bool:
+        """Whether the evidence is counted given the values of the response, whatever their law."""
+        return self.gain_of_line > 0 and self.evidence_of_features >= REGIME_GAIN
 
     @property
     def rival(self) -> Rival | None:

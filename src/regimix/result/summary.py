@@ -74,7 +74,7 @@ class Summary:
             bare(found.without_gate),
             found.gating,
             bare(found.coarse),
-            bare(found.least_squares),
+            bare(found.given_values),
             found.without_slopes,
             found.thin,
             found.favours or found.fewer,

@@ -9,7 +9,7 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
-from scipy.special import entr, expit
+from scipy.special import chdtr, chdtri, entr, expit
 
 from regimix.model.em import (
     REGIME_GAIN,
@@ -24,11 +24,13 @@ from regimix.model.em import (
     squares_of,
     union_losses,
 )
+from regimix.model.given_values import evidence_given_values
 from regimix.model.labelling import SURE
 from regimix.model.laws import NoiseLaw
 from regimix.model.numbers import MODEL
-from regimix.model.rows import Rows
+from regimix.model.rows import Rows, weighted_quantile
 from regimix.search.numbers import SEARCH
+from regimix.trimmed.reweight import CUTOFF
 
 Floats = NDArray[np.float64]
 
@@ -300,7 +302,11 @@ class Weighed:
     def of_most(self, rows: Rows) -> Weighed:
         """Leave out the model in which most rows are outliers, if there may be none."""
         few = self.dirty is not None and 2 * float(self.dirty.sums.size.sum()) < rows.mass
-        return replace(self, dirty=None) if few and self.clean is not None else self
+        return self.without_outliers() if few else self
+
+    def without_outliers(self) -> Weighed:
+        """Leave out the model with outliers, if there may be none."""
+        return self if self.clean is None else replace(self, dirty=None)
 
     def settle(self, rows: Rows, rounds: int, settled: float) -> Weighed:
         """Run rounds of EM until little is left to gain."""
@@ -537,6 +543,32 @@ def score_without_slopes(rows: Rows, fitted: Fitted) -> float:
         refit(kind, from_labels(kind, fitted.posterior, flat).model, MODEL.rounds).score
         for kind in (replace(alone, outliers=outliers) for outliers in kinds)
     )
+
+
+def relation_given_values(rows: Rows, counts: Floats, held: Floats) -> tuple[float, float, Floats]:
+    """Ask for one relation given the values of the response, whatever law they have.
+
+    All rows must show it, and also those that a line holds (``held``) and whose features lie in the
+    bulk: a few rows far from the others are no reason to say that these follow a line.
+
+    Returns
+    -------
+    float, float
+        What all rows show, and the rows of the bulk at most as much; zero below what a relation
+        must gain.
+    ndarray of shape (n,)
+        As how many rows each was counted: as ``counts`` says, unless equal rows are copies.
+    """
+    width = rows.features.shape[1]
+    gain, counted = evidence_given_values(rows.features, rows.y, counts, rows.weights)
+    if gain < REGIME_GAIN:
+        return 0.0, 0.0, counted
+    length = np.einsum("ij,ij->i", rows.features, rows.features)
+    usual = chdtri(width, 1.0 - chdtr(1, CUTOFF**2)) / chdtri(width, 0.5)
+    bulk = length <= usual * weighted_quantile(length, rows.weights, 0.5)
+    among = counted * held * bulk
+    core = min(gain, evidence_given_values(rows.features, rows.y, among, among)[0])
+    return gain, core if core >= REGIME_GAIN else 0.0, counted
 
 
 def _constants(alone: Rows, noise: str, known: float = -np.inf) -> Fitted:

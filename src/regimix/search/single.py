@@ -32,7 +32,11 @@ from regimix.search.checkpoint import Checkpoint
 from regimix.search.joint import smallest_component
 from regimix.search.message_passing import hunt_one, reweighted
 from regimix.search.numbers import SEARCH
-from regimix.search.selection import score_of_constants, score_without_slopes
+from regimix.search.selection import (
+    relation_given_values,
+    score_of_constants,
+    score_without_slopes,
+)
 from regimix.search.settings import Control, Stopped, answer_interrupts
 from regimix.trimmed.ilts import EPSILON, Run, Solver, Watcher, concentrate
 from regimix.trimmed.reweight import CUTOFF
@@ -277,7 +281,13 @@ def _begin(
     pace.n_starts = len(starts.source)
     minority = None
     if find:
-        begun.evidence, minority = _asked(sample, starts, pace, intercept=frame.fit_intercept)
+        begun.evidence, minority = _asked(
+            sample,
+            starts,
+            pace,
+            intercept=frame.fit_intercept,
+            counted=frame.weighting != "importances",
+        )
     if minority is not None:
         begun.theta, begun.source = minority.theta, "model"
         begun.share, begun.scale = minority.share, minority.scale
@@ -334,7 +344,7 @@ def majority(problem: Frame) -> float:
 
 
 def _asked(
-    sample: Sample, starts: Starts, pace: _Pace, *, intercept: bool
+    sample: Sample, starts: Starts, pace: _Pace, *, intercept: bool, counted: bool
 ) -> tuple[float, _Line | None]:
     """Ask the model with one component: what a line explains beyond a constant, and whose line.
 
@@ -346,8 +356,13 @@ def _asked(
     best = fits[0]
     constants = max(score_of_constants(rows, "normal"), score_without_slopes(rows, best))
     evidence = best.score - constants
-    most = [fit.score for fit in fits if fit.model.share[0] >= 0.5]
-    enough = evidence >= REGIME_GAIN and best.score >= max(most, default=-np.inf) + REGIME_GAIN
+    most = [fit for fit in fits if fit.model.share[0] >= 0.5]
+    if evidence < REGIME_GAIN:
+        counts = sample.weights if counted else rows.weights
+        held = next(iter(most), best).posterior[0]
+        return relation_given_values(rows, counts, held)[1] or evidence, None
+    rest = max((fit.score for fit in most), default=-np.inf)
+    enough = best.score >= rest + REGIME_GAIN
     point = point_of(rows, best)
     # A line that most rows are near is no minority's, whatever else could explain them.
     near = np.abs(rows.y - rows.design @ point.coef[0]) <= CUTOFF * point.scale[0]
