@@ -106,11 +106,13 @@ class _Tilt:
             left = self.values[self.place] - chances @ self.values
             slope = self.features.T @ (self.weights * left) - precision * slopes
             missing = self.counts - chances.T @ self.weights
-            whole = np.block([[by_heights, both], [both.T, by_slopes]])
-            step = np.linalg.solve(whole, np.concatenate([missing, slope]))
-            before = best
+            inner = np.linalg.solve(by_heights, np.column_stack([both, missing]))
+            turn = np.linalg.solve(
+                by_slopes - both.T @ inner[:, :-1], slope - both.T @ inner[:, -1]
+            )
+            raise_by, before = inner[:, -1] - inner[:, :-1] @ turn, best
             for part in 0.5 ** np.arange(MODEL.rounds):  # Newton's step, halved until it is a gain
-                there = heights + part * step[: len(heights)], slopes + part * step[len(heights) :]
+                there = heights + part * raise_by, slopes + part * turn
                 chances, likely = self.chances(*there)
                 best = likely - 0.5 * precision * float(there[1] @ there[1])
                 if best >= before:
