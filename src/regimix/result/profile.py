@@ -253,7 +253,7 @@ class Profile:
         tested = sum(not np.isnan(column.p_value) for column in self.columns)
         if tested > 1:
             said.append(f"p-values are corrected for {count(tested, 'column')} (Holm).")
-        if self.n_doubtful and self.columns:
+        if self.n_doubtful and self.columns and len(self.groups) > 1:
             share = percent(self.n_doubtful / max(float(self.sizes.sum()), 1.0))
             verb = "is" if self.n_doubtful == 1 else "are"
             said.append(
@@ -549,14 +549,15 @@ class _Rows:
         codes = np.where(column.absent, edges.size + 1, codes)
         _, filled = np.unique(codes, return_inverse=True)
         spread, p_spread, test = self._association(filled, int(filled.max()) + 1)
-        by_shift = bool(p_shift <= p_spread) or np.isnan(p_spread)
+        named = test if np.isnan(p_spread) else f"{test} of classes"
+        by_shift = np.isfinite(p_shift) and not p_shift > p_spread
         return ProfileColumn(
             name=name,
             kind=column.kind,
             effect=max(shift, spread),
             # Two tests were made: the better one counts twice.
-            p_value=float(min(1.0, 2 * np.fmin(p_shift, p_spread))),
-            test="Kruskal-Wallis" if by_shift else f"{test} of classes",
+            p_value=float(np.minimum(1.0, 2 * np.fmin(p_shift, p_spread))),
+            test="Kruskal-Wallis" if by_shift else named,
             levels=QUARTILES,
             values=quartiles[:, :-1],
             overall=quartiles[:, -1],
