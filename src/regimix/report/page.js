@@ -145,9 +145,15 @@
     if (values.length > 1 && Math.min(...values.slice(1).map((value, i) => value - values[i])) * most >= span) return values;
     if (!(span > 1e-9 * Math.max(Math.abs(low), Math.abs(high)))) return [low];
     const power = 10 ** Math.floor(Math.log10(span / most));
-    const step = [1, 2, 5, 10].find((size) => size * power * most >= span * (1 - 1e-9)) * power;
-    const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
-    return Array.from({ length: last - first + 1 }, (_, k) => (first + k) * step);
+    const sizes = [0.5, 1, 2, 5, 10].map((size) => size * power);
+    const fits = sizes.findIndex((size, i) => i && size * most >= span * (1 - 1e-9));
+    const at = (step) => {
+      const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
+      return Array.from({ length: last - first + 1 }, (_, k) => (first + k) * step);
+    };
+    // One tick alone, as zero of a range around it, would not show the scale.
+    const found = at(sizes[fits]);
+    return found.length > 1 ? found : at(sizes[fits - 1]);
   }
 
   function tickLabels(values) {

@@ -324,6 +324,7 @@ def _context(
         "cloud": cloud,
         "forest": charts.forest(terms) if compares else "",
         "most_forest": charts.MOST_FOREST,
+        "most_numbers": charts.MOST_NUMBERS,
         "coefficients": coefficients(mixture, terms),
         "comparison": comparison(mixture, rows, terms.level),
         "most_columns": LONG_TABLE,

@@ -123,6 +123,8 @@ class Cloud:
         if self.inside == rows.n - total:
             others = f"all {fixed(self.inside, 0)} others"
         said = f"{fixed(held, 0)} of {count(rows.of, 'row')} are on this page"
+        if not total and rows.of == rows.n:
+            return f"{said}, drawn at random; none of the {fixed(rows.n, 0)} is an outlier."
         if rows.of > rows.n:
             # What is called all must not be taken for all of the table.
             excerpt = f"an excerpt of {fixed(rows.n, 0)} that was drawn at random"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from regimix.errors import StopReason
 from regimix.model.em import REGIME_GAIN
@@ -695,6 +696,18 @@ class Answer:
         return f"{asked} regimes were asked for; {instead}."
 
     @property
+    def unrepeated(self) -> str:
+        """Says so if fewer independent searches than were wanted came to these regimes."""
+        mixture = self.mixture
+        if mixture.came_back or mixture.found_nothing or mixture.stopped in EARLY:
+            return ""
+        return (
+            f"Only {mixture.n_agreed} of {mixture.n_searches} independent searches agree on the "
+            "regimes. Those that are returned are the likeliest that were seen, but others may be "
+            "likelier still."
+        )
+
+    @property
     def favours(self) -> str:
         """Says so if the evidence favours another number of regimes than that asked for."""
         asked, best = self.mixture.settings.n_components, likeliest(self.mixture)
@@ -782,7 +795,7 @@ class Answer:
                 f"The search ended early: {EARLY[mixture.stopped]}. There may be more to find; "
                 "this is the best so far."
             )
-        said += filter(None, [self.thin, self.fewer, self.coarse, self.by_weight])
+        said += filter(None, [self.thin, self.fewer, self.unrepeated, self.coarse, self.by_weight])
         columns = mixture.coef.shape[1] + mixture.fit_intercept
         if mixture.ranks and min(mixture.ranks) < columns:
             said.append(
@@ -1032,6 +1045,29 @@ def distances(mixture: Mixture, X: Any, y: Floats, labels: Labels) -> Distances:
     return Distances(nearest, means[each, nearest], residuals[each, nearest], scaled[each, nearest])
 
 
+def belonging(mixture: Mixture, labels: Labels, probabilities: Floats) -> Floats:
+    """Return how far each row counts for each regime, (n, m): by its probability, or its label."""
+    if mixture.fitted_by_label:
+        return np.asarray(labels[:, None] == np.arange(mixture.n_components), dtype=np.float64)
+    return probabilities[:, :-1]
+
+
+def quantiles(distance: Floats, weights: Floats, degrees: float) -> Floats:
+    """Return where residuals that follow the law of the noise would lie, counted by weights, (n,).
+
+    By their probabilities of belonging to a regime, rows follow its law whatever crosses it, where
+    those that are sorted to it lack what went elsewhere. What has next to no weight, as outliers,
+    is held at the ends that so many rows reach.
+    """
+    order = np.argsort(distance, kind="stable")
+    reached = np.cumsum(weights[order]) - weights[order] / 2
+    total = float(weights.sum())
+    end = 0.25 / max(total, 1.0)
+    levels = np.empty(distance.size)
+    levels[order] = np.clip(reached / (total or 1.0), end, 1 - end)
+    return np.asarray(stdtrit(degrees, levels))
+
+
 def typical_row(X: NDArray[Any]) -> Floats:
     """Return the features of the row for which pictures of one feature draw the lines, (d,).
 
@@ -1077,7 +1113,8 @@ def describe(mixture: Mixture, width: int) -> str:
     lines += ["", *wrap(found.noise_law, width)] if found.noise_law else []
     if rival and mixture.n_components == 1:
         lines += ["", *rival]
-    for said in filter(None, (found.coarse, found.least_squares, found.without_gate, found.gating)):
+    told = found.coarse, found.least_squares, found.without_gate, found.gating, found.unrepeated
+    for said in filter(None, told):
         lines += ["", *wrap(bare(said), width)]
     return "\n".join(
         [
