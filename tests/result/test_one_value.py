@@ -312,14 +312,38 @@ def test_residuals_are_compared_with_the_law_that_was_fitted(tone):
     assert _tails(heavy, Terms.of(tone, None, 0.95)).endswith("the noise has heavier tails.")
 
 
-def test_tails_are_of_all_rows_by_their_probabilities():
-    """Where regimes overlap, far rows of one are sorted to the other: both have normal tails."""
+def overlapping_rows():
+    """Rows of two regimes that overlap, as the mixture says."""
     rng = np.random.default_rng(0)
     mixture = replace(known_mixture(), outlier_share=0.0, weights=np.array([0.5, 0.5]))
     X, own = rng.normal(size=(4000, 1)), rng.integers(0, 2, 4000)
     y = X[:, 0] * mixture.coef[own, 0] + mixture.intercept[own]
     y += mixture.scale[own] * rng.normal(size=y.size)
-    rows = read_rows(mixture, X, y, None)
+    return mixture, read_rows(mixture, X, y, None)
+
+
+def test_regimes_that_overlap_are_straight_even_and_normal_if_they_are():
+    """The rows that are nearest to one of two lines that cross are none of these."""
+    mixture, rows = overlapping_rows()
+    for _, cells in checks(mixture, rows, Answer(mixture)):
+        assert not any(cell.startswith("no") for cell in cells)
+    by_label = replace(rows, belongs=1.0 * (rows.labels[:, None] == np.arange(2)))
+    np.testing.assert_array_equal(by_label.by_lot, rows.labels)
+    for _, cells in checks(mixture, by_label, Answer(mixture)):
+        assert any(cell.startswith("no") for cell in cells)
+
+
+def test_lots_are_drawn_by_the_probabilities_and_leave_the_rest_to_outliers():
+    _, rows = overlapping_rows()
+    shares = np.tile([0.5, 0.2], (rows.n, 1))
+    lots = replace(rows, belongs=shares).by_lot
+    for label, share in ((0, 0.5), (1, 0.2), (-1, 0.3)):
+        assert abs(np.mean(lots == label) - share) < 5 * np.sqrt(share * (1 - share) / rows.n)
+
+
+def test_tails_are_of_all_rows_by_their_probabilities():
+    """Where regimes overlap, far rows of one are sorted to the other: both have normal tails."""
+    mixture, rows = overlapping_rows()
     drawn = panels(rows, Terms.of(mixture, None, 0.95))
     assert len(drawn) == 2
     for one in drawn:

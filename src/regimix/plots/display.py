@@ -232,8 +232,8 @@ def settle(panels: Sequence[Axes]) -> None:
         sizes = [label.get_window_extent() for label in ax.get_xticklabels() if label.get_text()]
         locator = ax.xaxis.get_major_locator()
         if sizes and isinstance(locator, MaxNLocator):
-            # Between two labels there is as much space as one is high.
-            most = int(box.width / max(size.width + size.height for size in sizes))
+            # Between two labels there is twice as much space as one is high.
+            most = int(box.width / max(size.width + 2 * size.height for size in sizes))
             if len(ax.get_xticks()) > most:
                 locator.set_params(nbins=max(most, 1))
 

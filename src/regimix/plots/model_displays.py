@@ -44,6 +44,8 @@ Floats = NDArray[np.float64]
 
 # Lines of a plot of coefficients, or of their differences; each has at least so many inches.
 MOST_TERMS, TERM_HEIGHT = 15, 0.34
+# Pairs of regimes that colours and marks can tell apart: all those of five.
+MOST_PAIRS = 10
 # What stands side by side takes this share of the distance to the next.
 SPREAD = 0.7
 # Panels of a profile, and how many stand side by side.
@@ -210,13 +212,14 @@ class ComparisonDisplay(_IntervalDisplay):
     """Differences of coefficients between regimes, with intervals that all hold together.
 
     A line for each feature, the surest differences first, and in it a mark for each pair of
-    regimes: right of zero, the coefficient of the second regime is the larger one.
+    regimes: right of zero, the coefficient of the second regime is the larger one. Of more than ten
+    pairs, those with the surest differences are shown.
 
     Attributes
     ----------
     order_ : list of int
         The terms shown, from above.
-    points_, intervals_ : list of artists, one for each pair
+    points_, intervals_ : list of artists, one for each pair shown
     """
 
     comparison: Comparison
@@ -267,18 +270,25 @@ class ComparisonDisplay(_IntervalDisplay):
             unit[: found.deviation.size] = found.deviation
         names = [clean(found.terms[k]) for k in self.order_]
         parts = found.difference, found.lower, found.upper
-        values = [(part * unit)[:, self.order_] for part in parts]
+        surest = np.nan_to_num(np.abs(found.t[:, terms]), nan=-1.0).max(axis=1)
+        shown = np.sort(np.argsort(-surest, kind="stable")[:MOST_PAIRS])
+        values = [(part * unit)[shown][:, self.order_] for part in parts]
+        pairs = [found.pairs[i] for i in shown.tolist()]
         styles = [
             mark(second, 42)
             | {"edgecolors": colour(first), "linewidths": 1.4}
             | {"label": f"regime {second} less regime {first}"}
-            for first, second in found.pairs
+            for first, second in pairs
         ]
-        regimes = [second for _, second in found.pairs]
+        regimes = [second for _, second in pairs]
         ax = self._draw(ax, names, values, (regimes, styles), (0.14, 1.8))
         what = " per standard deviation" if standardise else ""
-        left = len(terms) - len(names)
-        remark = f"{len(names)} of {len(terms)} terms shown" if left else ""
+        shares = (pairs, found.pairs, "pairs"), (names, terms, "terms")
+        remark = ", ".join(
+            f"{len(some)} of {len(every)} {noun} shown"
+            for some, every, noun in shares
+            if len(some) < len(every)
+        )
         label = f"difference of coefficients{what}, {found.level:.0%} intervals, all together"
         return self._finish(ax, (label, ""), legend, remark)
 

@@ -268,11 +268,14 @@ class OverviewDisplay(Display):
                 place.tick_params(labelsize="small")
         first = self.axes_[0]
         left = self.n_features - len(shown)
-        more = f" ({count(left, 'feature')} not shown)" if left and ax is None else ""
         if ax is None:
             inches = first.figure.bbox.width / first.figure.dpi
-            words = fill(f"{self.title}{more}", int(PER_INCH * inches))
+            words = fill(self.title, int(PER_INCH * inches))
             first.figure.suptitle(words, parse_math=False, fontsize="large")
+            if left:
+                first.figure.supxlabel(
+                    f"{count(left, 'feature')} not shown", fontsize="small", color=NEUTRAL
+                )
         else:
             inches = first.get_window_extent().width / first.figure.dpi
             words = fill(self.title, max(int(PER_INCH * inches), NARROWEST_TITLE))

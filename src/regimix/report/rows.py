@@ -67,6 +67,14 @@ class Rows:
         return int(self.y.size)
 
     @property
+    def by_lot(self) -> Ints:
+        """A label for each row drawn by its probabilities, the same every time; -1 for outliers."""
+        lots = np.random.default_rng(SAMPLE_SEED).random(self.n)
+        beyond = lots[:, None] >= np.cumsum(self.belongs, axis=1)
+        drawn = beyond.sum(axis=1)
+        return np.where(drawn == self.belongs.shape[1], -1, drawn)
+
+    @property
     def outliers(self) -> Ints:
         """Positions of the outliers, the farthest first."""
         return self.far.farthest(np.flatnonzero(self.labels < 0))

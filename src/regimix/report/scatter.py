@@ -98,7 +98,8 @@ class Cloud:
             said += f" of the fit, which kept an excerpt of {fixed(rows.n, 0)}"
         total = int(np.count_nonzero(rows.labels < 0))
         if shown < rows.n and total:
-            said += f"; {fixed(shown - self.inside, 0)} of {count(total, 'outlier')} are among them"
+            some = f"{fixed(shown - self.inside, 0)} of {count(total, 'outlier')}"
+            said += f"; {some} {'is' if shown - self.inside == 1 else 'are'} among them"
         return f"{said}."
 
     @cached_property
