@@ -134,7 +134,7 @@ def probability(value: float) -> str:
         return UNKNOWN
     if 0 <= value < 0.0005:
         return "<0.001"
-    return ">0.999" if 0.9995 <= value < 1 else f"{value:.3f}"
+    return ">0.999" if 0.9995 <= value < 1 else f"{value:z.3f}"
 
 
 def p_value(value: float) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from regimix.data.validation import Table
 from regimix.errors import ParameterError, read_count
+from regimix.model.em import REGIME_GAIN
 from regimix.plots.display import (
     Display,
     Frame,
@@ -70,7 +71,7 @@ MOST_NAMES = 6
 LIFT = 4
 # Space above the last move for its name, as a share of the axis.
 TOP = 0.06
-SUM_OF_SQUARES = "trimmed sum of squares"
+SUM_OF_SQUARES, NATS = "trimmed sum of squares", "nats gained over the first model"
 
 
 class _IntervalDisplay(Display):
@@ -628,7 +629,7 @@ class ConvergenceDisplay(Display):
             accepted=accepted,
             moves=[f"{attempt.move}: {attempt.source}" for attempt in mixture.attempts],
             step="regime tried" if net else "move tried",
-            quantity="share of the rows explained" if net else "nats gained over the first model",
+            quantity="share of the rows explained" if net else NATS,
         )
 
     @classmethod
@@ -686,8 +687,10 @@ class ConvergenceDisplay(Display):
             steps[0] += 0.5 if first else 0.0  # where the search before ended
             told = "_nolegend_" if first else "gain so far"
             self.lines_ += ax.step(steps, trace, where="post", label=told, **style)
-        # Less than a nat is nothing: rounding must not fill the picture.
-        kept = np.append(0.0, moves), np.append(1.0, np.concatenate(self.traces))
+        kept = np.append(0.0, moves), np.append(0.0, np.concatenate(self.traces))
+        if self.quantity == NATS:
+            # Fewer nats decide nothing: rounding must not fill the picture.
+            kept = np.append(kept[0], [0.0, 0.0]), np.append(kept[1], [-REGIME_GAIN, REGIME_GAIN])
         frame = Frame(kept, (moves[~taken], self.tried[~taken]), DOWN)
         told = "taken" if taken.any() else "_nolegend_"
         dots = ax.scatter(

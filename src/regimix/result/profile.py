@@ -193,7 +193,7 @@ class Profile:
     groups : tuple of int
         The regimes that have rows and, last, -1 if there are outliers.
     sizes : ndarray of shape (groups,)
-        Their rows, by weight.
+        Their rows: repetitions counted, but each once where weights are relative.
     left_out : dict of str to str
         Columns that nothing can be said of, and why.
     n_doubtful : int or None
@@ -373,7 +373,7 @@ def profile(
     found.sort(key=lambda column: (-column.effect, np.nan_to_num(column.p_value, nan=2.0)))
     same = labels is None and mixture.doubtful_rows is not None
     doubtful = mixture.doubtful_rows if same else None
-    return Profile(tuple(found), rows.groups, rows.sizes, left_out, doubtful)
+    return Profile(tuple(found), rows.groups, rows.counted, left_out, doubtful)
 
 
 def _columns_of(frame: Any) -> dict[str, Any]:
@@ -418,6 +418,8 @@ class _Rows:
         there = np.array(self.groups, dtype=np.int64) + 1
         self.sizes, place = sums[there], np.zeros(sums.size, dtype=np.int64)
         place[there] = np.arange(there.size)
+        once = np.bincount(given + 1, minlength=sums.size)[there].astype(np.float64)
+        self.counted = self.sizes if self.counts else once
         self.group = place[given + 1]
         # How many rows there are, or as how many they count.
         total = float(self.weights.sum())
