@@ -33,6 +33,7 @@ from regimix.plots.palette import NEUTRAL, colour
 from regimix.result.answer import (
     HELD,
     Answer,
+    bulk,
     few_values,
     law_name,
     lines_over,
@@ -59,9 +60,6 @@ COLUMN = 0.36
 SLICES = 40
 # Features of an overview: one large, the others small, so many side by side.
 MOST_PANELS, ACROSS = 7, 3
-# What lies further outside the middle 98 % of the rows of the regimes than so many times their
-# range would flatten the picture.
-REACH = 1.0
 # Characters of a title that fit into an inch, and into which a narrow one is not broken.
 PER_INCH, NARROWEST_TITLE = 9, 24
 # Guides lie this many noise levels from zero: 19 of 20 rows are between them.
@@ -293,14 +291,10 @@ def _places(n_panels: int) -> list[Axes]:
 
 
 def _bulk(panel: RegimesDisplay) -> tuple[Span, Span]:
-    """Find where the bulk of the rows is, with a margin around it."""
+    """Find where the bulk of the rows of the regimes is."""
     kept = panel.labels >= 0
-    spans = list[Span]()
-    for values in (panel.x, panel.y):
-        low, high = np.quantile(values[kept] if kept.any() else values, [0.01, 0.99])
-        margin = REACH * ((high - low) or 1.0)
-        spans.append((float(low - margin), float(high + margin)))
-    return spans[0], spans[1]
+    kept = kept if kept.any() else ~kept
+    return bulk(panel.x[kept]), bulk(panel.y[kept])
 
 
 def _outside(panel: RegimesDisplay) -> int:

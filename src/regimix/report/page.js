@@ -212,7 +212,7 @@
       svg.querySelector("title").textContent = `${cloud.target} against ${feature.name}, with each regime's line`;
       svg.querySelector(".grid").replaceWith(group);
       svg.querySelector(".points").replaceChildren(...points(feature, y, yFrame));
-      svg.querySelector(".lines").replaceChildren(...lines(feature, across, up, perUnit));
+      svg.querySelector(".lines").replaceChildren(...lines(feature, yFrame, across, up, perUnit));
       svg.append(frame, ring);
       leave();
     }
@@ -236,12 +236,20 @@
       });
     }
 
-    function lines(feature, across, up, perUnit) {
+    // A line is cut off where it leaves the frame.
+    function within([from, to], base, slope, [left, right], [bottom, top]) {
+      if (!slope && (base < bottom || base > top)) return [1, 0];
+      const [a, b] = slope ? [(bottom - base) / slope, (top - base) / slope] : [from, to];
+      return [Math.max(from, left, Math.min(a, b)), Math.min(to, right, Math.max(a, b))];
+    }
+
+    function lines(feature, yFrame, across, up, perUnit) {
       const shown = (j) => !chosen.labels.size || chosen.labels.has(j);
       return feature.lines.map((_, j) => j).sort((a, b) => shown(a) - shown(b)).flatMap((j) => {
         const [base, slope] = feature.lines[j], reach = feature.reach[j];
         if (!reach) return [];
-        const [a, b] = reach;
+        const [a, b] = within(reach, base, slope, feature.frame, yFrame);
+        if (a > b) return [];
         const ends = { x1: short(across(a)), y1: short(up(base + slope * a)), x2: short(across(b)), y2: short(up(base + slope * b)) };
         const line = element("line", { class: `line r${j % COLOURS}${shown(j) ? "" : " shadow"}`, ...ends });
         line.append(element("title", {}, `Regime ${j}`));

@@ -71,6 +71,8 @@ BY_RESPONSIBILITY = (
 IF_SHARES_DEPENDED = "if their shares depended on the features"
 # A feature of no more values than this is shown like a category: axes name its values.
 FEW_VALUES = 5
+# What lies further outside the middle 98 % of the rows than so many times their range is far away.
+REACH = 1.0
 # What is done in a picture of one feature about the others (`typical_row`).
 HELD = "other features at their medians"
 ENDS: dict[str, str] = {
@@ -1075,6 +1077,13 @@ def typical_row(X: NDArray[Any]) -> Floats:
     row is; and the median of a 0/1 column is one of its values.
     """
     return np.asarray(np.median(X, axis=0), dtype=np.float64)
+
+
+def bulk(values: Floats) -> tuple[float, float]:
+    """Return a range around most values: what lies further out would flatten a picture."""
+    low, high = np.quantile(values, [0.01, 0.99])
+    margin = REACH * ((high - low) or 1.0)
+    return float(low - margin), float(high + margin)
 
 
 def few_values(x: Floats) -> Floats:
