@@ -8,8 +8,10 @@ import pytest
 
 from regimix import MixedLinearRegression
 from regimix.errors import DataError
-from regimix.plots import OverviewDisplay, ResidualsDisplay
+from regimix.plots import OverviewDisplay, RegimesDisplay, ResidualsDisplay
 from regimix.plots.display import remark
+from regimix.report.rows import Terms, read_rows
+from regimix.report.scatter import Cloud
 from regimix.result.answer import Answer
 from regimix.result.rivals import Rival
 from tests.result.test_mixture import mixture_of
@@ -156,3 +158,27 @@ def test_a_trimmed_regressor_has_a_picture_too(three):
 
     line = TrimmedRegressor(random_state=0).fit(*three[1:])
     assert OverviewDisplay.from_estimator(line, *three[1:]).title == "One linear relation"
+
+
+def test_outliers_are_in_view_where_the_regime_has_one_value():
+    """Zeros with noise of 1e-9, as of what most households spend nothing on: the rest is news."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 1)), np.zeros(100)
+    y[:40] = rng.uniform(1e3, 2e3, 40)
+    mixture = replace(
+        mixture_of([[0.0]]),
+        intercept=np.zeros(1),
+        scale=np.full(1, 1e-9),
+        labels=np.where(y > 0, -1, 0),
+        n_rows=100,
+    )
+    for display in (
+        OverviewDisplay.from_mixture(mixture, X, y),
+        RegimesDisplay.from_mixture(mixture, X, y),
+    ):
+        low, high = display.ax_.get_ylim()
+        assert low <= 0
+        assert 2 * y.max() > high >= y.max()
+    view = Cloud.of(read_rows(mixture, X, y, None), Terms.of(mixture, X, 0.95)).views[0]
+    assert view.adjusted_frame[0] <= 0
+    assert 2 * y.max() > view.adjusted_frame[1] >= y.max()

@@ -156,7 +156,7 @@ class RowDisplay(Display):
         what it must stay ``within``.
         """
         inside, out = labels >= 0, labels < 0
-        kept = np.append(x[inside], beside[0]), np.append(y[inside], beside[1])
+        kept = np.append(spread(x, inside), beside[0]), np.append(spread(y, inside), beside[1])
         frame = Frame(kept, (x[out], y[out]), stretch, within)
         self.points_: list[Any] = [
             _draw_points(ax, j, x[labels == j], y[labels == j], x.size, self._name(j))
@@ -180,6 +180,15 @@ class RowDisplay(Display):
         """Say so if not every row is shown."""
         total = self.n_rows or self.labels.size
         return f"{fixed(shown, 0)} of {fixed(total, 0)} rows shown" if shown < total else ""
+
+
+def spread(values: Floats, inside: NDArray[np.bool_]) -> Floats:
+    """Return the values of the rows of regimes; of all rows if these have one value alone.
+
+    Outliers cannot flatten what has no extent.
+    """
+    kept = values[inside]
+    return kept if kept.size and np.ptp(kept) > 0 else values
 
 
 def begin(ax: Axes | None, figsize: Span = (7.0, 4.5)) -> Axes:

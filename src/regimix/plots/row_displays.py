@@ -27,6 +27,7 @@ from regimix.plots.display import (
     positive_scale,
     remark,
     settle,
+    spread,
     view_rows,
 )
 from regimix.plots.palette import NEUTRAL, colour
@@ -292,9 +293,8 @@ def _places(n_panels: int) -> list[Axes]:
 
 def _bulk(panel: RegimesDisplay) -> tuple[Span, Span]:
     """Find where the bulk of the rows of the regimes is."""
-    kept = panel.labels >= 0
-    kept = kept if kept.any() else ~kept
-    return bulk(panel.x[kept]), bulk(panel.y[kept])
+    inside = panel.labels >= 0
+    return bulk(spread(panel.x, inside)), bulk(spread(panel.y, inside))
 
 
 def _outside(panel: RegimesDisplay) -> int:

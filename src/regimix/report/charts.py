@@ -179,7 +179,8 @@ def ticks(low: float, high: float, most: int, values: Sequence[float] = ()) -> l
 
 def frame(inner: Floats, outer: Floats) -> tuple[float, float]:
     """Find the range of an axis: all of the inner values, and the outer ones that are not far."""
-    inner = inner if inner.size else outer
+    # What has no extent cannot be flattened.
+    inner = inner if inner.size and np.ptp(inner) > 0 else np.append(inner, outer)
     if not inner.size:
         return 0.0, 1.0
     low, high = float(inner.min()), float(inner.max())
