@@ -122,6 +122,8 @@ def test_ticks_are_written_as_in_a_report_and_do_not_meet(three):
     labels = [label for label in display.ax_.get_xticklabels() if label.get_text()]
     assert any("," in label.get_text() for label in labels)
     assert display.ax_.xaxis.get_offset_text().get_text() == ""
+    step = np.diff(display.ax_.get_xticks())[0]
+    assert f"{step:.3e}"[:5] in ("1.000", "2.000", "5.000")
     boxes = [label.get_window_extent() for label in labels]
     assert len(boxes) > 2
     assert not any(one.overlaps(two) for one, two in pairwise(boxes))

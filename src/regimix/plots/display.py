@@ -204,8 +204,8 @@ def begin(ax: Axes | None, figsize: Span = (7.0, 4.5)) -> Axes:
 
 
 def _write_ticks_as_text(ax: Axes) -> None:
-    """Let axes of numbers write them as the report does, each whole: without a factor aside."""
-    from matplotlib.ticker import Formatter, ScalarFormatter
+    """Let axes choose and write numbers as the report does, each whole: without a factor aside."""
+    from matplotlib.ticker import Formatter, MaxNLocator, ScalarFormatter
 
     class Words(Formatter):
         def __call__(self, x: float, pos: int | None = None) -> str:  # noqa: ARG002 - of the class
@@ -219,6 +219,8 @@ def _write_ticks_as_text(ax: Axes) -> None:
     for axis in (ax.xaxis, ax.yaxis):
         if isinstance(axis.get_major_formatter(), ScalarFormatter):
             axis.set_major_formatter(Words())
+        if isinstance(locator := axis.get_major_locator(), MaxNLocator):
+            locator.set_params(steps=[1, 2, 5, 10])
 
 
 def remark(ax: Axes, text: str) -> Text:
