@@ -69,6 +69,7 @@ def test_probabilities_are_never_rounded_to_zero_or_one():
     assert words.probability(0.9998) == ">0.999"
     assert words.probability(1.0) == "1.000"
     assert words.probability(-0.25) == "-0.250"
+    assert words.probability(-0.0003) == "0.000"
     assert words.probability(np.nan) == "–"
 
 

@@ -50,6 +50,23 @@ def fixed(value: float, decimals: int) -> str:
     return f"{value:z{comma}.{decimals}f}"
 
 
+def tick_labels(values: list[float]) -> list[str]:
+    """Write ticks with the same number of decimals."""
+    step = values[1] - values[0] if len(values) > 1 else abs(values[0]) or 1.0
+    first = max(0, -math.floor(math.log10(step) + 1e-9))
+    # As many as all values need, within reason: 2.5 is neither 2 nor 3.
+    decimals = next(
+        (n for n in (first, first + 1) if all(abs(v - round(v, n)) < 1e-6 * step for v in values)),
+        first + 2,
+    )
+    size = max(map(abs, values)) or 1.0
+    if decimals > 5 or size >= 1e7:
+        apart = math.floor(math.log10(size)) - math.floor(math.log10(step))
+        digits = 1 + min(max(2, apart), 12)
+        return [scientific(value, digits) if value else "0" for value in values]
+    return [fixed(value, decimals) for value in values]
+
+
 def _trimmed(text: str) -> str:
     """Drop the zeros that end a fraction."""
     return text.rstrip("0").rstrip(".") if "." in text else text
@@ -117,7 +134,7 @@ def probability(value: float) -> str:
         return UNKNOWN
     if 0 <= value < 0.0005:
         return "<0.001"
-    return ">0.999" if 0.9995 <= value < 1 else f"{value:.3f}"
+    return ">0.999" if 0.9995 <= value < 1 else f"{value:z.3f}"
 
 
 def p_value(value: float) -> str:

@@ -72,7 +72,9 @@ def test_the_moves_of_a_search(three):
     assert all(mixture.attempts[i].move == "first" for i in begins)
     searches = [gains[i:j] for i, j in pairwise([*begins, len(gains)])]
     score = np.concatenate([[0.0], *map(np.cumsum, searches)])
-    np.testing.assert_allclose(display.lines_[0].get_ydata(), score)
+    for line, begin, gained in zip(display.lines_, begins, searches, strict=True):
+        np.testing.assert_allclose(line.get_ydata(), np.append(0.0, np.cumsum(gained)))
+        np.testing.assert_allclose(line.get_xdata()[1:], begin + 1 + np.arange(len(gained)))
     taken = np.flatnonzero([attempt.accepted for attempt in mixture.attempts])
     np.testing.assert_allclose(
         offsets(display.accepted_[0]), np.column_stack([taken + 1, score[taken + 1]])
@@ -155,3 +157,12 @@ def test_algorithm_2_tries_regimes(three):
     mixture = three[0].mixture_
     net = replace(mixture, settings=replace(mixture.settings, search="net"))
     assert ConvergenceDisplay.from_mixture(net).ax_.get_xlabel() == "regime tried"
+
+
+def test_what_rounding_gains_does_not_fill_the_picture(three):
+    attempts = tuple(Attempt("add", "joint", gain, False, "no better") for gain in (0.004, 0.005))
+    display = ConvergenceDisplay.from_mixture(replace(three[0].mixture_, attempts=attempts))
+    low, high = display.ax_.get_ylim()
+    assert low <= -3 < 3 <= high
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert legend == ["gain so far", "left"]

@@ -1,5 +1,8 @@
 """ProfileDisplay and ComparisonDisplay: marks are the numbers of a profile and a comparison."""
 
+from dataclasses import replace
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -77,3 +80,21 @@ def test_differences_are_drawn_with_their_intervals(three):
     plain = found.plot(standardise=False, intercept=True, max_features=2)
     assert len(plain.order_) == 2
     assert "2 of 5 terms shown" in plain.ax_.get_title("right")
+
+
+def test_of_many_pairs_those_of_the_surest_differences_are_drawn(three):
+    """36 pairs of nine regimes in every line would take a page a term, and look alike."""
+    found = three[0].mixture_.compare()
+    pairs = tuple(combinations(range(9), 2))
+    t = np.random.default_rng(0).normal(size=(36, len(found.terms)))
+    t[:, -1] *= 100  # the intercept, which is not drawn
+    parts = dict.fromkeys(("difference", "lower", "upper", "t"), t)
+    many = replace(found, pairs=pairs, **parts)
+    display = ComparisonDisplay.from_comparison(many, standardise=False)
+    surest = sorted(np.argsort(-np.abs(t[:, :-1]).max(axis=1))[:10])
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert legend == [f"regime {pairs[i][1]} less regime {pairs[i][0]}" for i in surest]
+    for i, points in zip(surest, display.points_, strict=True):
+        drawn = np.asarray(points.get_offsets())[:, 0]
+        np.testing.assert_allclose(drawn, t[i, display.order_])
+    assert display.ax_.get_title("right") == "10 of 36 pairs shown"

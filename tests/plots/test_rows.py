@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import t as student
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -44,33 +43,19 @@ def test_outliers_go_to_the_nearest_regime_as_in_a_report(three):
     np.testing.assert_array_equal(rows.nearest, read_rows(mixture, X, y, None).far.nearest)
 
 
-def test_the_cut_parts_kept_rows_from_outliers(three):
-    rows = view_rows(*three)
-    size = np.abs(rows.standardised)
-    for j in range(3):
-        mine = rows.nearest == j
-        assert size[mine & (rows.labels >= 0)].max() <= rows.cut[j] + 1e-9
-        assert size[mine & (rows.labels < 0)].min() >= rows.cut[j] - 1e-9
-
-
-@pytest.mark.parametrize("degrees", [2.5, 30.0, np.inf])
-def test_the_cut_is_that_of_the_law_of_the_noise(three, degrees):
-    """A background of the same density everywhere, so that the cut is the same for all rows."""
+def test_rows_count_by_their_probabilities_or_by_their_labels(three):
     fit, X, y = three
-    mixture = replace(fit.mixture_, noise_degrees=degrees, background_width=np.inf)
-    rows = view_rows(mixture, X, y)
-    shares = np.log(mixture.outlier_share * mixture.background)
-    for j in range(3):
-        density = student.logpdf(rows.cut[j], degrees) + np.log(
-            mixture.weights[j] / mixture.scale[j]
-        )
-        assert density == pytest.approx(shares)
+    rows = view_rows(*three)
+    np.testing.assert_allclose(rows.belongs, fit.mixture_.responsibilities(X, y)[:, :-1])
+    settings = replace(fit.mixture_.settings, search="partition")
+    rows = view_rows(replace(fit.mixture_, settings=settings), X, y)
+    np.testing.assert_array_equal(rows.belongs, rows.labels[:, None] == np.arange(3))
 
 
 def test_without_rows_the_excerpt_is_seen(three):
     fit, X, y = three
     given, kept = view_rows(fit.mixture_, X, y), view_rows(fit.mixture_)
-    for name in ("X", "y", "labels", "nearest", "means", "cut"):
+    for name in ("X", "y", "labels", "nearest", "means", "belongs"):
         np.testing.assert_allclose(getattr(kept, name), getattr(given, name))
     assert kept.n_rows == y.size
 

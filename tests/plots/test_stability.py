@@ -8,6 +8,7 @@ import pytest
 from regimix import MixedLinearRegression
 from regimix.errors import ParameterError
 from regimix.plots import StabilityDisplay
+from regimix.plots.display import remark
 from regimix.result.stability import Stability
 
 
@@ -32,7 +33,11 @@ def test_dots_are_the_similarities(two):
     words = [text.get_text() for text in display.ax_.texts]
     assert words == ["back in 100%", "back in 33.3%"]
     assert display.ax_.get_legend_handles_labels()[1] == ["regime 0", "regime 1, doubtful"]
-    assert "one in 33.3% and two in 66.7%" in display.ax_.get_title(loc="right")
+    said = display.ax_.get_title(loc="right")
+    assert "one in 33.3% and two in 66.7%" in " ".join(said.split())
+    display.figure_.draw_without_rendering()
+    width = remark(display.ax_, said).get_window_extent().width
+    assert width <= 1.05 * display.ax_.get_window_extent().width
 
 
 def test_a_fit_of_unknown_stability_is_refused(two):

@@ -42,6 +42,31 @@ def test_the_script_draws_what_python_drew(visit, request, name):
     assert max(off) <= 0.3
 
 
+def test_a_row_far_away_is_an_arrow_and_lines_are_cut_off_at_the_frame(visit):
+    """Of a regime, too: held at the edge, the end of a line would turn the line."""
+    mixture, X, y = made(300, 1, 2, outliers=0.0)
+    X[0] = 500.0
+    y[0] = mixture.intercept[mixture.labels[0]] + X[0] @ mixture.coef[mixture.labels[0]]
+    text = report.render(mixture, X, y, date=DATE)
+    assert "Arrows at the edge stand for rows beyond it." in text
+    still, live = visit(text, java_script_enabled=False), visit(text)
+    live.wait_for_selector("#plot .ring", state="attached")
+    slopes = []
+    for page in (still, live):
+        assert page.locator("#plot .points .out").count() == 1
+        labels = page.locator("#plot .grid text[text-anchor=middle]").all_text_contents()
+        assert max(map(float, labels)) < 20
+        ends = page.locator("#plot .lines line.line").evaluate_all(
+            "all => all.map(l => ['x1', 'y1', 'x2', 'y2'].map(name => +l.getAttribute(name)))"
+        )
+        assert len(ends) == 2
+        slopes.append([(y1 - y2) / (x2 - x1) for x1, y1, x2, y2 in ends])
+    assert slopes[0] == pytest.approx(slopes[1], rel=0.01)
+    # In pixels one slope is as much steeper than the other as it is in the units of the data.
+    drawn, known = slopes[0], mixture.coef[:, 0]
+    assert drawn[0] / drawn[1] == pytest.approx(known[0] / known[1], rel=0.02)
+
+
 def test_a_feature_of_few_whole_values_has_ticks_at_these(visit):
     mixture, X, y = made(120, 2, 2)
     X = np.column_stack([X[:, 0] > 0, np.round(2 * X[:, 1])]).astype(float)

@@ -6,9 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from regimix import MixedLinearRegression, global_ilts, words
+from regimix import MixedLinearRegression, global_ilts, report, words
 from regimix.report.charts import (
     Html,
     convergence,
@@ -16,7 +18,6 @@ from regimix.report.charts import (
     prose,
     shape,
     tag,
-    tick_labels,
     ticks,
 )
 from regimix.report.page import headline, snippet
@@ -24,6 +25,7 @@ from regimix.report.rows import read_rows
 from regimix.search.selection import Attempt, Selection
 from regimix.search.settings import Settings
 from regimix.synth import make_mlrc
+from regimix.words import tick_labels
 from tests.report.conftest import made
 
 pytestmark = pytest.mark.usefixtures("searched_once")
@@ -49,10 +51,20 @@ def test_ticks_are_few_round_and_inside(low, span):
     assert len(set(tick_labels(values))) == len(values)
 
 
+@given(st.floats(-1e6, 1e6), st.floats(1e-2, 1e6), st.integers(3, 11))
+def test_an_axis_has_two_ticks_at_least(low, span, most):
+    """A range of 9.4 around zero had one, at zero: 5 is the first step of which four reach."""
+    assert ticks(-4.7, 4.7, 4) == [-4.0, -2.0, 0.0, 2.0, 4.0]
+    values = ticks(low, low + span, most)
+    assert 2 <= len(values) <= most + 2
+
+
 def test_ticks_are_the_values_of_a_feature_that_has_few():
     assert ticks(-0.04, 1.04, 11, [0.0, 1.0]) == [0.0, 1.0]
     assert ticks(-1.08, 1.08, 4, [-1.0, 1.0]) == [-1.0, 1.0]
     assert tick_labels([1.0, 2.0, 4.0]) == ["1", "2", "4"]
+    assert tick_labels([0.0, 2.5, 10.0]) == ["0.0", "2.5", "10.0"]
+    assert tick_labels([1.0, 2.0, 2.25]) == ["1.00", "2.00", "2.25"]
     # Where they are too close to be written beside each other, round values are.
     assert ticks(-4.0, 104.0, 11, [0.0, 1.0, 100.0]) == ticks(-4.0, 104.0, 11)
 
@@ -305,3 +317,16 @@ def test_attempts_of_any_gain_can_be_drawn():
     assert drawn.count("<circle") == 3
     assert "nan" not in drawn
     assert convergence([]) == ""
+
+
+def test_of_many_numbers_of_regimes_some_are_written_below_their_points():
+    """Beside each other in print, all of them would run into one another."""
+
+    def written(most):
+        counts = np.arange(1, most + 1)
+        path = Selection(counts, -1.0 * counts, 1.0 * counts, 1.0 * counts, chosen=3)
+        page = report.render(replace(made(40, 1, 3)[0], selection=path))
+        return [int(n) for n in re.findall(r'y="184" text-anchor="middle">(\d+)<', page)]
+
+    assert written(11) == 3 * list(range(1, 12))
+    assert written(13) == 3 * list(range(1, 14, 2))

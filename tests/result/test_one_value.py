@@ -11,6 +11,7 @@ import pytest
 from regimix import MixedLinearRegression, load, save, theory
 from regimix.data.recipe import Column, Recipe
 from regimix.datasets import load_tone
+from regimix.errors import StopReason
 from regimix.estimators.mixture import _nothing
 from regimix.model.labelling import SURE
 from regimix.plots import QQDisplay, RegimesDisplay, SelectionDisplay
@@ -279,7 +280,7 @@ def test_single_relations_of_the_same_words_are_listed_once():
 
 def test_residuals_are_compared_with_the_noise_not_with_a_deviation(tone):
     page = render(replace(tone, noise_degrees=3.0))
-    assert "rows sorted to it are further off than twice the noise" in page
+    assert "of its rows, by their probabilities, are further off than twice the noise" in page
     assert "standard deviations off" not in page
     assert "noise of Student’s law of that regime’s size" in page
     assert "Noise is the scale of Student’s law" in page
@@ -311,14 +312,45 @@ def test_residuals_are_compared_with_the_law_that_was_fitted(tone):
     assert _tails(heavy, Terms.of(tone, None, 0.95)).endswith("the noise has heavier tails.")
 
 
-def test_tails_that_sorting_cuts_are_not_called_those_of_the_noise():
-    """Where regimes overlap, the far rows of one are sorted to the other."""
+def overlapping_rows():
+    """Rows of two regimes that overlap, as the mixture says."""
+    rng = np.random.default_rng(0)
+    mixture = replace(known_mixture(), outlier_share=0.0, weights=np.array([0.5, 0.5]))
+    X, own = rng.normal(size=(4000, 1)), rng.integers(0, 2, 4000)
+    y = X[:, 0] * mixture.coef[own, 0] + mixture.intercept[own]
+    y += mixture.scale[own] * rng.normal(size=y.size)
+    return mixture, read_rows(mixture, X, y, None)
+
+
+def test_regimes_that_overlap_are_straight_even_and_normal_if_they_are():
+    """The rows that are nearest to one of two lines that cross are none of these."""
+    mixture, rows = overlapping_rows()
+    for _, cells in checks(mixture, rows, Answer(mixture)):
+        assert not any(cell.startswith("no") for cell in cells)
+    by_label = replace(rows, belongs=1.0 * (rows.labels[:, None] == np.arange(2)))
+    np.testing.assert_array_equal(by_label.by_lot, rows.labels)
+    for _, cells in checks(mixture, by_label, Answer(mixture)):
+        assert any(cell.startswith("no") for cell in cells)
+
+
+def test_lots_are_drawn_by_the_probabilities_and_leave_the_rest_to_outliers():
+    _, rows = overlapping_rows()
+    shares = np.tile([0.5, 0.2], (rows.n, 1))
+    lots = replace(rows, belongs=shares).by_lot
+    for label, share in ((0, 0.5), (1, 0.2), (-1, 0.3)):
+        assert abs(np.mean(lots == label) - share) < 5 * np.sqrt(share * (1 - share) / rows.n)
+
+
+def test_tails_are_of_all_rows_by_their_probabilities():
+    """Where regimes overlap, far rows of one are sorted to the other: both have normal tails."""
+    mixture, rows = overlapping_rows()
+    drawn = panels(rows, Terms.of(mixture, None, 0.95))
+    assert len(drawn) == 2
+    for one in drawn:
+        assert one["words"].endswith("chance may explain the difference.")
     short = np.random.default_rng(0).uniform(-1.9, 1.9, 1000)
-    two, one = known_mixture(), mixture_of([[1.0]])
-    said = _tails(short, Terms.of(two, None, 0.95))
-    assert said.endswith("sorting rows to the likeliest of several regimes leaves fewer there.")
-    assert _tails(short, Terms.of(one, None, 0.95)).endswith("the noise has lighter tails.")
-    assert _tails(3 * short, Terms.of(two, None, 0.95)).endswith("the noise has heavier tails.")
+    assert _tails(short, Terms.of(mixture, None, 0.95)).endswith("the noise has lighter tails.")
+    assert _tails(3 * short, Terms.of(mixture, None, 0.95)).endswith("the noise has heavier tails.")
 
 
 @pytest.fixture(scope="module")
@@ -335,9 +367,7 @@ def repeated():
 
 def test_tails_are_those_of_the_rows_however_they_are_counted(repeated):
     said = [html.unescape(render(mixture)) for mixture in repeated[:2]]
-    tails = [
-        re.search(r"[\d.]+% of the rows sorted to it are .* and [^.]*\.", page) for page in said
-    ]
+    tails = [re.search(r"[\d.]+% of its rows, by .* and [^.]*\.", page) for page in said]
     assert tails[0].group() == tails[1].group()
     assert tails[0].group().endswith("chance may explain the difference.")
     # The quantiles, too: row by row, what is farthest is as far out as there are rows.
@@ -356,7 +386,7 @@ def test_tails_of_relative_weights_say_so_and_count_the_rows_that_they_are_worth
     terms = Terms.of(replace(tone, weighting="importances"), None, 0.95)
     far, weights = np.r_[np.zeros(90), np.full(10, 3.0)], np.r_[np.ones(90), np.full(10, 0.1)]
     assert _tails(far, terms, weights).startswith(
-        "1.1% of the rows sorted to it, by their weights, are"
+        "1.1% of its rows, by their weights and probabilities, are"
     )
     # A tenth of 200 rows is too many for chance, a tenth of the 50 that have weight is not.
     far, some = np.tile(np.r_[3.0, np.zeros(9)], 20), np.repeat([1.0, 1e-6], [50, 150])
@@ -1073,3 +1103,15 @@ def test_regimes_that_are_single_values_are_called_that():
     assert "features" not in Answer(near).details
     thin = Answer(replace(mixture, without_slopes=162.5, settings=Settings(2)))
     assert "the evidence is thin, 1.5 nats over constants at the same levels" in thin.thin
+
+
+def test_searches_that_disagree_are_named_wherever_the_regimes_are(tone):
+    """The warning of the fit is gone when the page is read, or the model is loaded."""
+    said = "Only 1 of 3 independent searches agree on the regimes."
+    alone = replace(tone, search_evidence=(113.0, 110.0, 109.0), n_agreed=1)
+    for where in (render(alone), alone._repr_html_(), str(alone)):
+        assert said in " ".join(where.split())
+    for where in (render(tone), tone._repr_html_(), str(tone)):
+        assert "independent searches agree" not in where
+    early = replace(alone, stopped=StopReason.TIME_LIMIT)
+    assert said not in render(early)

@@ -372,3 +372,27 @@ def test_rows_that_do_not_match_are_refused(model):
         model.profile({"c": ["a", "b"] * 120}, labels=np.arange(240))
     with pytest.raises(DataError, match="'d' must hold 240 values"):
         model.profile({"c": ["a", "b"] * 120, "d": [1.0]})
+
+
+def test_numbers_of_one_group_alone_have_no_test(model):
+    """As categories; a p-value of 1 would be that of a test."""
+    labels = np.zeros(240, dtype=np.int64)
+    alone = replace(model.mixture_, labels=labels, label_counts=None, doubtful_rows=3)
+    frame = pd.DataFrame({"number": np.arange(240), "level": "a"})
+    frame.loc[0, "level"] = "b"
+    found = alone.profile(frame)
+    assert [column.test for column in found.columns] == ["one group alone"] * 2
+    assert np.isnan([column.p_value for column in found.columns]).all()
+    assert not any("alike" in said or "corrected" in said for said in found.notes)
+
+
+def test_rows_are_counted_as_everywhere_where_weights_are_relative(model):
+    """As in the table of the regimes; shares are by weight."""
+    weights = np.where(model.labels_ == 0, 0.25, 1.75)
+    column = np.where(np.arange(240) % 3 == 0, "a", "b")
+    found = model.profile({"c": column}, sample_weight=weights)
+    assert found.groups == (0, 1, -1)
+    assert found.sizes.tolist() == [np.count_nonzero(model.labels_ == j) for j in (0, 1, -1)]
+    assert f"{240:>10}" in str(found).split("rows", 2)[2].splitlines()[0]
+    overall = weights[column == "a"].sum() / weights.sum()
+    assert found["c"].overall[list(found["c"].levels).index("a")] == pytest.approx(overall)

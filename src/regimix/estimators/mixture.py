@@ -310,11 +310,9 @@ class MixedLinearRegression(RegressorMixin, BaseEstimator):
                 ", or ask for fewer.",
             )
             warn_user(EvidenceWarning, said)
-        if not (mixture.came_back or mixture.found_nothing or early):
+        if unrepeated := Answer(mixture).unrepeated:
             said = Message(
-                f"only {mixture.n_agreed} of {mixture.n_searches} independent searches agree on "
-                "the regimes. Those that are returned are the likeliest that were seen, but others "
-                "may be likelier still. Look at other ",
+                f"o{unrepeated[1:]} Look at other ",
                 Setting("random_state"),
                 " values before you rely on them, or ask for fewer regimes.",
             )

@@ -5,8 +5,10 @@ matplotlib is loaded here only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import signature
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -16,19 +18,19 @@ from regimix.data.validation import Table, read_target
 from regimix.errors import DataError, ParameterError, need, read_count, read_number
 from regimix.estimators.inputs import new_rows
 from regimix.plots.palette import EDGE, NEUTRAL, OUTLIERS, PALE, colour, dashes, marker
-from regimix.result.answer import Distances, distances, label_shares
+from regimix.result.answer import belonging, distances, label_shares
 from regimix.result.gated import feature_shares
 from regimix.result.mixture import Mixture
-from regimix.result.predictive import StudentLaw
 from regimix.result.rowlaw import are_fitted
 from regimix.trimmed.reweight import CUTOFF
-from regimix.words import count, fixed, percent
+from regimix.words import count, fixed, number, percent, tick_labels
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
     from matplotlib.lines import Line2D
+    from matplotlib.text import Text
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -39,6 +41,8 @@ MOST_POINTS = 5000
 # By default outliers stretch a plot by at most this many times the range of the other rows, on each
 # side: near ones are where they are, far ones do not flatten everything else.
 STRETCH = 0.75
+# Characters into which a text is not broken, however narrow axes are.
+NARROWEST = 8
 # White space between the data and the frame, as a share of the range.
 MARGIN = 0.05
 # Area of a mark in the legend: points may be too small there to tell them apart.
@@ -108,15 +112,19 @@ class Display:
         """Plot what a mixture is; parameters as in `from_estimator`."""
         return cls.from_estimator(mixture, X, y, ax=ax, **options)
 
-    def _finish(self, ax: Axes, names: tuple[str, str], legend: bool, remark: str = "") -> Self:
+    def _finish(
+        self, ax: Axes, names: tuple[str, str], legend: bool, said: str = "", alone: bool = True
+    ) -> Self:
         """Name the axes, add a legend and a remark, and keep what was drawn on."""
         # A name may hold a dollar sign, which is no formula.
         ax.set_xlabel(names[0], parse_math=False)
         ax.set_ylabel(names[1], parse_math=False)
-        if remark:
-            ax.set_title(remark, loc="right", fontsize="small", color=NEUTRAL)
+        if said:
+            remark(ax, said)
         if legend:
             _add_legend(ax)
+        if alone:
+            settle([ax])
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -148,7 +156,7 @@ class RowDisplay(Display):
         what it must stay ``within``.
         """
         inside, out = labels >= 0, labels < 0
-        kept = np.append(x[inside], beside[0]), np.append(y[inside], beside[1])
+        kept = np.append(spread(x, inside), beside[0]), np.append(spread(y, inside), beside[1])
         frame = Frame(kept, (x[out], y[out]), stretch, within)
         self.points_: list[Any] = [
             _draw_points(ax, j, x[labels == j], y[labels == j], x.size, self._name(j))
@@ -174,6 +182,15 @@ class RowDisplay(Display):
         return f"{fixed(shown, 0)} of {fixed(total, 0)} rows shown" if shown < total else ""
 
 
+def spread(values: Floats, inside: NDArray[np.bool_]) -> Floats:
+    """Return the values of the rows of regimes; of all rows if these have one value alone.
+
+    Outliers cannot flatten what has no extent.
+    """
+    kept = values[inside]
+    return kept if kept.size and np.ptp(kept) > 0 else values
+
+
 def begin(ax: Axes | None, figsize: Span = (7.0, 4.5)) -> Axes:
     """Return the axes to draw on: those given, or new ones in a figure of their own."""
     if ax is None:
@@ -182,7 +199,63 @@ def begin(ax: Axes | None, figsize: Span = (7.0, 4.5)) -> Axes:
 
         _, ax = plt.subplots(figsize=figsize, layout="constrained")
     ax.spines[["top", "right"]].set_visible(False)
+    _write_ticks_as_text(ax)
     return ax
+
+
+def _write_ticks_as_text(ax: Axes) -> None:
+    """Let axes choose and write numbers as the report does, each whole: without a factor aside."""
+    from matplotlib.ticker import Formatter, MaxNLocator, ScalarFormatter
+
+    class Words(Formatter):
+        def __call__(self, x: float, pos: int | None = None) -> str:  # noqa: ARG002 - of the class
+            return self.fix_minus(number(x))
+
+        def format_ticks(self, values: Any) -> list[str]:
+            return [
+                self.fix_minus(text) for text in tick_labels(list(values) or [0.0])[: len(values)]
+            ]
+
+    for axis in (ax.xaxis, ax.yaxis):
+        if isinstance(axis.get_major_formatter(), ScalarFormatter):
+            axis.set_major_formatter(Words())
+        if isinstance(locator := axis.get_major_locator(), MaxNLocator):
+            locator.set_params(steps=[1, 2, 5, 10])
+
+
+def remark(ax: Axes, text: str) -> Text:
+    """Write above the right end of the axes."""
+    return ax.set_title(text, loc="right", fontsize="small", color=NEUTRAL)
+
+
+def settle(panels: Sequence[Axes]) -> None:
+    """Break texts that are longer than their axes, and part the ticks whose labels would meet."""
+    from matplotlib.ticker import MaxNLocator
+
+    # The layout decides how large axes are.
+    panels[0].figure.canvas.figure.draw_without_rendering()
+    for ax in panels:
+        box = ax.get_window_extent()
+        _break(ax.xaxis.label, box.width)
+        _break(ax.yaxis.label, box.height)
+        if said := ax.get_title(loc="right"):
+            _break(remark(ax, said), box.width)
+        sizes = [label.get_window_extent() for label in ax.get_xticklabels() if label.get_text()]
+        locator = ax.xaxis.get_major_locator()
+        if sizes and isinstance(locator, MaxNLocator):
+            # Between two labels there is twice as much space as one is high.
+            most = int(box.width / max(size.width + 2 * size.height for size in sizes))
+            if len(ax.get_xticks()) > most:
+                locator.set_params(nbins=max(most, 1))
+
+
+def _break(text: Text, most: float) -> None:
+    """Break a text into lines of at most so many pixels, along which it runs."""
+    box, lines = text.get_window_extent(), text.get_text().split("\n")
+    along = box.height if text.get_rotation() == 90 else box.width
+    if along > most:
+        width = int(max(map(len, lines)) * most / along)
+        text.set_text("\n".join(fill(line, max(width, NARROWEST)) for line in lines))
 
 
 def begin_panels(figsize: Span, shape: tuple[int, int], places: list[Any]) -> list[Axes]:
@@ -354,7 +427,7 @@ class RowView:
     coef: Floats  # of the regimes, (m, d)
     intercept: Floats
     scale: Floats
-    cut: Floats  # rows further than so many scales from their regime are outliers; may be infinite
+    belongs: Floats | None  # how far each row counts for each regime, (n, m); None for one line
     feature_names: tuple[str, ...]
     target_name: str
     n_rows: int  # rows of the table that these were drawn from
@@ -460,7 +533,7 @@ def view_rows(model: Any, X: Any = None, y: Any = None) -> RowView:
         coef=mixture.coef,
         intercept=mixture.intercept,
         scale=mixture.scale,
-        cut=np.minimum(_edges(mixture, values, target, far, gated), mixture.cutoff),
+        belongs=belonging(mixture, labels, mixture.responsibilities(values, target, gated)),
         degrees=mixture.noise_degrees,
         feature_names=mixture.feature_names,
         target_name=mixture.target_name,
@@ -468,21 +541,6 @@ def view_rows(model: Any, X: Any = None, y: Any = None) -> RowView:
         doubtful=find_doubtful(mixture),
         shares=shares,
     )
-
-
-def _edges(
-    mixture: Mixture, X: NDArray[Any], y: Floats, far: Distances, shares: Floats | None
-) -> Floats:
-    """Return where outliers become likelier than each regime, in units of its noise."""
-    joint, law = mixture.log_densities(X, y, shares), StudentLaw(mixture.noise_degrees)
-    distance = far.residual / positive_scale(mixture.scale, y)[far.nearest]
-    with np.errstate(invalid="ignore", over="ignore"):
-        lead = joint[np.arange(y.size), far.nearest] - joint[:, -1] + law.drop(distance)
-    edge = law.reach(np.where(np.isnan(lead), np.inf, np.maximum(lead, 0.0)))
-    found = np.full(mixture.n_components, np.inf)
-    for j in np.unique(far.nearest):
-        found[j] = np.median(edge[far.nearest == j])
-    return found
 
 
 def _drawn(X: Any, y: Any) -> tuple[NDArray[Any], Floats, int]:
@@ -530,7 +588,7 @@ def _rows_of_line(line: Any, X: Any, y: Any) -> RowView:
         coef=np.atleast_2d(line.coef_),
         intercept=np.array([line.intercept_]),
         scale=scale,
-        cut=np.array([CUTOFF]),
+        belongs=None,
         feature_names=tuple(map(str, names)) if recipe is None else recipe.feature_names,
         target_name="y" if target_name is None else str(target_name),
         n_rows=n_rows,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from regimix.data.validation import Table
 from regimix.errors import ParameterError, read_count
+from regimix.model.em import REGIME_GAIN
 from regimix.plots.display import (
     Display,
     Frame,
@@ -25,6 +26,7 @@ from regimix.plots.display import (
     mixture_of,
     outline,
     regime_name,
+    settle,
 )
 from regimix.plots.palette import NEUTRAL, OUTLIERS, colour, marker
 from regimix.result.answer import Answer
@@ -43,6 +45,8 @@ Floats = NDArray[np.float64]
 
 # Lines of a plot of coefficients, or of their differences; each has at least so many inches.
 MOST_TERMS, TERM_HEIGHT = 15, 0.34
+# Pairs of regimes that colours and marks can tell apart: all those of five.
+MOST_PAIRS = 10
 # What stands side by side takes this share of the distance to the next.
 SPREAD = 0.7
 # Panels of a profile, and how many stand side by side.
@@ -67,7 +71,7 @@ MOST_NAMES = 6
 LIFT = 4
 # Space above the last move for its name, as a share of the axis.
 TOP = 0.06
-SUM_OF_SQUARES = "trimmed sum of squares"
+SUM_OF_SQUARES, NATS = "trimmed sum of squares", "nats gained over the first model"
 
 
 class _IntervalDisplay(Display):
@@ -209,13 +213,14 @@ class ComparisonDisplay(_IntervalDisplay):
     """Differences of coefficients between regimes, with intervals that all hold together.
 
     A line for each feature, the surest differences first, and in it a mark for each pair of
-    regimes: right of zero, the coefficient of the second regime is the larger one.
+    regimes: right of zero, the coefficient of the second regime is the larger one. Of more than ten
+    pairs, those with the surest differences are shown.
 
     Attributes
     ----------
     order_ : list of int
         The terms shown, from above.
-    points_, intervals_ : list of artists, one for each pair
+    points_, intervals_ : list of artists, one for each pair shown
     """
 
     comparison: Comparison
@@ -266,18 +271,25 @@ class ComparisonDisplay(_IntervalDisplay):
             unit[: found.deviation.size] = found.deviation
         names = [clean(found.terms[k]) for k in self.order_]
         parts = found.difference, found.lower, found.upper
-        values = [(part * unit)[:, self.order_] for part in parts]
+        surest = np.nan_to_num(np.abs(found.t[:, terms]), nan=-1.0).max(axis=1)
+        shown = np.sort(np.argsort(-surest, kind="stable")[:MOST_PAIRS])
+        values = [(part * unit)[shown][:, self.order_] for part in parts]
+        pairs = [found.pairs[i] for i in shown.tolist()]
         styles = [
             mark(second, 42)
             | {"edgecolors": colour(first), "linewidths": 1.4}
             | {"label": f"regime {second} less regime {first}"}
-            for first, second in found.pairs
+            for first, second in pairs
         ]
-        regimes = [second for _, second in found.pairs]
+        regimes = [second for _, second in pairs]
         ax = self._draw(ax, names, values, (regimes, styles), (0.14, 1.8))
         what = " per standard deviation" if standardise else ""
-        left = len(terms) - len(names)
-        remark = f"{len(names)} of {len(terms)} terms shown" if left else ""
+        shares = (pairs, found.pairs, "pairs"), (names, terms, "terms")
+        remark = ", ".join(
+            f"{len(some)} of {len(every)} {noun} shown"
+            for some, every, noun in shares
+            if len(some) < len(every)
+        )
         label = f"difference of coefficients{what}, {found.level:.0%} intervals, all together"
         return self._finish(ax, (label, ""), legend, remark)
 
@@ -338,9 +350,9 @@ class ProfileDisplay(Display):
         for panel, one in zip(panels, found, strict=False):
             self._draw(panel, one)
         left = len(found) - len(panels)
-        remark = f"{left} less telling not shown" if left and ax is None else ""
-        if remark:
-            panels[-1].figure.supxlabel(remark, fontsize="small", color=NEUTRAL)
+        if left and ax is None:
+            said = f"{left} less telling not shown"
+            panels[-1].figure.supxlabel(said, fontsize="small", color=NEUTRAL)
         names = panels[0].get_xlabel(), panels[0].get_ylabel()
         if len(panels) == 1:
             return self._finish(panels[0], names, legend)
@@ -349,7 +361,8 @@ class ProfileDisplay(Display):
             marks = panels[0].get_legend_handles_labels()
             columns = min(len(marks[0]), 6)
             panels[0].figure.legend(*marks, ncols=columns, fontsize="small", **style)
-        return self._finish(panels[0], names, legend=False)
+        settle(panels)
+        return self._finish(panels[0], names, legend=False, alone=False)
 
     def _draw(self, ax: Axes, column: ProfileColumn) -> None:
         """Draw one column: levels from above, or one line a regime."""
@@ -464,7 +477,9 @@ class SelectionDisplay(Display):
         # On a logarithmic scale, what stays within the linear part would have no ticks but zero.
         if ax.get_ylim()[0] < -LINEAR:
             ax.set_yscale("symlog", linthresh=LINEAR)
-            ax.yaxis.set_major_formatter("{x:,.0f}")
+            ax.yaxis.set_major_formatter(
+                lambda nats, _: fixed(nats, 0).replace("-", "\N{MINUS SIGN}")
+            )
             ax.set_ylim(top=HEADROOM)
         if self.n_components.size <= MOST_TICKS:
             ax.set_xticks(self.n_components)
@@ -601,23 +616,20 @@ class ConvergenceDisplay(Display):
             )
         gain = np.array([attempt.gain for attempt in mixture.attempts])
         accepted = np.array([attempt.accepted for attempt in mixture.attempts])
-        # Every search begins with one model of most rows; scores are differences to its score.
-        score, before = np.zeros(gain.size + 1), np.zeros(gain.size)
-        known = 0
-        for i, attempt in enumerate(mixture.attempts):
-            before[i] = score[i] if attempt.search == known else 0.0
-            known = attempt.search
-            score[i + 1] = before[i] + (gain[i] if accepted[i] else 0.0)
-        net = mixture.settings.search == "net"
         searches = [attempt.search for attempt in mixture.attempts]
+        begins = [i for i in range(1, gain.size) if searches[i] != searches[i - 1]]
+        # Every search begins with one model of most rows; scores are differences to its score.
+        gained = np.split(np.where(accepted, gain, 0.0), begins)
+        traces = [np.append(0.0, np.cumsum(part)) for part in gained]
+        net = mixture.settings.search == "net"
         return cls(
-            traces=[score],
-            begins=[i for i in range(1, gain.size) if searches[i] != searches[i - 1]],
-            tried=before + gain,
+            traces=traces,
+            begins=begins,
+            tried=np.concatenate([trace[:-1] for trace in traces]) + gain,
             accepted=accepted,
             moves=[f"{attempt.move}: {attempt.source}" for attempt in mixture.attempts],
             step="regime tried" if net else "move tried",
-            quantity="share of the rows explained" if net else "nats gained over the first model",
+            quantity="share of the rows explained" if net else NATS,
         )
 
     @classmethod
@@ -667,14 +679,22 @@ class ConvergenceDisplay(Display):
     def _draw_moves(self, ax: Axes) -> None:
         assert self.tried is not None
         assert self.accepted is not None
-        score, taken = self.traces[0], self.accepted
-        steps = np.arange(score.size)
+        taken, moves = self.accepted, np.arange(1.0, self.tried.size + 1)
         style: dict[str, Any] = {"color": colour(0), "linewidth": 1.4, "zorder": 1}
-        self.lines_ = ax.step(steps, score, where="post", label="gain so far", **style)
-        moves = steps[1:].astype(np.float64)
-        frame = Frame((steps.astype(float), score), (moves[~taken], self.tried[~taken]), DOWN)
+        self.lines_ = []
+        for first, trace in zip([0, *self.begins], self.traces, strict=True):
+            steps = first + np.arange(float(trace.size))
+            steps[0] += 0.5 if first else 0.0  # where the search before ended
+            told = "_nolegend_" if first else "gain so far"
+            self.lines_ += ax.step(steps, trace, where="post", label=told, **style)
+        kept = np.append(0.0, moves), np.append(0.0, np.concatenate(self.traces))
+        if self.quantity == NATS:
+            # Fewer nats decide nothing: rounding must not fill the picture.
+            kept = np.append(kept[0], [0.0, 0.0]), np.append(kept[1], [-REGIME_GAIN, REGIME_GAIN])
+        frame = Frame(kept, (moves[~taken], self.tried[~taken]), DOWN)
+        told = "taken" if taken.any() else "_nolegend_"
         dots = ax.scatter(
-            moves[taken], self.tried[taken], color=colour(0), s=36, label="taken", zorder=2
+            moves[taken], self.tried[taken], color=colour(0), s=36, label=told, zorder=2
         )
         self.accepted_ = [dots]
         if not taken.all():

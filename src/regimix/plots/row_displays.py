@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
+from scipy.special import ndtr, ndtri
 
 from regimix.errors import ParameterError, read_choice, read_count
 from regimix.plots.display import (
@@ -25,10 +25,23 @@ from regimix.plots.display import (
     draw_line,
     find_mixture,
     positive_scale,
+    remark,
+    settle,
+    spread,
     view_rows,
 )
 from regimix.plots.palette import NEUTRAL, colour
-from regimix.result.answer import HELD, Answer, few_values, law_name, lines_over, typical_row
+from regimix.result.answer import (
+    HELD,
+    Answer,
+    bulk,
+    few_values,
+    law_name,
+    lines_over,
+    quantiles,
+    typical_row,
+)
+from regimix.trimmed.reweight import CUTOFF
 from regimix.words import clean, count, listing
 
 if TYPE_CHECKING:
@@ -48,9 +61,6 @@ COLUMN = 0.36
 SLICES = 40
 # Features of an overview: one large, the others small, so many side by side.
 MOST_PANELS, ACROSS = 7, 3
-# What lies further outside the middle 98 % of the rows of the regimes than so many times their
-# range would flatten the picture.
-REACH = 1.0
 # Characters of a title that fit into an inch, and into which a narrow one is not broken.
 PER_INCH, NARROWEST_TITLE = 9, 24
 # Guides lie this many noise levels from zero: 19 of 20 rows are between them.
@@ -160,7 +170,8 @@ class RegimesDisplay(RowDisplay):
             ax.fill_between([], [], [], color=NEUTRAL, alpha=0.2, lw=0, label="±2 noise")
         others = f"\n({self.others})" if self.others else ""
         names = clean(self.feature_name), clean(self.target_name) + others
-        return self._finish(ax, names, legend, self._rows_shown(x.size))
+        # Panels beside others are settled together.
+        return self._finish(ax, names, legend, self._rows_shown(x.size), alone=within is None)
 
     def _draw_lines(self, ax: Axes, bands: bool) -> None:
         self.lines_ = [
@@ -246,26 +257,29 @@ class OverviewDisplay(Display):
         self.axes_ = [ax] if ax is not None else _places(len(shown))
         for i, (panel, place) in enumerate(zip(shown, self.axes_, strict=True)):
             panel._plot(place, _bulk(panel), legend=legend and i == 0, **options)  # noqa: SLF001
-            outside = _outside(panel)
-            if outside:
-                said = f"{count(outside, 'row')} beyond the edge"
-                before = place.get_title("right")
-                both = f"{before}, {said}" if before else said
-                place.set_title(both, loc="right", fontsize="small", color=NEUTRAL)
+            # How many rows are drawn need not be said again.
+            said = [place.get_title("right")] if i == 0 else []
+            if outside := _outside(panel):
+                said.append(f"{count(outside, 'row')} beyond the edge")
+            remark(place, ", ".join(filter(None, said)))
             if i:
                 place.set_ylabel("")
                 place.tick_params(labelsize="small")
         first = self.axes_[0]
         left = self.n_features - len(shown)
-        more = f" ({count(left, 'feature')} not shown)" if left and ax is None else ""
         if ax is None:
             inches = first.figure.bbox.width / first.figure.dpi
-            words = fill(f"{self.title}{more}", int(PER_INCH * inches))
+            words = fill(self.title, int(PER_INCH * inches))
             first.figure.suptitle(words, parse_math=False, fontsize="large")
+            if left:
+                first.figure.supxlabel(
+                    f"{count(left, 'feature')} not shown", fontsize="small", color=NEUTRAL
+                )
         else:
             inches = first.get_window_extent().width / first.figure.dpi
             words = fill(self.title, max(int(PER_INCH * inches), NARROWEST_TITLE))
             first.set_title(words, loc="left", parse_math=False)
+        settle(self.axes_)
         self.ax_, self.figure_ = first, first.figure
         return self
 
@@ -278,14 +292,9 @@ def _places(n_panels: int) -> list[Axes]:
 
 
 def _bulk(panel: RegimesDisplay) -> tuple[Span, Span]:
-    """Find where the bulk of the rows is, with a margin around it."""
-    kept = panel.labels >= 0
-    spans = list[Span]()
-    for values in (panel.x, panel.y):
-        low, high = np.quantile(values[kept] if kept.any() else values, [0.01, 0.99])
-        margin = REACH * ((high - low) or 1.0)
-        spans.append((float(low - margin), float(high + margin)))
-    return spans[0], spans[1]
+    """Find where the bulk of the rows of the regimes is."""
+    inside = panel.labels >= 0
+    return bulk(spread(panel.x, inside)), bulk(spread(panel.y, inside))
 
 
 def _outside(panel: RegimesDisplay) -> int:
@@ -401,12 +410,11 @@ class QQDisplay(RowDisplay):
     """Residuals of each regime over the quantiles that they should have by the law of the noise.
 
     That law is the normal one or, where the model has it, Student's. Residuals are in units of the
-    noise of their regime, so those of that law lie on the diagonal. Outliers, shown with their
-    nearest regime, are grey crosses. A regime holds only what lies within its cutoff, so its rows
-    are compared with the law cut off there; outliers share what the law has beyond. Where they are
-    as many as the noise has there, they go on along the diagonal; real outliers leave it steeply.
-
-    Where regimes cross, some rows go to the other one; that bends a curve a little.
+    noise of their regime, so those of that law lie on the diagonal. Rows count by the probability
+    that they belong to the regime, so that neither rows in doubt nor outliers bend the curve.
+    Outliers, shown with their nearest regime, are grey crosses: those that the noise explains stay
+    on the diagonal, others leave it steeply. A TrimmedRegressor keeps what lies within its cutoff,
+    which is compared with the law cut off there; outliers share what that has beyond.
 
     Attributes
     ----------
@@ -424,16 +432,18 @@ class QQDisplay(RowDisplay):
     def _of(cls, model: Any, X: Any, y: Any) -> Self:
         rows = view_rows(model, X, y)
         residuals = rows.standardised
-        quantiles = np.empty_like(residuals)
-        for j in np.unique(rows.nearest):
-            mine = rows.nearest == j
-            trimmed = rows.labels[mine] < 0
-            weights = None if rows.weights is None else rows.weights[mine]
-            quantiles[mine] = expected(
-                residuals[mine], trimmed, float(rows.cut[j]), rows.degrees, weights
-            )
+        levels = np.empty_like(residuals)
+        if rows.belongs is None:
+            levels = trimmed_quantiles(residuals, rows.labels < 0)
+        else:
+            means = rows.X.astype(np.float64) @ rows.coef.T + rows.intercept
+            away = (rows.y[:, None] - means) / positive_scale(rows.scale, rows.y)
+            weights = rows.belongs if rows.weights is None else rows.belongs * rows.weights[:, None]
+            for j in np.unique(rows.nearest):
+                mine = rows.nearest == j
+                levels[mine] = quantiles(away[:, j], weights[:, j], rows.degrees)[mine]
         return cls(
-            quantiles=quantiles,
+            quantiles=levels,
             residuals=residuals,
             nearest=rows.nearest,
             n_components=rows.scale.size,
@@ -476,34 +486,21 @@ class QQDisplay(RowDisplay):
         return np.concatenate(chosen)
 
 
-def expected(
-    residuals: Floats,
-    trimmed: NDArray[np.bool_],
-    cut: float,
-    degrees: float = np.inf,
-    weights: Floats | None = None,
-) -> Floats:
-    """Return the quantiles of residuals of which those beyond ``cut`` were trimmed, (n,).
+def trimmed_quantiles(residuals: Floats, trimmed: NDArray[np.bool_]) -> Floats:
+    """Return the normal quantiles of residuals of which those beyond the cutoff were trimmed, (n,).
 
-    They are those of Student's law with so many degrees of freedom, of infinitely many the normal.
-    Kept rows divide evenly, or by their weights, what the law has within the cutoff, the trimmed
-    ones of each side what it has beyond.
+    Kept rows divide evenly what the law has within the cutoff, the trimmed ones of each side what
+    it has beyond.
     """
-    weights = np.ones(residuals.size) if weights is None else weights
-    beyond = float(stdtr(degrees, -cut))
-    if trimmed.any():
-        # A cutoff so far out that no sample reaches it leaves the trimmed rows nothing.
-        beyond = max(beyond, 0.25 / max(float(weights.sum()), 1.0))
+    beyond = float(ndtr(-CUTOFF))
     levels = np.empty(residuals.size)
-    kept = ~trimmed
     low, high = trimmed & (residuals < 0), trimmed & (residuals >= 0)
     for part, start, mass in (
         (low, 0.0, beyond),
-        (kept, beyond, 1 - 2 * beyond),
+        (~trimmed, beyond, 1 - 2 * beyond),
         (high, 1 - beyond, beyond),
     ):
         places = np.flatnonzero(part)
         places = places[np.argsort(residuals[places], kind="stable")]
-        reached, total = np.cumsum(weights[places]), float(weights[places].sum())
-        levels[places] = start + mass * (reached - weights[places] / 2) / max(total, 1e-300)
-    return np.asarray(stdtrit(degrees, levels))
+        levels[places] = start + mass * (np.arange(places.size) + 0.5) / max(places.size, 1)
+    return np.asarray(ndtri(levels))

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
+from scipy.special import stdtr
 
 from regimix.report.rows import Rows, Terms, sample
-from regimix.result.answer import law_name
+from regimix.result.answer import law_name, quantiles
 from regimix.search.selection import Attempt
-from regimix.words import END, NAME, fixed, measured, number, percent, scientific
+from regimix.words import END, NAME, measured, number, percent, tick_labels
 
 Floats = NDArray[np.float64]
 Span = tuple[float, float]
@@ -50,6 +50,8 @@ TOP, RIGHT, BOTTOM, NARROWEST = 30.0, 14.0, 46.0, 44.0
 DIGIT, ACROSS, UP = 7.2, 80, 60
 # Features of the forest: more belong into a table.
 MOST_FOREST = 12
+# Fewer numbers of regimes than this can all be written below their points.
+MOST_NUMBERS = 12
 # Pixels from one regime of the forest to the next, for the name of a feature, for a label.
 LANE, NAME_HEIGHT, LABEL = 12, 26, 17
 # Of more regimes than this, narrower lanes.
@@ -165,26 +167,20 @@ def ticks(low: float, high: float, most: int, values: Sequence[float] = ()) -> l
     if not (math.isfinite(span) and span > FINEST * max(abs(low), abs(high))):
         return [low]
     power = 10.0 ** math.floor(math.log10(span / most))
-    step = next(size * power for size in (1, 2, 5, 10) if size * power * most >= span * (1 - 1e-9))
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    sizes = [size * power for size in (0.5, 1, 2, 5, 10)]
+    fits = next(i for i in range(1, 5) if sizes[i] * most >= span * (1 - 1e-9))
+    # One tick alone, as zero of a range around it, would not show the scale.
+    for step in (sizes[fits], sizes[fits - 1]):
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        if last > first:
+            break
     return [k * step for k in range(first, last + 1)]
-
-
-def tick_labels(values: list[float]) -> list[str]:
-    """Write ticks with the same number of decimals."""
-    step = values[1] - values[0] if len(values) > 1 else abs(values[0]) or 1.0
-    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
-    size = max(map(abs, values)) or 1.0
-    if decimals > 5 or size >= 1e7:
-        apart = math.floor(math.log10(size)) - math.floor(math.log10(step))
-        digits = 1 + min(max(2, apart), 12)
-        return [scientific(value, digits) if value else "0" for value in values]
-    return [fixed(value, decimals) for value in values]
 
 
 def frame(inner: Floats, outer: Floats) -> tuple[float, float]:
     """Find the range of an axis: all of the inner values, and the outer ones that are not far."""
-    inner = inner if inner.size else outer
+    # What has no extent cannot be flattened.
+    inner = inner if inner.size and np.ptp(inner) > 0 else np.append(inner, outer)
     if not inner.size:
         return 0.0, 1.0
     low, high = float(inner.min()), float(inner.max())
@@ -345,7 +341,7 @@ def path(counts: Sequence[int], scores: Floats) -> list[dict[str, Any]]:
 def panels(rows: Rows, terms: Terms) -> list[dict[str, Any]]:
     """Draw the residuals of every regime that has some rows, and say how heavy their tails are."""
     mixture, far, drawn = terms.mixture, rows.far, []
-    law = law_name(mixture.noise_degrees)
+    law, means = law_name(mixture.noise_degrees), mixture.predict_components(rows.X)
     for j in range(mixture.n_components):
         there = np.isfinite(far.distance) & (rows.weights > 0)
         own = np.flatnonzero((rows.labels == j) & there)
@@ -363,15 +359,14 @@ def panels(rows: Rows, terms: Terms) -> list[dict[str, Any]]:
         if own.size > most:
             middle = np.linspace(0, own.size - 1, most - 40)
             place = np.unique(np.r_[place[:20], middle.astype(int), place[-20:]])
-        order = own[np.argsort(far.distance[own], kind="stable")]
-        # A row that counts three times stands for three of the same distance.
-        reached = np.cumsum(rows.weights[order]) - rows.weights[order] / 2
-        fitted = stdtrit(mixture.noise_degrees, reached[place] / rows.weights[own].sum())
+        order = own[np.argsort(far.distance[own], kind="stable")][place]
+        away = (rows.y - means[:, j]) / mixture.scale[j]
+        weights = rows.weights * rows.belongs[:, j]
+        fitted = quantiles(away, weights, mixture.noise_degrees)[order]
         title = f"Regime {j}: quantiles of the residuals against {law}"
-        ordered = far.distance[order][place]
-        quantiles = _panel(title, f"quantile of {law}", fitted, ordered, j)
-        words = _tails(far.distance[own], terms, rows.weights[own])
-        drawn.append({"index": j, "words": words, "charts": [against, quantiles]})
+        compared = _panel(title, f"quantile of {law}", fitted, far.distance[order], j)
+        words = _tails(away, terms, weights)
+        drawn.append({"index": j, "words": words, "charts": [against, compared]})
     return drawn
 
 
@@ -405,10 +400,9 @@ def _tails(distance: Floats, terms: Terms, weights: Floats | None = None) -> str
     verdict = "chance may explain the difference"
     if abs(excess) > STRIKING:
         verdict = f"the noise has {'heavier' if excess > 0 else 'lighter'} tails"
-        if excess < 0 and terms.mixture.n_components > 1:
-            verdict = "sorting rows to the likeliest of several regimes leaves fewer there"
+    by = ["weights"] * relative + ["probabilities"] * (not mixture.fitted_by_label)
+    counted = f", by their {' and '.join(by)}," if by else ""
     return (
-        f"{percent(share)} of the rows sorted to it{', by their weights,' if relative else ''} are "
-        "further off than twice the noise; of "
+        f"{percent(share)} of its rows{counted} are further off than twice the noise; of "
         f"{law_name(degrees)} {percent(beyond)} would be, and {verdict}."
     )

@@ -145,9 +145,15 @@
     if (values.length > 1 && Math.min(...values.slice(1).map((value, i) => value - values[i])) * most >= span) return values;
     if (!(span > 1e-9 * Math.max(Math.abs(low), Math.abs(high)))) return [low];
     const power = 10 ** Math.floor(Math.log10(span / most));
-    const step = [1, 2, 5, 10].find((size) => size * power * most >= span * (1 - 1e-9)) * power;
-    const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
-    return Array.from({ length: last - first + 1 }, (_, k) => (first + k) * step);
+    const sizes = [0.5, 1, 2, 5, 10].map((size) => size * power);
+    const fits = sizes.findIndex((size, i) => i && size * most >= span * (1 - 1e-9));
+    const at = (step) => {
+      const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
+      return Array.from({ length: last - first + 1 }, (_, k) => (first + k) * step);
+    };
+    // One tick alone, as zero of a range around it, would not show the scale.
+    const found = at(sizes[fits]);
+    return found.length > 1 ? found : at(sizes[fits - 1]);
   }
 
   function tickLabels(values) {
@@ -206,7 +212,7 @@
       svg.querySelector("title").textContent = `${cloud.target} against ${feature.name}, with each regime's line`;
       svg.querySelector(".grid").replaceWith(group);
       svg.querySelector(".points").replaceChildren(...points(feature, y, yFrame));
-      svg.querySelector(".lines").replaceChildren(...lines(feature, across, up, perUnit));
+      svg.querySelector(".lines").replaceChildren(...lines(feature, yFrame, across, up, perUnit));
       svg.append(frame, ring);
       leave();
     }
@@ -230,12 +236,20 @@
       });
     }
 
-    function lines(feature, across, up, perUnit) {
+    // A line is cut off where it leaves the frame.
+    function within([from, to], base, slope, [left, right], [bottom, top]) {
+      if (!slope && (base < bottom || base > top)) return [1, 0];
+      const [a, b] = slope ? [(bottom - base) / slope, (top - base) / slope] : [from, to];
+      return [Math.max(from, left, Math.min(a, b)), Math.min(to, right, Math.max(a, b))];
+    }
+
+    function lines(feature, yFrame, across, up, perUnit) {
       const shown = (j) => !chosen.labels.size || chosen.labels.has(j);
       return feature.lines.map((_, j) => j).sort((a, b) => shown(a) - shown(b)).flatMap((j) => {
         const [base, slope] = feature.lines[j], reach = feature.reach[j];
         if (!reach) return [];
-        const [a, b] = reach;
+        const [a, b] = within(reach, base, slope, feature.frame, yFrame);
+        if (a > b) return [];
         const ends = { x1: short(across(a)), y1: short(up(base + slope * a)), x2: short(across(b)), y2: short(up(base + slope * b)) };
         const line = element("line", { class: `line r${j % COLOURS}${shown(j) ? "" : " shadow"}`, ...ends });
         line.append(element("title", {}, `Regime ${j}`));

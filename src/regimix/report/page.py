@@ -251,7 +251,11 @@ def rivals(mixture: Mixture) -> list[tuple[str, str]]:
 def checks(
     mixture: Mixture, rows: Rows | None, found: Answer
 ) -> list[tuple[str, tuple[str, str, str]]]:
-    """Say of each regime whether it is straight, even in spread and normal, by its own rows."""
+    """Say of each regime whether it is straight, even in spread and normal, by its own rows.
+
+    Rows in doubt are given to their regimes by lot: the rows of a regime then follow its law, from
+    which those sorted to it by their distance differ.
+    """
     if rows is None:
         return []
     if mixture.n_components == 1 and mixture.rivals:
@@ -261,7 +265,7 @@ def checks(
         seen = check_regimes(
             np.asarray(rows.X, dtype=np.float64),
             rows.y,
-            rows.labels,
+            rows.by_lot,
             rows.weights,
             mixture.n_components,
             fit_intercept=mixture.fit_intercept,
@@ -324,6 +328,7 @@ def _context(
         "cloud": cloud,
         "forest": charts.forest(terms) if compares else "",
         "most_forest": charts.MOST_FOREST,
+        "most_numbers": charts.MOST_NUMBERS,
         "coefficients": coefficients(mixture, terms),
         "comparison": comparison(mixture, rows, terms.level),
         "most_columns": LONG_TABLE,

@@ -17,7 +17,7 @@ from regimix.engines.parquet import ParquetReader, columns_of
 from regimix.engines.parts import PartTable
 from regimix.errors import DataError
 from regimix.model.labelling import SURE
-from regimix.result.answer import Answer, Distances, distances, rows_labelled
+from regimix.result.answer import Answer, Distances, belonging, distances, rows_labelled
 from regimix.result.gate import gate_shares
 from regimix.result.mixture import Mixture
 from regimix.result.rowlaw import EXTRA_COLUMNS, MOST_NUMBERS, are_fitted
@@ -51,6 +51,7 @@ class Rows:
     keys: Sequence[Any]  # what the reader calls the rows
     numbered: bool  # whether the keys are row numbers that count from 0
     far: Distances  # from their regimes
+    belongs: Floats  # how far each row counts for each regime, (n, m)
     outlying: Floats  # probability of being an outlier
     sure: Floats  # probability of the likeliest regime, or of being an outlier
     # Where a table was read in parts, of which these are a random draw: all its rows by label,
@@ -64,6 +65,14 @@ class Rows:
     def n(self) -> int:
         """Number of rows."""
         return int(self.y.size)
+
+    @property
+    def by_lot(self) -> Ints:
+        """A label for each row drawn by its probabilities, the same every time; -1 for outliers."""
+        lots = np.random.default_rng(SAMPLE_SEED).random(self.n)
+        beyond = lots[:, None] >= np.cumsum(self.belongs, axis=1)
+        drawn = beyond.sum(axis=1)
+        return np.where(drawn == self.belongs.shape[1], -1, drawn)
 
     @property
     def outliers(self) -> Ints:
@@ -236,16 +245,18 @@ def read_rows(
         # that rows would get as new ones.
         known = fitted and mixture.labels.size == of
         labels = mixture.labels if known else mixture.assign(values, target, shares)
-    belongs = mixture.responsibilities(values, target, shares)
+    probabilities = mixture.responsibilities(values, target, shares)
+    labels = np.asarray(labels, dtype=np.int64)
     return Rows(
         X=values,
         y=target,
-        labels=np.asarray(labels, dtype=np.int64),
+        labels=labels,
         keys=names,
         numbered=isinstance(names, np.ndarray),
         far=distances(mixture, values, target, labels),
-        outlying=belongs[:, -1],
-        sure=belongs.max(axis=1),
+        belongs=belonging(mixture, labels, probabilities),
+        outlying=probabilities[:, -1],
+        sure=probabilities.max(axis=1),
         counts=counts,
         of=of,
         fitted=fitted,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from regimix.report.charts import Html, Scale, axes, chart, frame, line, marks, shape, tag
 from regimix.report.rows import Rows, Terms, sample
-from regimix.result.answer import few_values, lines_over, typical_row
+from regimix.result.answer import bulk, few_values, lines_over, typical_row
 from regimix.words import clean, count, fixed
 
 Floats = NDArray[np.float64]
@@ -98,7 +98,8 @@ class Cloud:
             said += f" of the fit, which kept an excerpt of {fixed(rows.n, 0)}"
         total = int(np.count_nonzero(rows.labels < 0))
         if shown < rows.n and total:
-            said += f"; {fixed(shown - self.inside, 0)} of {count(total, 'outlier')} are among them"
+            some = f"{fixed(shown - self.inside, 0)} of {count(total, 'outlier')}"
+            said += f"; {some} {'is' if shown - self.inside == 1 else 'are'} among them"
         return f"{said}."
 
     @cached_property
@@ -123,6 +124,8 @@ class Cloud:
         if self.inside == rows.n - total:
             others = f"all {fixed(self.inside, 0)} others"
         said = f"{fixed(held, 0)} of {count(rows.of, 'row')} are on this page"
+        if not total and rows.of == rows.n:
+            return f"{said}, drawn at random; none of the {fixed(rows.n, 0)} is an outlier."
         if rows.of > rows.n:
             # What is called all must not be taken for all of the table.
             excerpt = f"an excerpt of {fixed(rows.n, 0)} that was drawn at random"
@@ -131,7 +134,7 @@ class Cloud:
 
     @property
     def hides_some(self) -> bool:
-        """Whether an outlier lies beyond the frame of some view."""
+        """Whether a row lies beyond the frame of some view."""
         y = self.rows.y[self.points]
         framed = [(y, view.y_frame) for view in self.views]
         framed += [(view.x, view.frame) for view in self.views]
@@ -164,7 +167,9 @@ class Cloud:
         adjusted = base[mine] + slope[mine] * x + self.rows.far.residual[self.points]
 
         def framed(values: Floats, ends: Floats) -> Span:
-            return frame(np.append(values[: self.inside], ends[alone]), values[self.inside :])
+            kept = values[: self.inside]
+            kept = np.clip(kept, *bulk(kept)) if kept.size else kept
+            return frame(np.append(kept, ends[alone]), values[self.inside :])
 
         return View(
             name=self.terms.name(feature),
@@ -247,7 +252,10 @@ class Cloud:
         pixels = (up.start - up.end) / (up.high - up.low)
         for j, noise in enumerate(self.terms.mixture.scale.tolist()):
             base, slope = view.lines[j]
-            (x1, x2), (y1, y2) = across.many(view.reach[j]), up.many(base + slope * view.reach[j])
+            reach = _within(view.reach[j], base, slope, across, up)
+            if reach[0] > reach[1]:
+                continue
+            (x1, x2), (y1, y2) = across.many(reach), up.many(base + slope * reach)
             # Lines that run through a cloud need a halo to be seen.
             if noise * pixels > BROAD * self.radius:
                 lines.append(line(x1, y1, x2, y2, "halo"))
@@ -259,6 +267,17 @@ class Cloud:
 
 def _range(values: Floats) -> Span:
     return (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
+
+
+def _within(reach: Floats, base: float, slope: float, across: Scale, up: Scale) -> Floats:
+    """Cut a line off where it leaves the frame; its ends change places if it never enters."""
+    low, high = max(reach[0], across.low), min(reach[1], across.high)
+    if slope:
+        ends = sorted(((up.low - base) / slope, (up.high - base) / slope))
+        low, high = max(low, ends[0]), min(high, ends[1])
+    elif not up.low <= base <= up.high:
+        low, high = 1.0, 0.0
+    return np.array([low, high])
 
 
 def _keys(keys: list[Any], most: int, *, numbered: bool) -> list[int] | list[str]:

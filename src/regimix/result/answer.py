@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from regimix.errors import StopReason
 from regimix.model.em import REGIME_GAIN
@@ -70,6 +71,8 @@ BY_RESPONSIBILITY = (
 IF_SHARES_DEPENDED = "if their shares depended on the features"
 # A feature of no more values than this is shown like a category: axes name its values.
 FEW_VALUES = 5
+# What lies further outside the middle 98 % of the rows than so many times their range is far away.
+REACH = 1.0
 # What is done in a picture of one feature about the others (`typical_row`).
 HELD = "other features at their medians"
 ENDS: dict[str, str] = {
@@ -695,6 +698,18 @@ class Answer:
         return f"{asked} regimes were asked for; {instead}."
 
     @property
+    def unrepeated(self) -> str:
+        """Says so if fewer independent searches than were wanted came to these regimes."""
+        mixture = self.mixture
+        if mixture.came_back or mixture.found_nothing or mixture.stopped in EARLY:
+            return ""
+        return (
+            f"Only {mixture.n_agreed} of {mixture.n_searches} independent searches agree on the "
+            "regimes. Those that are returned are the likeliest that were seen, but others may be "
+            "likelier still."
+        )
+
+    @property
     def favours(self) -> str:
         """Says so if the evidence favours another number of regimes than that asked for."""
         asked, best = self.mixture.settings.n_components, likeliest(self.mixture)
@@ -786,7 +801,7 @@ class Answer:
                 f"The search ended early: {EARLY[mixture.stopped]}. There may be more to find; "
                 "this is the best so far."
             )
-        said += filter(None, [self.thin, self.fewer, self.coarse, self.by_weight])
+        said += filter(None, [self.thin, self.fewer, self.unrepeated, self.coarse, self.by_weight])
         columns = mixture.coef.shape[1] + mixture.fit_intercept
         if mixture.ranks and min(mixture.ranks) < columns:
             said.append(
@@ -1036,6 +1051,29 @@ def distances(mixture: Mixture, X: Any, y: Floats, labels: Labels) -> Distances:
     return Distances(nearest, means[each, nearest], residuals[each, nearest], scaled[each, nearest])
 
 
+def belonging(mixture: Mixture, labels: Labels, probabilities: Floats) -> Floats:
+    """Return how far each row counts for each regime, (n, m): by its probability, or its label."""
+    if mixture.fitted_by_label:
+        return np.asarray(labels[:, None] == np.arange(mixture.n_components), dtype=np.float64)
+    return probabilities[:, :-1]
+
+
+def quantiles(distance: Floats, weights: Floats, degrees: float) -> Floats:
+    """Return where residuals that follow the law of the noise would lie, counted by weights, (n,).
+
+    By their probabilities of belonging to a regime, rows follow its law whatever crosses it, where
+    those that are sorted to it lack what went elsewhere. What has next to no weight, as outliers,
+    is held at the ends that so many rows reach.
+    """
+    order = np.argsort(distance, kind="stable")
+    reached = np.cumsum(weights[order]) - weights[order] / 2
+    total = float(weights.sum())
+    end = 0.25 / max(total, 1.0)
+    levels = np.empty(distance.size)
+    levels[order] = np.clip(reached / (total or 1.0), end, 1 - end)
+    return np.asarray(stdtrit(degrees, levels))
+
+
 def typical_row(X: NDArray[Any]) -> Floats:
     """Return the features of the row for which pictures of one feature draw the lines, (d,).
 
@@ -1043,6 +1081,13 @@ def typical_row(X: NDArray[Any]) -> Floats:
     row is; and the median of a 0/1 column is one of its values.
     """
     return np.asarray(np.median(X, axis=0), dtype=np.float64)
+
+
+def bulk(values: Floats) -> tuple[float, float]:
+    """Return a range around most values: what lies further out would flatten a picture."""
+    low, high = np.quantile(values, [0.01, 0.99])
+    margin = REACH * ((high - low) or 1.0)
+    return float(low - margin), float(high + margin)
 
 
 def few_values(x: Floats) -> Floats:
@@ -1081,8 +1126,8 @@ def describe(mixture: Mixture, width: int) -> str:
     lines += ["", *wrap(found.noise_law, width)] if found.noise_law else []
     if rival and mixture.n_components == 1:
         lines += ["", *rival]
-    beside = (found.coarse, found.given_values, found.without_gate, found.gating)
-    for said in filter(None, beside):
+    told = found.coarse, found.given_values, found.without_gate, found.gating, found.unrepeated
+    for said in filter(None, told):
         lines += ["", *wrap(bare(said), width)]
     return "\n".join(
         [

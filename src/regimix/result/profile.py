@@ -193,7 +193,7 @@ class Profile:
     groups : tuple of int
         The regimes that have rows and, last, -1 if there are outliers.
     sizes : ndarray of shape (groups,)
-        Their rows, by weight.
+        Their rows: repetitions counted, but each once where weights are relative.
     left_out : dict of str to str
         Columns that nothing can be said of, and why.
     n_doubtful : int or None
@@ -253,7 +253,7 @@ class Profile:
         tested = sum(not np.isnan(column.p_value) for column in self.columns)
         if tested > 1:
             said.append(f"p-values are corrected for {count(tested, 'column')} (Holm).")
-        if self.n_doubtful and self.columns:
+        if self.n_doubtful and self.columns and len(self.groups) > 1:
             share = percent(self.n_doubtful / max(float(self.sizes.sum()), 1.0))
             verb = "is" if self.n_doubtful == 1 else "are"
             said.append(
@@ -373,7 +373,7 @@ def profile(
     found.sort(key=lambda column: (-column.effect, np.nan_to_num(column.p_value, nan=2.0)))
     same = labels is None and mixture.doubtful_rows is not None
     doubtful = mixture.doubtful_rows if same else None
-    return Profile(tuple(found), rows.groups, rows.sizes, left_out, doubtful)
+    return Profile(tuple(found), rows.groups, rows.counted, left_out, doubtful)
 
 
 def _columns_of(frame: Any) -> dict[str, Any]:
@@ -418,6 +418,8 @@ class _Rows:
         there = np.array(self.groups, dtype=np.int64) + 1
         self.sizes, place = sums[there], np.zeros(sums.size, dtype=np.int64)
         place[there] = np.arange(there.size)
+        once = np.bincount(given + 1, minlength=sums.size)[there].astype(np.float64)
+        self.counted = self.sizes if self.counts else once
         self.group = place[given + 1]
         # How many rows there are, or as how many they count.
         total = float(self.weights.sum())
@@ -549,14 +551,15 @@ class _Rows:
         codes = np.where(column.absent, edges.size + 1, codes)
         _, filled = np.unique(codes, return_inverse=True)
         spread, p_spread, test = self._association(filled, int(filled.max()) + 1)
-        by_shift = bool(p_shift <= p_spread) or np.isnan(p_spread)
+        named = test if np.isnan(p_spread) else f"{test} of classes"
+        by_shift = np.isfinite(p_shift) and not p_shift > p_spread
         return ProfileColumn(
             name=name,
             kind=column.kind,
             effect=max(shift, spread),
             # Two tests were made: the better one counts twice.
-            p_value=float(min(1.0, 2 * np.fmin(p_shift, p_spread))),
-            test="Kruskal-Wallis" if by_shift else f"{test} of classes",
+            p_value=float(np.minimum(1.0, 2 * np.fmin(p_shift, p_spread))),
+            test="Kruskal-Wallis" if by_shift else named,
             levels=QUARTILES,
             values=quartiles[:, :-1],
             overall=quartiles[:, -1],
