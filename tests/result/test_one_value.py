@@ -92,6 +92,14 @@ def test_the_share_of_rows_in_doubt_is_the_same_everywhere(tone):
     assert Answer(none).lead.endswith("No row is in doubt.")
 
 
+def test_one_regime_is_a_relation_too(tone):
+    """Where no rival is as good, it is no other relation that explains the rows."""
+    behind = replace(tone, rivals=(Rival(terms="quadratic", lead=-2.0),))
+    said = "relation that was tried explains the rows as well."
+    assert Answer(behind).single == f"No single {said}"
+    assert Answer(replace(mixture_of([[1.0]]), rivals=behind.rivals)).single == f"No other {said}"
+
+
 def test_one_row_in_doubt_is_one(tone):
     one = Answer(replace(tone, doubtful_rows=1)).lead
     assert one.endswith("1 row (0.7%) is in doubt: its likeliest label is less than 80% likely.")
@@ -596,8 +604,7 @@ def test_a_relation_compared_on_some_rows_says_so_everywhere(tone):
     mixture = replace(tone, rivals=(rival,), rivals_rows=1500, rivals_evidence=7.0)
     for place, text in everywhere(mixture).items():
         plain = " ".join(re.sub("<[^>]*>", "", bare(text)).split())
-        assert "20 nats likelier than the regimes" in plain, place
-        assert "on 1500 of the rows" in plain, place
+        assert "20 nats likelier on 1500 of the rows than the regimes" in plain, place
     assert "has 20 more on 1500 of the rows." in Answer(mixture).sure
     assert "the likeliest first, compared on 1500 of the rows." in render(mixture)
 

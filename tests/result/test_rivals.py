@@ -356,7 +356,7 @@ def test_a_relation_is_judged_on_its_own_rows(monkeypatch):
     assert mixture.rivals[0].lead + line < 0
     assert mixture.rival is not None
     over = mixture.rivals[0].lead + mixture.rivals_evidence
-    said = f"it is {number(over)} nats likelier than constants on 150 of the rows."
+    said = f"it is {number(over)} nats likelier on 150 of the rows than constants."
     assert bare(Answer(mixture).rival_ahead).endswith(said)
 
 

@@ -259,7 +259,7 @@ class Answer:
         """
         lead, what = self._ahead
         below = where if what != "constants" else ""
-        said = f"{number(lead)} nats likelier than {what}{below}{self.on_some_rows}"
+        said = f"{number(lead)} nats likelier{self.on_some_rows} than {what}{below}"
         if what == "constants" or not lead - self.mixture.gain_of_shares < REGIME_GAIN <= lead:
             return said
         return f"{said}, whose shares do not depend on the features"
@@ -278,7 +278,8 @@ class Answer:
             return self.rival
         lead, gain = mixture.rivals[0].lead, mixture.gain_of_shares
         if lead < 0:
-            return "No single relation that was tried explains the rows as well."
+            which = "other" if mixture.n_components == 1 else "single"
+            return f"No {which} relation that was tried explains the rows as well."
         if self.without_gate:
             return self.without_gate
         if simpler := likelier_still(mixture):
@@ -286,9 +287,8 @@ class Answer:
                 f"A single relation is likelier than {self._shown}, but {simpler} likelier still."
             )
         return (
-            f"A single relation is {number(lead)} nats likelier than {self._shown}"
-            f"{self.on_some_rows}, but these would gain {number(gain)} {IF_SHARES_DEPENDED} "
-            "(gating)."
+            f"A single relation is {number(lead)} nats likelier{self.on_some_rows} than "
+            f"{self._shown}, but these would gain {number(gain)} {IF_SHARES_DEPENDED} (gating)."
         )
 
     @property
@@ -319,8 +319,8 @@ class Answer:
         if lead < 0:
             return ""
         said = (
-            f"Before the gating, a single relation is {number(lead)} nats likelier than "
-            f"{self._shown}{self.on_some_rows}; it was not compared with the gating."
+            f"Before the gating, a single relation is {number(lead)} nats likelier"
+            f"{self.on_some_rows} than {self._shown}; it was not compared with the gating."
         )
         if gain <= 0:
             return said
