@@ -238,7 +238,7 @@ ASKED = r"better than the one regime asked for, which scores 0\.5 nats less"
             {"n_components": 1, "search": "partition"},
             {"evidence": -0.5},
             EvidenceWarning,
-            "with every row in one of the 1 regimes asked for",
+            "with every row in the one regime asked for, y is explained no better",
         ),
         ({"n_components": 3}, {}, EvidenceWarning, "1 regime found, 3 asked"),
         ({}, {"ranks": (2,)}, RankWarning, "determine 2 of its 4 coefficients"),
@@ -246,7 +246,7 @@ ASKED = r"better than the one regime asked for, which scores 0\.5 nats less"
             {},
             {"search_evidence": (9.0, 12.5, 8.0), "n_agreed": 1},
             UnrepeatedWarning,
-            "only 1 of 3 independent searches agree on the regimes",
+            "only 1 of 3 independent searches ended with these regimes",
         ),
         (
             {},

@@ -5,6 +5,7 @@ import warnings
 from itertools import combinations, product
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -217,9 +218,13 @@ def test_a_line_through_two_heaps_of_responses_is_no_relation(seed):
 def test_pure_noise_is_said_to_be_noise(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.standard_normal((300, 3)), rng.standard_normal(300)
-    with pytest.warns(EvidenceWarning, match="a constant explains y"):
+    with pytest.warns(EvidenceWarning, match="a constant explains y") as caught:
         fit = TrimmedRegressor(n_starts=8, random_state=0).fit(X, y)
     assert fit.evidence_ < 3
+    said = (
+        "as well as a line does: it gains" if fit.evidence_ >= 0 else "better than a line does, by"
+    )
+    assert said in str(caught[0].message)
     # Still the best there is: a robust fit to noise, coefficients near zero.
     assert np.abs(fit.coef_).max() <= 0.6
     assert 0.6 <= fit.scale_ <= 1.3
@@ -640,6 +645,19 @@ def test_a_summary_has_the_errors_of_least_squares_on_the_good_rows():
     assert f"{good.sum()} of them fitted" in text
     assert all(len(line) <= 80 for line in text.splitlines())
     assert len(model.summary().frame()) == 3
+
+
+def test_a_summary_names_the_terms_that_text_becomes():
+    rng = np.random.default_rng(0)
+    kinds = np.array(["a", "b", "c"])[rng.integers(0, 3, 90)]
+    frame = pd.DataFrame({"kind": kinds, "x": rng.standard_normal(90)})
+    y = 7 + 2 * frame["x"] + (kinds == "c") * 5 + 0.1 * rng.standard_normal(90)
+    model = TrimmedRegressor(random_state=0).fit(frame, y)
+    known = {record["term"]: record["coef"] for record in model.summary().records()}
+    names = list(model.encoding_.feature_names)
+    assert len(names) == 3
+    assert known == dict(zip(["intercept", *names], [model.intercept_, *model.coef_], strict=True))
+    assert known["x"] == pytest.approx(2, abs=0.1)
 
 
 @pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")

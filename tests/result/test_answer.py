@@ -55,14 +55,21 @@ def test_a_response_of_few_values_is_called_one():
     mixture = global_ilts(x, counts, n_components=1, random_state=0)
     said = bare(Answer(mixture).coarse)
     values = np.unique(counts).size
-    assert said.startswith(f"y takes only {values} different values, 1 apart, and the smallest no")
+    few = f"y takes only {values} different values, at least 1 apart, and the"
+    assert said.startswith(f"{few} noise is ")
+    # One relation through several of the values is not one of them.
+    assert "one of these values" not in said
+    each = ("coef", "intercept", "weights", "scale")
+    two = replace(mixture, **{name: np.repeat(getattr(mixture, name), 2, 0) for name in each})
+    assert f"{few} smallest noise" in bare(Answer(two).coarse)
+    assert "a regime may be one of these values" in bare(Answer(two).coarse)
     assert said in " ".join(str(mixture).split())
     assert Answer(mixture).coarse in Answer(mixture).notices
     # Given these values, nothing else is a regime that they could be taken for.
     assert mixture.given_values
     assert said.endswith("whatever their law. A model for counts or classes may suit better.")
     mixture = replace(mixture, gain_of_line=0.0)
-    assert "a regime may be one of these values" in Answer(mixture).coarse
+    assert "evidence" not in Answer(mixture).coarse
     # As many values where the noise hides the steps, and exact prices, are like any response.
     noisy = replace(mixture, scale=mixture.scale + 2)
     prices = replace(mixture, rows=replace(mixture.rows, values=200, step=0.01))

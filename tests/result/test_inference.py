@@ -285,6 +285,8 @@ def test_a_component_of_few_rows_has_no_errors_and_a_reason():
     assert np.isnan(found.covariance[1]).all()
     assert found.degrees[1] == 0
     assert found.notes[1] == "no standard errors: 4 rows for 4 coefficients"
+    assert np.isnan(found.r_squared[1])
+    assert np.isfinite(found.r_squared[0])
     assert np.isfinite(found.standard_error[0]).all()
     mixture = fitted(X, y, truth)
     small = dataclasses.replace(mixture, inference=found)

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from scipy.integrate import quad
 from scipy.stats import kstest
 from scipy.stats import t as student
 
+from regimix import global_ilts
 from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
 from regimix.errors import DataError, ParameterError
@@ -21,6 +23,7 @@ from regimix.result.mixture import Mixture
 from regimix.result.rowlaw import MOST_COVARIANCE_FEATURES, RowLaw
 from regimix.search.selection import Attempt
 from regimix.search.settings import Progress, Settings, read_seed
+from regimix.words import number
 from tests.oracles import repeat_rows
 
 seeds = st.integers(0, 2**32 - 1)
@@ -416,6 +419,21 @@ def test_the_terms_shown_are_those_that_contribute_most():
 )
 def test_equations_read_like_equations(coef, changes, text):
     assert mixture_of(coef, **changes).equation(0) == text
+
+
+def test_an_equation_can_be_computed_with():
+    """Its rounding is small beside the noise, of years, too: four digits would miss by more."""
+    rng = np.random.default_rng(0)
+    year = rng.uniform(1960, 1980, size=(80, 1))
+    y = 1.593 * (year[:, 0] - 1971) + 0.3 * rng.normal(size=80)
+    mixture = global_ilts(year, y, n_components=1, fit_intercept=True, random_state=0)
+    numbers = re.compile(r"y = (-[\d.]+) \+ ([\d.]+) x0")
+    intercept, slope = map(float, numbers.fullmatch(mixture.equation(0)).groups())
+    by_hand = intercept + slope * year[:, 0]
+    np.testing.assert_allclose(by_hand, mixture.predict(year), atol=0.2 * mixture.scale[0])
+    rough = dataclasses.replace(mixture, scale=mixture.scale * 1000)
+    written = numbers.fullmatch(rough.equation(0)).groups()
+    assert written == tuple(number(value) for value in (mixture.intercept[0], mixture.coef[0, 0]))
 
 
 def test_a_short_equation_is_whole_in_its_own_width():

@@ -93,6 +93,31 @@ def test_the_share_of_rows_in_doubt_is_the_same_everywhere(tone):
     assert Answer(none).lead.endswith("No row is in doubt.")
 
 
+def test_one_regime_is_a_relation_too(tone):
+    """Where no rival is as good, it is no other relation that explains the rows."""
+    behind = replace(tone, rivals=(Rival(terms="quadratic", lead=-2.0),))
+    said = "relation that was tried explains the rows as well."
+    assert Answer(behind).single == f"No single {said}"
+    assert Answer(replace(mixture_of([[1.0]]), rivals=behind.rivals)).single == f"No other {said}"
+
+
+def test_one_row_in_doubt_is_one(tone):
+    one = Answer(replace(tone, doubtful_rows=1)).lead
+    assert one.endswith("1 row (0.7%) is in doubt: its likeliest label is less than 80% likely.")
+
+
+@pytest.mark.parametrize("gating", [None, "logistic"])
+def test_no_row_is_in_doubt_where_the_share_of_outliers_was_given(tone, gating):
+    """Trimming goes by rank: by a law of outliers that suits it, all rows would be in doubt."""
+    data = load_tone()
+    model = MixedLinearRegression(2, outliers=0.1, gating=gating, random_state=0)
+    mixture = model.fit(data.X, data.y).mixture_
+    assert mixture.label_counts[-1] == 15
+    assert mixture.doubtful_rows is None
+    assert Answer(mixture).headline == "2 linear regimes in 150 rows"
+    assert re.search(f"Rows in doubt: +{UNKNOWN} ", str(Summary(mixture)))
+
+
 def test_rows_in_doubt_are_counted_by_weight(weighted):
     mixture, X, y, weights = weighted
     doubtful = mixture.responsibilities(X, y).max(axis=1) < SURE
@@ -118,7 +143,7 @@ def test_weighted_rows_are_counted_alike_in_summary_and_report(weighted):
     counts = [int(weights[mixture.labels == j].sum()) for j in (0, 1, -1)]
     assert [line.rows for line in Answer(mixture).lines] == [str(rows) for rows in counts]
     summary, total = str(Summary(mixture)), weights.sum()
-    assert all(f", {rows} rows, " in summary for rows in counts[:2])
+    assert all(f", {rows} rows by label, " in summary for rows in counts[:2])
     said = headline(mixture, read_rows(mixture, X, y, None), 0.95)
     assert said["answer"].title.endswith(f"in {total} rows")
     assert f" in {total - counts[2]} of the {total} rows" in bare(said["answer"].lead)
@@ -190,7 +215,7 @@ def test_what_errors_take_for_granted_is_said_once(tone):
 def test_a_ranking_by_deviations_is_not_called_one_by_units():
     mixture = mixture_of([[500.0, 2.0]])
     unit = Answer(mixture).regimes[0].sentence
-    assert bare(unit).startswith("By one unit of each, y moves most with x0 (+500 a unit) and x1")
+    assert bare(unit).startswith("By one unit of each, y moves most with x0 (+500 a unit), then")
     ranked = replace(mixture, rows=law([0.001, 10.0]))
     said = bare(Answer(ranked).regimes[0].sentence)
     assert said.startswith("By one standard deviation of each, y moves most with x1 (+2 a unit)")
@@ -213,7 +238,7 @@ def test_an_effect_that_is_not_clear_is_not_told_as_one():
     )
     some, none = (bare(regime.sentence) for regime in Answer(wide).regimes)
     assert some.startswith(
-        "By one unit of each, y moves most with a (+3.00 a unit), b (-0.200 a unit), c (+0"
+        "By one unit of each, y moves most with a (+3.00 a unit), then with b (-0.200 a unit), c ("
     )
     assert some.count("not clear") == 1
     assert " a unit; not clear) and 2 other features. " in some
@@ -609,8 +634,7 @@ def test_a_relation_compared_on_some_rows_says_so_everywhere(tone):
     mixture = replace(tone, rivals=(rival,), rivals_rows=1500, rivals_evidence=7.0)
     for place, text in everywhere(mixture).items():
         plain = " ".join(re.sub("<[^>]*>", "", bare(text)).split())
-        assert "20 nats likelier than the regimes" in plain, place
-        assert "on 1500 of the rows" in plain, place
+        assert "20 nats likelier on 1500 of the rows than the regimes" in plain, place
     assert "has 20 more on 1500 of the rows." in Answer(mixture).sure
     assert "the likeliest first, compared on 1500 of the rows." in render(mixture)
 
@@ -840,10 +864,21 @@ def test_checks_of_a_regime_count_rows_as_the_rivals_do():
     assert not said[0][0][1][0].startswith("no")
 
 
+def test_r_squared_without_an_intercept_is_not_called_one_around_the_mean(tone):
+    through_zero = Answer(replace(tone, fit_intercept=False))
+    said = "Without an intercept, R² counts from zero, not from the mean."
+    assert through_zero.r_squared.startswith(said)
+    assert "; of the variation around zero of the rows sorted" in through_zero.regimes[0].sentence
+    assert said not in Answer(tone).r_squared
+    assert "zero" not in Answer(tone).regimes[0].sentence
+
+
 def test_far_rows_of_students_law_count_less_in_r_squared(tone):
     assert "far ones" not in Answer(tone).r_squared
-    said = Answer(replace(tone, noise_degrees=4.0)).r_squared
+    heavy = Answer(replace(tone, noise_degrees=4.0))
+    said = heavy.r_squared
     assert "the rows sorted to it, by their probabilities, far ones counting less." in said
+    assert "the rows sorted to it, far ones counting less, it explains" in heavy.regimes[0].sentence
     labelled = replace(tone, settings=replace(tone.settings, search="partition", n_components=2))
     assert Answer(labelled).r_squared.startswith(
         "R² of a regime is that among the rows sorted to it. Over"
@@ -1022,10 +1057,10 @@ def test_a_relation_with_the_noise_law_of_the_line_is_told_from_one_with_another
     line = replace(mixture_of([[1.0]]), noise_degrees=3.0, rivals=(same, other), evidence=90.0)
     words = [bare(said) for said, _ in rivals(line)]
     assert words[0].endswith(", with heavy-tailed noise")
-    assert words[1].endswith(", with otherwise heavy-tailed noise")
+    assert words[1].endswith(", with heavy-tailed noise of another law")
     assert ", with heavy-tailed noise" in bare(Answer(line).rival)
     normal = replace(line, noise_degrees=np.inf)
-    assert all("otherwise" not in said for said, _ in rivals(normal))
+    assert all("another law" not in said for said, _ in rivals(normal))
 
 
 def test_attempts_have_the_same_numbers_in_the_picture_and_the_table(tone):
@@ -1107,11 +1142,11 @@ def test_regimes_that_are_single_values_are_called_that():
 
 def test_searches_that_disagree_are_named_wherever_the_regimes_are(tone):
     """The warning of the fit is gone when the page is read, or the model is loaded."""
-    said = "Only 1 of 3 independent searches agree on the regimes."
+    said = "Only 1 of 3 independent searches ended with these regimes."
     alone = replace(tone, search_evidence=(113.0, 110.0, 109.0), n_agreed=1)
     for where in (render(alone), alone._repr_html_(), str(alone)):
         assert said in " ".join(where.split())
     for where in (render(tone), tone._repr_html_(), str(tone)):
-        assert "independent searches agree" not in where
+        assert "independent searches ended" not in where
     early = replace(alone, stopped=StopReason.TIME_LIMIT)
     assert said not in render(early)

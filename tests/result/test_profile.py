@@ -341,13 +341,23 @@ def test_a_power_of_a_column_was_used_too(model):
 
 
 def test_one_regime_leaves_nothing_to_compare(model):
-    found = model.profile({"c": ["a", "b"] * 120}, labels=np.zeros(240, dtype=int))
-    assert found.sentences == ("All rows are in one regime: there is nothing to compare.",)
+    frame = {"c": ["a", "b"] * 120, "z": np.arange(240.0)}
+    found = model.profile(frame, labels=np.zeros(240, dtype=int))
+    assert str(found) == "All rows have the same label: there is nothing to compare."
+    # Nothing was tested, whatever the kind of the column.
+    assert {column.said() for column in found.columns} == {"tells 0.00, one group alone"}
+    assert not found.notes
 
 
 def test_without_a_telling_column_it_says_so(model):
     found = model.profile({"c": ["a", "b"] * 120})
     assert found.sentences == ("No column tells the regimes apart.",)
+
+
+def test_a_telling_column_is_not_denied_where_no_level_stands_out(model):
+    found = model.profile({"c": ["a", "b"] * 120})
+    telling = replace(found.columns[0], p_holm=0.01)
+    assert replace(found, columns=(telling,)).sentences == ()
 
 
 def test_many_regimes_are_written_in_blocks(model):

@@ -141,6 +141,11 @@ def test_a_power_nearly_as_likely_as_counts_is_advised_first():
 
 def test_a_power_of_a_curved_relation_is_not_advised_without_the_curve():
     assert Rival(power=0.5).advice == "Fit the power 0.5 of the response instead."
+    # What the power leaves would be taken for regimes again; heavy tails belong to a regime.
+    assert Rival(power=0.5, spread="fitted", noise="student6", skewed=True).advice == (
+        "Fit the power 0.5 of the response instead. Skewed noise and a spread that depends on the "
+        "expected response may look like regimes there, too."
+    )
     assert Rival(power=0.5, terms="spline").advice == (
         "Fit the power 0.5 of the response instead, with squares and products of the features."
     )
@@ -177,8 +182,8 @@ def test_the_phrase_names_response_features_and_ingredients():
         "one curved relation between price and both carat and depth"
     )
     assert Rival(spread="fitted", noise="student3", skewed=True).describe("price", names) == (
-        "one relation between price and three features, with a spread that depends on the expected "
-        "response and heavy-tailed, skewed noise"
+        "one relation between price and three features, with heavy-tailed, skewed noise and a "
+        "spread that depends on the expected response"
     )
     assert Rival(noise="counts").describe("n", names[:1]) == (
         "one relation between the logarithm of the expected n and carat, with the noise of counts"
@@ -351,7 +356,7 @@ def test_a_relation_is_judged_on_its_own_rows(monkeypatch):
     assert mixture.rivals[0].lead + line < 0
     assert mixture.rival is not None
     over = mixture.rivals[0].lead + mixture.rivals_evidence
-    said = f"it is {number(over)} nats likelier than constants on 150 of the rows."
+    said = f"it is {number(over)} nats likelier on 150 of the rows than constants."
     assert bare(Answer(mixture).rival_ahead).endswith(said)
 
 

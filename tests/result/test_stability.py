@@ -60,6 +60,17 @@ def test_two_lines_forced_on_one_are_doubtful():
     assert "doubtful" in repr(found)
 
 
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_a_line_that_is_no_regime_is_not_counted_as_one():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 2)), rng.standard_normal(60)
+    mixture = MixedLinearRegression(random_state=0).fit(X, y).mixture_
+    assert mixture.found_nothing
+    found = mixture.stability(X, y, n_resamples=2, random_state=0)
+    assert found.n_components.min() == 0
+    assert "none in " in found.numbers
+
+
 def test_rows_are_needed(fitted):
     with pytest.raises(ParameterError, match="does not hold all 120 rows"):
         fitted[0].stability()

@@ -62,7 +62,7 @@ def test_the_frame_has_one_row_for_each_component_and_term():
 def test_without_an_intercept_there_is_no_such_term():
     mixture = known_mixture(fit_intercept=False)
     assert mixture.summary_frame()["term"].tolist() == ["x0", "x0"]
-    assert "intercept" not in str(mixture.summary())
+    assert not re.search("^intercept", str(mixture.summary()), re.MULTILINE)
 
 
 def test_polars_takes_the_place_of_pandas_and_neither_is_an_error(monkeypatch):
@@ -99,14 +99,14 @@ def test_it_prints_as_a_table():
         "Evidence, nats:                   12.5    R², expected response:               –",
         "Seed:                                3    R², least squares:                   –",
         "=" * 80,
-        "Regime 0                                share 60.0%, 6 rows, noise 0.5, R² 0.900",
+        "Regime 0                       share 60.0%, 6 rows by label, noise 0.5, R² 0.900",
         "-" * 80,
         "                            coef   std err        t  P>|t|      [0.05      0.95]",
         "-" * 80,
         "intercept                   0.00      0.20        0  1.000      -0.36       0.36",
         "stretchratio                1.00      0.10       10 <0.001       0.82       1.18",
         "=" * 80,
-        "Regime 1                             share 30.0%, 3 rows, noise 12,346, R² 0.500",
+        "Regime 1                    share 30.0%, 3 rows by label, noise 12,346, R² 0.500",
         "-" * 80,
         "                            coef   std err        t  P>|t|      [0.05      0.95]",
         "-" * 80,
@@ -124,7 +124,7 @@ def shown_rows(mixture):
     """What a summary says about numbers of rows: all, outliers, each regime."""
     text = str(mixture.summary())
     found = re.findall(r"(?:Rows|Outliers, by label): +(\d+) ", text)[::-1]
-    return [int(number) for number in (*found, *re.findall(r", (\d+) rows, ", text))]
+    return [int(number) for number in (*found, *re.findall(r", (\d+) rows by label, ", text))]
 
 
 def test_rows_are_counted_by_weights_that_count():

@@ -414,7 +414,7 @@ def test_a_target_that_is_missing_here_and_there(again):
     data = again({**NEW, "y": [1, None, 3]}, target="optional")
     assert np.array_equal(data.y, [1, np.nan, 3], equal_nan=True)
     assert data.n_rows == 3
-    assert "'y' is missing in 1 of 3 rows: they are predicted without it" in notes(data)
+    assert "'y' is missing in 1 of 3 rows: predictions there do without it" in notes(data)
     assert again({**NEW, "y": [1, None, 3]}).n_rows == 2
 
 

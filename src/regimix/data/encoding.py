@@ -24,7 +24,7 @@ from regimix.data.validation import (
     read_vector,
 )
 from regimix.errors import DataError, DataKindError
-from regimix.words import count
+from regimix.words import count, fixed
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -235,9 +235,9 @@ class Encoder:
                 f"({where}); leave out the columns with most of them."
             )
         advice = f"; leave out {worst[0]!r} to keep more of them" if 2 * dropped > total else ""
+        rows = f"{fixed(dropped, 0)} of {count(total, 'row')}"
         self.notes.append(
-            f"Rows with a missing or infinite value are {left}: {dropped} of {total} rows "
-            f"({where}){advice}."
+            f"Rows with a missing or infinite value are {left}: {rows} ({where}){advice}."
         )
 
     def reasons(self, usable: Bools) -> NDArray[Any]:

@@ -639,10 +639,10 @@ def _nothing(mixture: Mixture) -> Message:
         said = f"{constant[0].lower()}{constant[1:]}"
         return Message(f"{said}. There is nothing to explain: check the column.")
     if mixture.settings.search == "partition":
+        where = "the one regime" if asked == 1 else f"one of the {asked} regimes"
         return Message(
-            f"with every row in one of the {asked} regimes asked for, they explain {target} no "
-            "better than its own spread does; those with the least sum of squares are returned. "
-            "There may be outliers (try ",
+            f"with every row in {where} asked for, {target} is explained no better than by its own "
+            "spread; what has the least sum of squares is returned. There may be outliers (try ",
             Setting("search", "auto"),
             "), or fewer regimes (",
             Setting("n_components", "auto"),

@@ -67,13 +67,12 @@ class TrimmedSummary:
     def records(self) -> list[dict[str, Any]]:
         """Return a dictionary for each term, the intercept first."""
         model = self.model
-        columns = [f"x{i}" for i in range(model.coef_.size)]
-        names = [*map(str, getattr(model, "feature_names_in_", columns)), INTERCEPT]
+        names = [*model._terms, INTERCEPT]  # noqa: SLF001 - of the same file
         constant = int(model.fit_intercept)
         values = np.append(model.coef_, [model.intercept_] * constant)
         known = model.standard_error_
         error = np.full(values.size, np.nan) if known is None else known
-        free = model._n_inliers - values.size  # noqa: SLF001 - of the same file
+        free = model._n_inliers - values.size  # noqa: SLF001
         with np.errstate(divide="ignore", invalid="ignore"):
             t = values / error
         p = 2 * stdtr(max(free, 1), -np.abs(t))
@@ -377,7 +376,7 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         self.objective_ = float(self.objective_path_[-1])
         self.n_iter_ = run.n_iter
         self.start_, self.stopped_ = single.source, run.stopped
-        self._rank = run.rank
+        self._terms, self._rank = problem.feature_names, run.rank
         self.standard_error_ = None
         gram = final.gram if basis is None and problem.counts else None
         if gram is not None and coef.size <= MOST_COVARIANCE_FEATURES:
@@ -404,9 +403,12 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
             warn_of_rank(f"the kept rows determine {self._rank} of {n_columns}", "keep")
         evidence = getattr(self, "evidence_", np.nan)
         if evidence < REGIME_GAIN:
+            better = f"better than a line does, by {number(-evidence)} nats"
+            if evidence >= 0:
+                better = f"as well as a line does: it gains {number(evidence)} nats, and "
+                better += f"{REGIME_GAIN:g} are needed"
             warn_user(
                 EvidenceWarning,
-                f"a constant explains y as well as a line does: {evidence:.1f} nats, and "
-                f"{REGIME_GAIN:g} are needed. The line that was found is returned. Check "
-                "the columns, or bring more rows.",
+                f"a constant explains y {better}. The line that was found is returned. Check the "
+                "columns, or bring more rows.",
             )

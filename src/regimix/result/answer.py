@@ -24,6 +24,7 @@ from regimix.result.rivals import noise_named
 from regimix.result.rowlaw import MOMENT_ROWS
 from regimix.search.numbers import SEARCH
 from regimix.words import (
+    DIGITS,
     UNKNOWN,
     bare,
     choice,
@@ -51,6 +52,8 @@ Labels = NDArray[np.int64]
 
 # Columns of a terminal; longer names are cut in the middle; the shortest term is " + 1 x".
 WIDTH, LONGEST_NAME, SHORTEST_TERM = 80, 24, 6
+# What rounding a coefficient of an equation may change, in units of noise, and the most digits.
+ROUNDED, MOST_DIGITS = 0.1, 8
 # A regime that explains less of the variation among its rows only describes them.
 EXPLAINS = 0.05
 # Features that a sentence names; of more, it counts the others.
@@ -259,7 +262,7 @@ class Answer:
         """
         lead, what = self._ahead
         below = where if what != "constants" else ""
-        said = f"{number(lead)} nats likelier than {what}{below}{self.on_some_rows}"
+        said = f"{number(lead)} nats likelier{self.on_some_rows} than {what}{below}"
         if what == "constants" or not lead - self.mixture.gain_of_shares < REGIME_GAIN <= lead:
             return said
         return f"{said}, whose shares do not depend on the features"
@@ -278,7 +281,8 @@ class Answer:
             return self.rival
         lead, gain = mixture.rivals[0].lead, mixture.gain_of_shares
         if lead < 0:
-            return "No single relation that was tried explains the rows as well."
+            which = "other" if mixture.n_components == 1 else "single"
+            return f"No {which} relation that was tried explains the rows as well."
         if self.without_gate:
             return self.without_gate
         if simpler := likelier_still(mixture):
@@ -286,9 +290,8 @@ class Answer:
                 f"A single relation is likelier than {self._shown}, but {simpler} likelier still."
             )
         return (
-            f"A single relation is {number(lead)} nats likelier than {self._shown}"
-            f"{self.on_some_rows}, but these would gain {number(gain)} {IF_SHARES_DEPENDED} "
-            "(gating)."
+            f"A single relation is {number(lead)} nats likelier{self.on_some_rows} than "
+            f"{self._shown}, but these would gain {number(gain)} {IF_SHARES_DEPENDED} (gating)."
         )
 
     @property
@@ -319,8 +322,8 @@ class Answer:
         if lead < 0:
             return ""
         said = (
-            f"Before the gating, a single relation is {number(lead)} nats likelier than "
-            f"{self._shown}{self.on_some_rows}; it was not compared with the gating."
+            f"Before the gating, a single relation is {number(lead)} nats likelier"
+            f"{self.on_some_rows} than {self._shown}; it was not compared with the gating."
         )
         if gain <= 0:
             return said
@@ -404,9 +407,8 @@ class Answer:
             return ""
         if not rows:
             return "No row is in doubt."
-        sure = (
-            "the likeliest label of each is less than" if self.allows_outliers else "no regime is"
-        )
+        likeliest = "its likeliest label" if rows == 1 else "the likeliest label of each"
+        sure = f"{likeliest} is less than" if self.allows_outliers else "no regime is"
         return (
             f"{count(rows, 'row')} ({percent(rows / self.mixture.mass)}) "
             f"{'is' if rows == 1 else 'are'} in doubt: {sure} {SURE:.0%} likely."
@@ -541,7 +543,9 @@ class Answer:
                 for (name, slope), doubt in zip(each, doubts, strict=True)
             ]
             step = "one unit" if mixture.rows is None else "one standard deviation"
-            return f"By {step} of each, {target} moves most with {listing([*moving, *more])}."
+            first, *others = [*moving, *more]
+            ranking = f"{first}, then with {listing(others)}"
+            return f"By {step} of each, {target} moves most with {ranking}."
         verb = "falls" if slopes[0].startswith("-") else "rises"
         moves = f"With each unit of {names[0]}, {target} {verb} by {slopes[0].removeprefix('-')}"
         low, high = ends_of[order[0]]
@@ -571,6 +575,8 @@ class Answer:
         how = "" if self.mixture.fitted_by_label else ", by their probabilities"
         how += ", far ones counting less" if np.isfinite(self.mixture.noise_degrees) else ""
         said = f"R² of a regime is that among the rows sorted to it{how}." if each else ""
+        if each and not self.mixture.fit_intercept:
+            said = f"Without an intercept, R² counts from zero, not from the mean. {said}"
         if rows is None or not np.isfinite(rows.r_squared_expected):
             return said
         which = "all rows" if self.mixture.mass <= MOMENT_ROWS else f"{MOMENT_ROWS} random rows"
@@ -704,9 +710,8 @@ class Answer:
         if mixture.came_back or mixture.found_nothing or mixture.stopped in EARLY:
             return ""
         return (
-            f"Only {mixture.n_agreed} of {mixture.n_searches} independent searches agree on the "
-            "regimes. Those that are returned are the likeliest that were seen, but others may be "
-            "likelier still."
+            f"Only {mixture.n_agreed} of {mixture.n_searches} independent searches ended with "
+            "these regimes. They are the likeliest that were seen, but others may be likelier still."
         )
 
     @property
@@ -738,11 +743,13 @@ class Answer:
         noise = float(mixture.scale.min())
         if not (so or noise < 2 * rows.step):
             return ""
-        so = so or "a regime may be one of these values rather than a relation"
+        which = "the noise"
+        if mixture.n_components > 1:
+            which, so = "the smallest noise", "a regime may be one of these values, no relation"
         return (
-            f"{self._target} takes only {rows.values} different values, {number(rows.step)} apart, "
-            f"and the smallest noise is {number(noise)}: {so}. A model for counts or classes may "
-            "suit better."
+            f"{self._target} takes only {rows.values} different values, at least "
+            f"{number(rows.step)} apart, and {which} is {number(noise)}{so and f': {so}'}. A model "
+            "for counts or classes may suit better."
         )
 
     @property
@@ -846,7 +853,10 @@ def _spread(mixture: Mixture, j: int) -> str:
         return f"{spread}."
     share = float(mixture.inference.r_squared[j])
     explained = percent(share) if share > 0 else "nothing"
-    return f"{spread}; of the variation among the rows sorted to it, it explains {explained}."
+    rows = f"{'among' if mixture.fit_intercept else 'around zero of'} the rows sorted to it"
+    if np.isfinite(mixture.noise_degrees):
+        rows += ", far ones counting less"
+    return f"{spread}; of the variation {rows}, it explains {explained}."
 
 
 def _evidence(mixture: Mixture, rival: Rival | None, on_some: str) -> str:
@@ -1151,10 +1161,11 @@ def ranked(mixture: Mixture, component: int) -> list[int]:
 
 def equation(mixture: Mixture, component: int, width: int | None = None) -> str:
     """Write a component as an equation; see ``Mixture.equation``."""
-    coef, order = mixture.coef[component], ranked(mixture, component)
-    terms = [_term(float(coef[i]), short(mixture.feature_names[i], LONGEST_NAME)) for i in order]
+    order, names = ranked(mixture, component), mixture.feature_names
+    *coef, intercept = _written(mixture, component)
+    terms = [_term(coef[i], short(names[i], LONGEST_NAME)) for i in order]
     if mixture.fit_intercept or not terms:
-        terms.insert(0, _term(float(mixture.intercept[component]), ""))
+        terms.insert(0, _term(intercept, ""))
     space = np.inf if width is None else max(width, 0)  # the shares may take all of the width
     name = short(mixture.target_name, LONGEST_NAME)
     shown = int(min(len(terms), 1 + space // SHORTEST_TERM))  # the first may be a single digit
@@ -1163,9 +1174,28 @@ def equation(mixture: Mixture, component: int, width: int | None = None) -> str:
     return _joined(name, terms, shown)
 
 
-def _term(value: float, name: str) -> str:
-    sign = "-" if value < 0 else "+"
-    return f"{sign} {number(abs(value))} {name}".rstrip()
+def _written(mixture: Mixture, component: int) -> list[str]:
+    """Write the coefficients of a component, the intercept last, as exactly as fits its noise.
+
+    What rounding a coefficient moves a fitted value by is less than ``ROUNDED`` of the noise: of
+    years, four digits may move it by more than the noise.
+    """
+    values = np.append(mixture.coef[component], mixture.intercept[component])
+    digits = np.full(values.size, DIGITS)
+    noise = float(mixture.scale[component])
+    if mixture.rows is not None and noise > 0:
+        large = np.append(np.abs(mixture.rows.mean) + 2 * mixture.rows.deviation, 1.0)
+        with np.errstate(divide="ignore"):
+            # Rounding moves a value by half a unit of its last decimal.
+            decimals = np.ceil(np.log10(large / (2 * ROUNDED * noise)))
+            digits = np.floor(np.log10(np.abs(values))) + 1 + decimals
+    each = np.clip(np.nan_to_num(digits), DIGITS, MOST_DIGITS).astype(int)
+    return [number(value, int(n)) for value, n in zip(values.tolist(), each, strict=True)]
+
+
+def _term(value: str, name: str) -> str:
+    sign = "-" if value.startswith("-") else "+"
+    return f"{sign} {value.removeprefix('-')} {name}".rstrip()
 
 
 def _joined(target: str, terms: list[str], shown: int) -> str:

@@ -189,6 +189,9 @@ def to_mixture(
     except PassStopped:
         inference = None  # there is an answer, but no time to say how sure it is
     labels, counts = _labelled(engine, labelling, judging)
+    if settings.outliers:
+        # So many rows were to be outliers: no probability says of a row whether it is one.
+        counts["doubtful_rows"] = None
     return Mixture(
         coef=coef,
         intercept=intercept,

@@ -88,7 +88,8 @@ def with_gate(
     r_squared = np.nan
     if counts is not None and known is not None:
         whole = [round(number) for number in counts.tolist()]
-        gated = replace(gated, label_counts=tuple(whole[:-1]), doubtful_rows=whole[-1])
+        doubtful = None if mixture.settings.outliers else whole[-1]
+        gated = replace(gated, label_counts=tuple(whole[:-1]), doubtful_rows=doubtful)
         given = known[np.searchsorted(judge.wanted, drawn.numbers)]
         r_squared = _r_squared(mixture, drawn, given)
     if mixture.rows is not None:

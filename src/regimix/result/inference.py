@@ -59,7 +59,8 @@ class Inference:
         Degrees of freedom of the noise: rows less coefficients.
     r_squared : ndarray of shape (m,)
         Share of the variance of the response, among the component's rows, that it explains. Without
-        an intercept, variance is about zero. NaN if the response does not vary there.
+        an intercept, variance is about zero. NaN if the response does not vary there, or no row is
+        to spare.
     r_squared_overall : float
         The same for all rows that are not outliers, each explained by its own regime: a large part
         of it may be due to knowing the regime.
@@ -125,6 +126,7 @@ def infer(
         if covariance is not None and within.all():
             covariance[j] = half @ half.T
     explained, overall = _explained(problem, law, found)
+    explained[degrees < 1] = np.nan  # as many coefficients as rows explain anything
     first = int(problem.fit_intercept)
     return Inference(
         standard_error=errors[:, : p - first],

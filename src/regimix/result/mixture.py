@@ -406,7 +406,8 @@ class Mixture(Regimes):
     label_counts : tuple of int, or None
         Rows of each component and, last, outliers: by their labels, repetitions counted.
     doubtful_rows : int or None
-        Rows in doubt: neither a regime nor being an outlier is 80 % likely.
+        Rows in doubt: neither a regime nor being an outlier is 80 % likely. None also where a share
+        of outliers was given: which rows are outliers is then a matter of rank.
     outlier_share, background : float
         Share of the outliers, and the largest density of their responses.
     background_middle, background_width, background_degrees : float

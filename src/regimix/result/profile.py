@@ -240,8 +240,9 @@ class Profile:
         if said or not self.columns:
             return tuple(said)
         if len(self.groups) < 2:
-            return ("All rows are in one regime: there is nothing to compare.",)
-        return ("No column tells the regimes apart.",)
+            return ("All rows have the same label: there is nothing to compare.",)
+        # A column may tell, though none of its levels stands out.
+        return () if telling else ("No column tells the regimes apart.",)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -293,6 +294,8 @@ class Profile:
         """Write everything as a text: what sets each group apart last."""
         if not self.columns:
             return "\n".join(["No column can be compared between the regimes.", *self.notes])
+        if len(self.groups) < 2:
+            return "\n".join(self.sentences)
         heads = ("all rows", *self.names)
         sizes = [fixed(float(size), 0) for size in (self.sizes.sum(), *self.sizes)]
         lines = [
@@ -551,15 +554,17 @@ class _Rows:
         codes = np.where(column.absent, edges.size + 1, codes)
         _, filled = np.unique(codes, return_inverse=True)
         spread, p_spread, test = self._association(filled, int(filled.max()) + 1)
-        named = test if np.isnan(p_spread) else f"{test} of classes"
-        by_shift = np.isfinite(p_shift) and not p_shift > p_spread
+        # Two tests were made: the better one counts twice.
+        p = float(np.minimum(1.0, 2 * np.fmin(p_shift, p_spread)))
+        if not np.isnan(p):
+            by_shift = bool(p_shift <= p_spread) or np.isnan(p_spread)
+            test = "Kruskal-Wallis" if by_shift else f"{test} of classes"
         return ProfileColumn(
             name=name,
             kind=column.kind,
             effect=max(shift, spread),
-            # Two tests were made: the better one counts twice.
-            p_value=float(np.minimum(1.0, 2 * np.fmin(p_shift, p_spread))),
-            test="Kruskal-Wallis" if by_shift else named,
+            p_value=p,
+            test=test,
             levels=QUARTILES,
             values=quartiles[:, :-1],
             overall=quartiles[:, -1],

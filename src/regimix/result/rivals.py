@@ -98,10 +98,7 @@ class Rival:
         if self.noise == COUNTS:
             return "If the response counts something, use a model of counts (negative binomial)."
         if self.power != 1.0:
-            what = "the logarithm" if self.power == 0.0 else f"the power {self.power:g}"
-            # A power alone would leave the curve.
-            curve = "" if self.terms == "linear" else ", with squares and products of the features"
-            return f"Fit {what} of the response instead{curve}."
+            return self.refit()
         if self.terms != "linear":
             return (
                 "Add columns for squares and products of the features, or let the shares of the "
@@ -116,6 +113,21 @@ class Rival:
             "A relation with such noise may be all there is: plot the residuals of one line before "
             "you rely on the regimes."
         )
+
+    @property
+    def _spread(self) -> str:
+        return SPREADS.get(self.spread, "uneven spread")
+
+    def refit(self, remark: str = "") -> str:
+        """Say to fit a power of the response, and what that leaves of this relation."""
+        what = "the logarithm" if self.power == 0.0 else f"the power {self.power:g}"
+        # A power alone would leave the curve.
+        curve = "" if self.terms == "linear" else ", with squares and products of the features"
+        # Heavy tails are a law of regimes, too.
+        parts = "skewed noise" * self.skewed, self._spread
+        left = listing([part for part in parts if part])
+        still = f" {left[0].upper()}{left[1:]} may look like regimes there, too." if left else ""
+        return f"Fit {what} of the response instead{curve}{remark}.{still}"
 
     def describe(
         self, target: str = "y", features: Sequence[str] = ("x",), line: str = "normal"
@@ -132,11 +144,13 @@ class Rival:
         kind = "relation" if self.terms == "linear" else "curved relation"
         # A model file of a later version may hold what is not known here.
         noise = NOISES.get(self.noise, "other noise")
-        if noise == HEAVY and line not in ("normal", self.noise):
-            noise = f"otherwise {HEAVY}"  # the line has heavy tails, too
+        other = noise == HEAVY and line not in ("normal", self.noise)
         if self.skewed:
             noise = f"{noise.removesuffix(' noise')}, skewed noise" if noise else "skewed noise"
-        parts = SPREADS.get(self.spread, "uneven spread"), noise
+        if other:
+            noise += " of another law"  # the line has heavy tails, too
+        # A spread "that depends on" comes last: what followed could be what it depends on, too.
+        parts = noise, self._spread
         more = listing([part for part in parts if part])
         return f"one {kind} between {response} and {by}" + (f", with {more}" if more else "")
 
@@ -190,7 +204,7 @@ def advice(rivals: Sequence[Rival]) -> str:
     best, first = rivals[0], advised(rivals)
     if first is best:
         return best.advice
-    return f"{first.advice.removesuffix('.')}, which is nearly as likely. {best.advice}"
+    return f"{first.refit(', which is nearly as likely')} {best.advice}"
 
 
 def tried(rivals: Sequence[Rival]) -> str:

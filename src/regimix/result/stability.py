@@ -46,7 +46,7 @@ class Stability:
         Rows that a regime and its like in a resample have in common, as a share of those that
         either has; among the rows that were drawn.
     n_components : ndarray of shape (B,), int
-        Regimes found in each resample.
+        Regimes found in each resample; 0 where a line is shown that is none.
     coef, intercept : ndarray of shape (B, m, d), (B, m)
         Of the regimes that are like those of the fit; NaN where one did not come back.
     """
@@ -106,8 +106,9 @@ class Stability:
 
 
 def numbers_found(counts: dict[int, float]) -> str:
-    """Say how often each number of regimes was found, "no" where nothing was."""
-    return listing([f"{spelled(k)} in {percent(share)}" for k, share in counts.items()])
+    """Say how often each number of regimes was found, "none" where nothing was."""
+    said = [f"{spelled(k) if k else 'none'} in {percent(share)}" for k, share in counts.items()]
+    return listing(said)
 
 
 def stability(
@@ -186,7 +187,7 @@ def _again(
     for j, k in zip(mine, other, strict=True):
         if jaccard[j] > BACK:
             coef[j], intercept[j] = again.coef[k], again.intercept[k]
-    return jaccard, again.n_components, coef, intercept
+    return jaccard, 0 if again.found_nothing else again.n_components, coef, intercept
 
 
 def search_again(

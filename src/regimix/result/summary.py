@@ -200,11 +200,12 @@ def _block(mixture: Mixture, regime: RegimeLine, values: Floats, level: float) -
 
 def _title(mixture: Mixture, regime: RegimeLine) -> str:
     rows = rows_labelled(mixture, regime.index)
-    parts = [f"share {regime.share}", *([] if rows is None else [count(rows, "row")])]
+    labelled = [] if rows is None else [f"{count(rows, 'row')} by label"]
+    parts = [f"share {regime.share}", *labelled]
     parts.append(f"noise {regime.noise}")
     if regime.r_squared:
         parts.append(f"R² {regime.r_squared}")
-    return f"{regime.name:<{NAME_WIDTH}}{', '.join(parts):>{WIDTH - NAME_WIDTH}}"
+    return regime.name + f"  {', '.join(parts)}".rjust(WIDTH - len(regime.name))
 
 
 def _largest(values: Floats, *, has_intercept: bool) -> list[int]:

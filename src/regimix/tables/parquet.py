@@ -43,7 +43,7 @@ from regimix.paths import (
     reach,
 )
 from regimix.tables.read import Roles, check_number
-from regimix.words import count
+from regimix.words import count, fixed
 
 # Bytes of numbers in a part, and about how many parts even a small table has, so that every worker
 # of a few has work. A part is what a worker reads at once, and what is written as one file; it does
@@ -106,7 +106,7 @@ class ParquetTable(PartTable):
         """Return the notes, and how many rows were dropped, if any."""
         if not n_dropped:
             return self.notes
-        dropped = f"{n_dropped} of {self.n_read} rows"
+        dropped = f"{fixed(n_dropped, 0)} of {count(self.n_read, 'row')}"
         return (*self.notes, f"Rows with a missing or infinite value are dropped: {dropped}.")
 
     def some_rows(self, rows: int, seed: int, columns: Sequence[str]) -> tuple[RawRows, Any]:

@@ -25,6 +25,7 @@ from regimix.errors import (
     read_count,
 )
 from regimix.paths import is_address
+from regimix.words import count, fixed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -447,12 +448,13 @@ def to_dataset(
     absent = 0 if y is None else int(np.count_nonzero(~np.isfinite(y[usable])))
     if absent:
         notes.append(
-            f"The target {recipe.target!r} is missing in {absent} of {usable.size} rows: they are "
-            "predicted without it."
+            f"The target {recipe.target!r} is missing in {fixed(absent, 0)} of "
+            f"{count(usable.size, 'row')}: predictions there do without it."
         )
     kept = usable
     if rows is not None and rows < usable.size:
-        notes.append(f"A random sample of {rows} of {usable.size} rows is used.")
+        of = count(usable.size, "row")
+        notes.append(f"A random sample of {fixed(rows, 0)} of {of} is used.")
         kept = np.sort(np.random.default_rng(seed).choice(usable, rows, replace=False))
     some = slice(None) if kept.size == frame.height else kept
     keys = _keys(frame, recipe.key, kept, notes)
