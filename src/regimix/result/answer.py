@@ -711,7 +711,8 @@ class Answer:
             return ""
         return (
             f"Only {mixture.n_agreed} of {mixture.n_searches} independent searches ended with "
-            "these regimes. They are the likeliest that were seen, but others may be likelier still."
+            "these regimes. They are the likeliest that were seen, but others may be likelier "
+            "still."
         )
 
     @property
