@@ -24,7 +24,7 @@ Labels = NDArray[np.int64]
 # Gives the component of each row of a block, -1 for none.
 Labelling = Callable[["MemoryEngine"], Labels]
 
-# A product of rows with so few vectors takes longer than with one after the other.
+# Up to so many vectors, rows are multiplied faster with one after the other than with all at once.
 FEW_PRODUCTS = 6
 
 
@@ -178,10 +178,9 @@ class _Reader:
 
     def __init__(self, block: MemoryEngine, law: Law) -> None:
         frame = block.problem
-        slopes, constants = block.slopes(law.thetas)
-        self.slopes = slopes
-        self.shift = constants - slopes @ block.offset
-        self.shift = (self.shift + frame.target_center / frame.target_scale)[:, None]
+        self.slopes, constants = block.slopes(law.thetas)
+        shift = constants - self.slopes @ block.offset
+        self.shift = (shift + frame.target_center / frame.target_scale)[:, None]
         self.y, self.unit = frame.y, 1.0 / frame.target_scale
         self.center = frame.target_center
 
@@ -222,7 +221,7 @@ class _Sums:
 
     def __init__(self, block: MemoryEngine, law: Law, *, with_doubt: bool) -> None:
         m, p = len(law.scale), block.problem.n_features + 1
-        self.block, self.law = block, law
+        self.block = block
         self.gram = np.zeros((m, p + 1, p + 1))
         self.doubt = np.zeros((m, p, p)) if with_doubt else None
         self.shared = np.zeros((m, 2)) if with_doubt else None
