@@ -189,6 +189,14 @@ def test_chunks_are_consecutive_and_bounded(n_rows, n_columns, chunk_rows):
         assert size <= (chunk_rows or max(256, CHUNK_BYTES // (8 * n_columns)))
 
 
+@pytest.mark.parametrize(("kind", "largest"), [("f2", 65504.0), ("f4", 3e38), ("f8", 1e140)])
+def test_sums_that_overflow_are_no_missing_values(kind, largest):
+    X = np.random.default_rng(0).choice([-largest, largest], (10_000, 3)).astype(kind)
+    lowest, highest = Table.read(X).extent()
+    np.testing.assert_array_equal(lowest, np.full(3, -X.max(), dtype=np.float64))
+    np.testing.assert_array_equal(highest, np.full(3, X.max(), dtype=np.float64))
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300])
 def test_a_bad_value_beyond_the_first_chunk_is_found(bad):
     X = np.zeros((10_000, 64))

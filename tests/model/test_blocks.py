@@ -8,7 +8,7 @@ from scipy import stats
 
 from regimix.data.problem import Problem
 from regimix.engines.memory import MemoryEngine
-from regimix.model.blocks import Law, mixture_sums, nearest
+from regimix.model.blocks import FEW_PRODUCTS, Law, mixture_sums, nearest
 from regimix.model.numbers import MODEL
 
 seeds = st.integers(0, 2**32 - 1)
@@ -16,16 +16,20 @@ few = settings(max_examples=15, deadline=None)
 heavy = st.sampled_from([np.inf, 4.0])
 
 
-def table(seed, n=80, d=3, weighted=False, fit_intercept=True, degrees=np.inf, width=np.inf):
+# So few components are multiplied one by one, and so many all at once.
+numbers = st.sampled_from([2, FEW_PRODUCTS + 1])
+
+
+def table(seed, n=80, d=3, weighted=False, fit_intercept=True, degrees=np.inf, width=np.inf, m=2):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d)) * [1.0, 50.0, 0.01][:d] + [0.0, 100.0, 1.0][:d]
     y = X @ rng.standard_normal(d) + rng.standard_normal(n)
     weights = rng.integers(1, 4, n).astype(float) if weighted else None
     problem = Problem.from_arrays(X, y, weights, fit_intercept=fit_intercept)
     law = Law(
-        rng.standard_normal((2, problem.n_columns)),
-        np.array([0.5, 1.5]),
-        np.array([0.5, 0.3]),
+        rng.standard_normal((m, problem.n_columns)),
+        np.linspace(0.5, 1.5, m),
+        np.linspace(0.5, 0.3, m) * 2 / m,
         float(np.log(0.05)),
         0.3,
         width,
@@ -43,7 +47,7 @@ def design(problem):
 def slow(problem, law):
     """Posterior shares (m, n) and residuals (m, n), one row at a time."""
     Z, y = design(problem), (problem.y - problem.target_center) / problem.target_scale
-    share, residual = np.empty((2, len(y))), np.empty((2, len(y)))
+    share, residual = np.empty((2, len(law.scale), len(y)))
     gain = np.empty(len(y))
     for i in range(len(y)):
         residual[:, i] = y[i] - law.thetas @ Z[i]
@@ -61,16 +65,16 @@ def slow(problem, law):
 
 
 @few
-@given(seeds, st.booleans(), st.booleans(), heavy, st.sampled_from([np.inf, 2.0]))
-def test_sums_are_those_of_plain_loops(seed, weighted, fit_intercept, degrees, width):
+@given(seeds, st.booleans(), st.booleans(), heavy, st.sampled_from([np.inf, 2.0]), numbers)
+def test_sums_are_those_of_plain_loops(seed, weighted, fit_intercept, degrees, width, m):
     problem, law = table(
-        seed, weighted=weighted, fit_intercept=fit_intercept, degrees=degrees, width=width
+        seed, weighted=weighted, fit_intercept=fit_intercept, degrees=degrees, width=width, m=m
     )
     found = mixture_sums(MemoryEngine(problem), law)
     Z, share, residual, gain = slow(problem, law)
     weights = np.ones(len(gain)) if problem.weights is None else problem.weights
     assert found.log_gain == pytest.approx(float(gain @ weights), rel=1e-9)
-    for j in range(2):
+    for j in range(m):
         counted = np.where(share[j] > MODEL.member, share[j], 0.0) * weights
         assert found.size[j] == pytest.approx(counted.sum())
         if np.isfinite(degrees):  # rows in the tails count less in the fit
@@ -101,9 +105,9 @@ def test_any_chunking_gives_the_same(seed, size):
 
 
 @few
-@given(seeds, heavy, st.sampled_from([np.inf, 2.0]))
-def test_rows_go_to_their_likeliest_component(seed, degrees, width):
-    problem, law = table(seed, degrees=degrees, width=width)
+@given(seeds, heavy, st.sampled_from([np.inf, 2.0]), numbers)
+def test_rows_go_to_their_likeliest_component(seed, degrees, width, m):
+    problem, law = table(seed, degrees=degrees, width=width, m=m)
     labels, odds, chance = nearest(MemoryEngine(problem), law)
     _, share, _, _ = slow(problem, law)
     np.testing.assert_array_equal(labels, share.argmax(axis=0))

@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 
 import regimix.search.message_passing
+import regimix.search.propose
 from regimix.model.em import refit
 from regimix.model.evidence import Prior
 from regimix.model.rows import Rows
+from regimix.search.joint import smallest_component
 from regimix.search.message_passing import _variance_of_others, hunt_one, passing, prepare
 from regimix.search.numbers import SEARCH
+from regimix.search.propose import Proposer
 
 
 def pool(seed, clean, others, d, *, wide=1.0, noise=0.05):
@@ -153,3 +156,19 @@ def test_a_line_through_as_many_rows_as_coefficients_is_none_of_most_rows(monkey
     made = passes(monkeypatch)
     hunt_one(pool(1, 0, n, 30)[0])
     assert made
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_chain_ends_where_a_component_takes_hardly_a_row(monkeypatch, seed):
+    rows, _ = pool(seed, 1000, 1000, 20, wide=3.0, noise=2.0)
+    real, pools = regimix.search.propose.hunt_one, []
+
+    def noted(part, signal):
+        pools.append(part.n)
+        return real(part, signal)
+
+    monkeypatch.setattr(regimix.search.propose, "hunt_one", noted)
+    proposer = Proposer(np.random.default_rng(0))
+    (found,) = proposer.propose(rows, "passing", count=4)
+    assert found.m == len(pools)
+    assert (-np.diff(pools) >= smallest_component(rows.width)).all()

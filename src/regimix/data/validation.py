@@ -99,11 +99,15 @@ class Table:
 
         def extent_of(rows: slice) -> tuple[NDArray[Any], NDArray[Any]]:
             part = self.values[rows]
-            # min and max return NaN if there is one: a single pass finds extent and finiteness.
-            low, high = (_reduced(end, part) for end in (np.minimum, np.maximum))
-            usable = np.abs(np.array([low, high], dtype=np.float64)) <= LARGEST_VALUE
+            # A sum is NaN if a value is. Extents that need not look for NaN take half the time.
+            with np.errstate(over="ignore", invalid="ignore"):
+                total = _reduced(np.add, part) if part.dtype.kind == "f" else np.zeros(n_columns)
+            low, high = (_reduced(end, part) for end in (np.fmin, np.fmax))
+            usable = (np.abs(np.array([low, high], dtype=np.float64)) <= LARGEST_VALUE).all(axis=0)
+            if np.isnan(total).any():
+                usable &= ~np.isnan(part).any(axis=0)
             if not usable.all():
-                column = int(np.flatnonzero(~usable.all(axis=0))[0])
+                column = int(np.flatnonzero(~usable)[0])
                 label = column_label(self.names, column)
                 _refuse_value(part[:, column], rows.start, label, LARGEST_VALUE)
             return low, high
@@ -132,15 +136,15 @@ def check_shape(shape: tuple[int, ...], fewest_rows: int) -> None:
         )
 
 
-def _reduced(end: np.ufunc, part: NDArray[Any]) -> NDArray[Any]:
+def _reduced(function: np.ufunc, part: NDArray[Any]) -> NDArray[Any]:
     """Reduce each column; several rows side by side first, as long vectors are faster."""
     rows, columns = part.shape
     beside = min(max(1, LONG_VECTOR // columns), rows)
     if beside > 1 and part.flags.c_contiguous:
         whole = rows - rows % beside
-        several = end.reduce(part[:whole].reshape(-1, beside * columns)).reshape(beside, columns)
-        part = np.concatenate([several, part[whole:]])
-    return np.asarray(end.reduce(part))
+        several = function.reduce(part[:whole].reshape(-1, beside * columns))
+        part = np.concatenate([several.reshape(beside, columns), part[whole:]])
+    return np.asarray(function.reduce(part))
 
 
 def read_target(y: Any, n_rows: int) -> Floats:

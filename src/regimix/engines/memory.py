@@ -220,10 +220,10 @@ class MemoryEngine(Engine):
 
     def standardised(self, rows: Indices | slice) -> Floats:
         """Copy some rows in standardised units, with the constant column first if there is one."""
-        values = self.read(rows) * self.inverse_scale
-        if not self.problem.fit_intercept:
-            return np.asarray(values)
-        return np.column_stack([np.ones(len(values)), values])
+        values, first = self.read(rows), int(self.problem.fit_intercept)
+        out = np.ones((len(values), first + values.shape[1]))
+        np.multiply(values, self.inverse_scale, out=out[:, first:])
+        return out
 
     def target(self, rows: Indices | slice) -> Floats:
         """Standardised response of some rows."""

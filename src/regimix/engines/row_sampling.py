@@ -56,7 +56,10 @@ class Drawn:
         """
         columns = zip(*(vars(piece).values() for piece in pieces), strict=True)
         drawn = cls(*(np.concatenate(column) for column in columns))
-        return drawn.take(np.lexsort((drawn.numbers, drawn.marks, drawn.keys)))
+        order = np.argsort(drawn.keys)
+        if (np.diff(drawn.keys[order]) == 0).any():
+            order = np.lexsort((drawn.numbers, drawn.marks, drawn.keys))
+        return drawn.take(order)
 
     def take(self, rows: Indices | slice) -> Drawn:
         """Keep some of the rows."""

@@ -24,6 +24,9 @@ Labels = NDArray[np.int64]
 # Gives the component of each row of a block, -1 for none.
 Labelling = Callable[["MemoryEngine"], Labels]
 
+# Up to so many vectors, rows are multiplied faster with one after the other than with all at once.
+FEW_PRODUCTS = 6
+
 
 @dataclass(frozen=True)
 class Law:
@@ -155,14 +158,18 @@ def nearest(block: MemoryEngine, law: Law) -> tuple[Labels, Floats, Floats]:
     The third is the probability of the likeliest component, or of the background if that is more.
     """
     n = block.problem.n_rows
-    labels, odds, chance = np.empty(n, dtype=np.int64), np.empty(n), np.empty(n)
+    labels, odds, chance = np.zeros(n, dtype=np.int64), np.empty(n), np.empty(n)
     reader = _Reader(block, law)
     for rows in block.chunks():
         residuals = reader.residuals(rows, block.readable(rows))
         joint = _log_joint(residuals, law, reader.responses(rows))[0]
-        np.argmax(joint[:-1], axis=0, out=labels[rows])
-        np.subtract(joint[:-1].max(axis=0), joint[-1], out=odds[rows])
-        normalise(joint)[0].max(axis=0, out=chance[rows])
+        label, best = labels[rows], joint[0]
+        for j, other in enumerate(joint[1:-1], 1):  # NumPy's argmax across rows is slow
+            np.maximum(label, j * (other > best), out=label)
+            best = np.maximum(best, other)
+        np.subtract(best, joint[-1], out=odds[rows])
+        log_total = normalise(joint)[1]
+        np.exp(np.maximum(best, joint[-1]) - log_total, out=chance[rows])
     return labels, odds, chance
 
 
@@ -171,10 +178,9 @@ class _Reader:
 
     def __init__(self, block: MemoryEngine, law: Law) -> None:
         frame = block.problem
-        slopes, constants = block.slopes(law.thetas)
-        self.slopes = np.ascontiguousarray(slopes.T)
-        self.shift = constants - slopes @ block.offset
-        self.shift = (self.shift + frame.target_center / frame.target_scale)[:, None]
+        self.slopes, constants = block.slopes(law.thetas)
+        shift = constants - self.slopes @ block.offset
+        self.shift = (shift + frame.target_center / frame.target_scale)[:, None]
         self.y, self.unit = frame.y, 1.0 / frame.target_scale
         self.center = frame.target_center
 
@@ -184,7 +190,12 @@ class _Reader:
 
     def residuals(self, rows: slice, values: Floats) -> Floats:
         """Return the residuals of a chunk, (m, c)."""
-        predicted = np.ascontiguousarray((values @ self.slopes).T)
+        predicted = np.empty((len(self.slopes), len(values)))
+        if len(predicted) > FEW_PRODUCTS:
+            np.matmul(self.slopes, values.T, out=predicted)
+        else:
+            for slopes, out in zip(self.slopes, predicted, strict=True):
+                np.matmul(values, slopes, out=out)
         predicted += self.shift
         return np.subtract(self.y[rows] * self.unit, predicted, out=predicted)
 
@@ -202,36 +213,32 @@ def _log_joint(residuals: Floats, law: Law, y: Floats) -> tuple[Floats, Floats |
 
 
 class _Sums:
-    """Sums of one block on their way, with a constant first column whether it is used or not."""
+    """Sums of one block on their way.
+
+    ``gram`` is that of rows with a constant first column, whether it is used or not, and their
+    residuals last: it holds every other sum.
+    """
 
     def __init__(self, block: MemoryEngine, law: Law, *, with_doubt: bool) -> None:
         m, p = len(law.scale), block.problem.n_features + 1
-        self.block, self.law = block, law
-        self.gram, self.moment = np.zeros((m, p, p)), np.zeros((m, p))
+        self.block = block
+        self.gram = np.zeros((m, p + 1, p + 1))
         self.doubt = np.zeros((m, p, p)) if with_doubt else None
         self.shared = np.zeros((m, 2)) if with_doubt else None
-        self.size, self.mass, self.square, self.gain = np.zeros(m), np.zeros(m), np.zeros(m), 0.0
+        self.size, self.gain = np.zeros(m), 0.0
 
-    def add(
-        self, j: int, values: Floats, residuals: Floats, weights: Floats, size: float
-    ) -> Floats:
-        """Add rows that count for ``size``; multiply them by the roots of their weights."""
+    def add(self, j: int, values: Floats, near: Floats, weights: Floats) -> Floats:
+        """Add rows of a component; return them, multiplied by the roots of their weights."""
         roots = np.sqrt(weights)
+        rooted = np.empty((len(values), self.gram.shape[-1]))
+        np.multiply(values, roots[:, None], out=rooted[:, 1:-1])
+        rooted[:, 0] = roots
+        np.multiply(near, roots, out=rooted[:, -1])
         # A matrix times its own transpose costs half of any other product.
-        values *= roots[:, None]
-        near = residuals * roots
-        self.gram[j, 1:, 1:] += values.T @ values
-        self.gram[j, 0, 1:] += roots @ values
-        self.moment[j, 1:] += near @ values
-        self.moment[j, 0] += near @ roots
-        self.mass[j] += weights.sum()
-        self.size[j] += size
-        self.square[j] += float(near @ near)
-        return values
+        self.gram[j] += rooted.T @ rooted
+        return rooted
 
-    def add_doubt(
-        self, j: int, rooted: Floats, roots: Floats, unsure: Floats, other: Floats
-    ) -> None:
+    def add_doubt(self, j: int, rooted: Floats, unsure: Floats, other: Floats) -> None:
         """Add what rows of a component do not say, because they may belong elsewhere.
 
         ``unsure`` is the doubt about each row, ``other`` the part that ties it to other components.
@@ -241,30 +248,27 @@ class _Sums:
         # A row with less doubt (1 % of what it says) counts as certain: no standard error is then
         # too small by more than half of that.
         rows = np.flatnonzero(unsure > MODEL.clear**2)
-        weight = np.square(roots[rows])
-        self.shared[j] += weight @ unsure[rows], weight @ other[rows]
-        factor = np.sqrt(unsure[rows])
-        half, first = rooted[rows] * factor[:, None], roots[rows] * factor
-        self.doubt[j, 1:, 1:] += half.T @ half
-        self.doubt[j, 0, 1:] += first @ half
-        self.doubt[j, 0, 0] += first @ first
+        unsure, half = unsure.take(rows), rooted.take(rows, axis=0)
+        weight = np.square(half[:, 0])
+        self.shared[j] += weight @ unsure, weight @ other.take(rows)
+        half *= np.sqrt(unsure)[:, None]
+        self.doubt[j] += (half.T @ half)[:-1, :-1]
 
     def done(self) -> MixtureSums:
         """Scale the sums, and leave the constant column out where there is no intercept."""
         frame, offset = self.block.problem, self.block.offset
         inverse = np.concatenate([[1.0], 1.0 / frame.scale])
         keep = slice(1 - int(frame.fit_intercept), None)
-        self.gram[:, 0, 0] = self.mass
-        for matrix in (self.gram, self.doubt):
+        gram, moment = self.gram[:, :-1, :-1], self.gram[:, :-1, -1]
+        moment[:, 1:] -= moment[:, :1] * offset
+        moment = (moment * inverse)[:, keep]
+        for matrix in (gram, self.doubt):
             if matrix is not None:
                 _centre(matrix, offset)
                 matrix *= inverse[:, None] * inverse
-        self.moment[:, 1:] -= self.moment[:, :1] * offset
-        moment = (self.moment * inverse)[:, keep]
-        gram = self.gram[:, keep, keep]
         doubt = None if self.doubt is None else self.doubt[:, keep, keep]
-        sums = tuple(RowSums(gram[j], moment[j]) for j in range(len(gram)))
-        return MixtureSums(sums, self.size, self.square, self.gain, doubt, self.shared)
+        sums = tuple(RowSums(gram[j, keep, keep], moment[j]) for j in range(len(gram)))
+        return MixtureSums(sums, self.size, self.gram[:, -1, -1], self.gain, doubt, self.shared)
 
 
 def _centre(gram: Floats, offset: Floats) -> None:
@@ -298,19 +302,20 @@ def _block_sums(
             joint, tail = _log_joint(residuals, law, reader.responses(rows))
             posterior, log_total = normalise(joint)
             sums.gain += float(log_total.sum() if weights is None else log_total @ weights)
-            pull = np.einsum("jc,jc,j->c", posterior[:-1], residuals, 1 / law.scale)
+            if with_doubt:
+                pull = np.einsum("jc,jc,j->c", posterior[:-1], residuals, 1 / law.scale)
         else:
             posterior = (labels[rows] == np.arange(len(law.scale))[:, None]).astype(np.float64)
         for j in range(len(law.scale)):
             members = np.flatnonzero(posterior[j] > MODEL.member)
-            share, near = posterior[j, members], residuals[j, members]
-            weight = share if weights is None else share * weights[members]
-            size = float(weight.sum())
+            share, near = posterior[j].take(members), residuals[j].take(members)
+            weight = share if weights is None else share * weights.take(members)
+            sums.size[j] += weight.sum()
             if tail is not None:
-                weight = weight * tail[j, members]
-            rooted = sums.add(j, values.take(members, axis=0), near, weight, size)
+                weight = weight * tail[j].take(members)
+            rooted = sums.add(j, values.take(members, axis=0), near, weight)
             if with_doubt:
                 far = near / law.scale[j]
-                other = (pull[members] - share * far) * far
-                sums.add_doubt(j, rooted, np.sqrt(weight), (1 - share) * far**2, other)
+                other = (pull.take(members) - share * far) * far
+                sums.add_doubt(j, rooted, (1 - share) * far**2, other)
     return sums.done()

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from regimix.data.validation import chunk_size, chunks
 from regimix.engines.base import Sample
 from regimix.model.evidence import Prior
 from regimix.model.laws import (
@@ -87,25 +88,35 @@ def whiten(sample: Sample, *, intercept: bool, robust: bool = True) -> Whitening
     robust : bool
         Whether far rows are down-weighted. If not, lengths are root mean squares over the rows.
     """
+    return _whitened(sample, intercept=intercept, robust=robust)[0]
+
+
+def _whitened(sample: Sample, *, intercept: bool, robust: bool = True) -> tuple[Whitening, Floats]:
+    """Find the map as ``whiten`` does; return the whitened rows too."""
     columns = sample.Z[:, int(intercept) :]
     weights = sample.weights / sample.weights.sum()
     shrinkage = _shrinkage(columns, weights) if robust else np.ones(len(columns))
     shrunk = weights * shrinkage
     center = _center(columns, shrunk, intercept)
+    centred = columns - center
     # Rounding is relative to the values that count, and far rows count as if they were near.
-    sizes = (np.abs(columns) * np.sqrt(shrinkage)[:, None]).max(axis=0)
-    transform = _inverse_root(columns - center, sizes, shrunk)
+    sizes, roots = np.zeros(columns.shape[1]), np.sqrt(shrinkage)[:, None]
+    for rows in chunks(*columns.shape):
+        np.maximum(sizes, np.abs(columns[rows] * roots[rows]).max(axis=0), out=sizes)
+    transform = _inverse_root(centred, sizes, shrunk)
+    white = centred @ transform
     # More rounds would let a rare 0/1 column shrink for ever.
     for _ in range(MODEL.inner_rounds - 1 if robust else 0):
-        now = weights * _shrinkage((columns - center) @ transform, weights)
+        now = weights * _shrinkage(white, weights)
         if np.array_equal(now, shrunk):
             break  # no row was far and none is: another round would change nothing
         shrunk = now
         center = _center(columns, shrunk, intercept)
-        white = (columns - center) @ transform
-        values, vectors = np.linalg.eigh(_covariance(white, shrunk))
+        centred = columns - center
+        values, vectors = np.linalg.eigh(_covariance(centred @ transform, shrunk))
         transform = transform @ (vectors / np.sqrt(np.maximum(values, MODEL.gram_rounding)))
-    return Whitening(center, np.ascontiguousarray(transform), intercept)
+        white = centred @ transform
+    return Whitening(center, np.ascontiguousarray(transform), intercept), white
 
 
 def weighted_quantile(values: Floats, weights: Floats, level: float) -> float:
@@ -157,8 +168,13 @@ def _center(columns: Floats, weights: Floats, intercept: bool) -> Floats:
 
 def _covariance(centred: Floats, weights: Floats) -> Floats:
     """Second moments; the weights of shrunk rows fall short of one, as their squares do."""
-    block = centred * np.sqrt(weights)[:, None]
-    return np.asarray(block.T @ block)
+    roots, total = np.sqrt(weights)[:, None], np.zeros((centred.shape[1],) * 2)
+    # Adding a matrix must stay cheap beside computing it.
+    at_once = max(len(total), chunk_size(len(total)))
+    for rows in chunks(len(centred), len(total), at_once):
+        block = centred[rows] * roots[rows]
+        total += block.T @ block
+    return total
 
 
 def _inverse_root(centred: Floats, sizes: Floats, weights: Floats) -> Floats:
@@ -329,10 +345,10 @@ class Units:
 
 def whitened_rows(sample: Sample, *, intercept: bool, outliers: bool = True) -> tuple[Rows, Units]:
     """Whiten a sample and bring its response to unit spread."""
-    whitening = whiten(sample, intercept=intercept)
+    whitening, features = _whitened(sample, intercept=intercept)
     # To whom a row belongs hardly depends on how far it is, and squares of one much farther away
     # would leave no digits to the others.
-    features = np.clip(whitening.apply(sample.Z), -MODEL.farthest, MODEL.farthest)
+    np.clip(features, -MODEL.farthest, MODEL.farthest, out=features)
     y, weights = sample.y, sample.weights
     resolved = resolution(y)
     rounding = LEAST_NOISE * resolved

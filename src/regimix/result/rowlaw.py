@@ -173,7 +173,7 @@ def row_counts(
         weights = (weights > 0).astype(np.float64)  # importances: a row is a row
     doubtful = block.once(nearest, law)[2] < SURE
     in_doubt = np.count_nonzero(doubtful) if weights is None else weights[doubtful].sum()
-    counts = np.bincount(labels % (m + 1), weights, minlength=m + 1)
+    counts = np.roll(np.bincount(labels + 1, weights, minlength=m + 1), -1)
     return np.append(counts, round(in_doubt)).astype(np.int64)
 
 

@@ -390,7 +390,9 @@ def _consider(
     current = state.current
     part = state.rows.take(pool)
     scaleup = state.rows.mass / max(part.mass, 1e-300)
-    before = evaluate(part, current.model.pick(released).with_shares(scaleup)).score
+    before = -np.inf
+    if proposals:
+        before = evaluate(part, current.model.pick(released).with_shares(scaleup)).score
     best = _local_best(part, proposals, before)
     if best is not None and part.n == state.rows.n:
         state.path.see(best)  # it is a model of all rows, whatever is decided of it

@@ -155,8 +155,8 @@ class Proposer:
                 break
             model = join(model, polished.model.with_shares(part.mass / rows.mass))
             left = active[polished.posterior[-1] > 0.5]
-            if left.size == active.size:
-                break  # it has taken no row: it would be found again
+            if active.size - left.size < smallest_component(rows.width):
+                break  # it has taken hardly a row: it would be found again
             active = left
         return [model] if model.m else []
 

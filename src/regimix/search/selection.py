@@ -538,11 +538,12 @@ def score_without_slopes(rows: Rows, fitted: Fitted) -> float:
     flat = Parameters.point(
         np.zeros((model.m, 1)), model.scale, model.share, model.origin, model.noise
     )
-    kinds = {rows.outliers, False}
-    return max(
-        refit(kind, from_labels(kind, fitted.posterior, flat).model, MODEL.rounds).score
-        for kind in (replace(alone, outliers=outliers) for outliers in kinds)
-    )
+    score = -np.inf
+    for outliers in sorted({rows.outliers, False}, reverse=True):
+        kind = replace(alone, outliers=outliers)
+        levels = from_labels(kind, fitted.posterior, flat).model
+        score = max(score, refit(kind, levels, MODEL.rounds, goal=score).score)
+    return score
 
 
 def relation_given_values(rows: Rows, counts: Floats, held: Floats) -> tuple[float, float, Floats]:
