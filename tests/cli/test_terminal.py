@@ -96,10 +96,11 @@ def test_a_signal_ends_a_fit_of_a_million_rows_with_whole_files(million, tmp_pat
     assert set(tmp_path.iterdir()) == set(files.values())
 
 
-def test_ctrl_c_before_there_is_an_answer_writes_nothing(long_fit, tmp_path):
+def test_ctrl_c_before_there_is_an_answer_writes_nothing(tmp_path):
+    """While rows are read that nobody types: as long as the test takes to press the keys."""
     model = tmp_path / "m.regimix"
     model.write_bytes(b"as it was")
-    with Terminal("fit", str(long_fit), "--target", "y", "--model", str(model)) as terminal:
+    with Terminal("fit", "-", "--target", "y", "--model", str(model)) as terminal:
         terminal.wait_for(lambda shown: "reading" in shown)
         terminal.press(CTRL_C)
         code = terminal.end()
