@@ -139,7 +139,7 @@ def test_with_few_degrees_of_freedom_the_score_is_that_of_students_law(seed, deg
     X, y = rng.uniform(-2, 2, (4, 1)), rng.uniform(-3, 3, 4)
     chances = 10 ** -mixture.outlier_score(X, y)
     shares = mixture.weights / mixture.weights.sum()
-    grid = np.linspace(-60, 60, 240_001)
+    grid = np.linspace(-60, 60, 120_001)
     for i in range(4):
         laws = [
             student(df, mean, scale)
