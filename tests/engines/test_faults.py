@@ -431,7 +431,26 @@ def test_the_scheduler_closed_in_the_middle_of_a_pass(tmp_path):
             MixedLinearRegression(callback=callback).fit(table_of(WaitWhile(flag)))
 
 
-# --- an address that is no scheduler --------------------------------------------------------------
+# --- an address and who is there ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("times", [1, 10**9])
+def test_a_greeting_that_is_not_understood_is_asked_for_again(far_client, monkeypatch, times):
+    """A scheduler that is busy with other clients sends its first messages together."""
+    calls, make = count(), dask_engine.Client
+
+    def client(*given, **options):
+        assert next(calls) >= times
+        return make(*given, **options)
+
+    monkeypatch.setattr(dask_engine, "Client", client)
+    if times > 1:
+        monkeypatch.setattr(dask_engine, "CONNECT", 0.1)
+        with pytest.raises(OSError, match="scheduler"), dask_engine.connected("tcp://nobody:1"):
+            pass
+        return
+    with dask_engine.connected(far_client.scheduler.address) as found:
+        assert pid_of_scheduler(found) == pid_of_scheduler(far_client)
 
 
 @pytest.mark.parametrize("answers", [True, False])
