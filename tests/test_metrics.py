@@ -316,6 +316,7 @@ def test_the_log_density_is_that_of_a_slow_twin(gating, outliers):
     assert twice == pytest.approx(copied)
 
 
+@pytest.mark.usefixtures("searched_once")
 def test_held_out_density_prefers_the_true_number_of_regimes():
     for seed in range(2):
         X, y, _ = make_mlrc(150, 2, 2, noise=0.2, separation=1.0, random_state=seed)
@@ -335,6 +336,7 @@ def test_held_out_density_prefers_the_true_number_of_regimes():
         assert means[1] - means[0] > 0.1  # nats a row: far more than chance
 
 
+@pytest.mark.usefixtures("searched_once")
 def test_cross_validation_sees_that_gating_knows_the_regime():
     X, y = lines(160)
     settings = {"n_components": 2, "random_state": 0}

@@ -16,14 +16,15 @@ from benchmarks.speed.archive import Archive, now
 from benchmarks.speed.table import Comparison, Row, Target
 
 TINY = {
-    "million": {"QUICK_ROWS": 2_000, "QUICK_COLUMNS": 2},
-    "linear": {"QUICK_SIZES": (1_000, 2_000, 4_000), "QUICK_COLUMNS": 2},
-    "dask": {"QUICK_ROWS": 2_000, "QUICK_COLUMNS": 2, "QUICK_PARTITIONS": 2},
+    # Smaller ones would take longer: they are searched again and again.
+    "million": {"QUICK_ROWS": 20_000, "QUICK_COLUMNS": 2},
+    "linear": {"QUICK_SIZES": (20_000, 25_000, 30_000), "QUICK_COLUMNS": 2},
+    "dask": {"QUICK_ROWS": 20_000, "QUICK_COLUMNS": 2, "QUICK_PARTITIONS": 2},
     "whole-fit": {"QUICK_ROWS": 500},
     "late-rounds": {"QUICK_ROWS": 2_000, "COLUMNS": 5},
     "batch": {"QUICK_ROWS": 500, "COLUMNS": 5, "STARTS": 4},
     "large-d": {"QUICK_COLUMNS": 30, "SWEEP": (10,)},
-    "profile": {"QUICK_ROWS": 2_000, "QUICK_COLUMNS": 2},
+    "profile": {"QUICK_COLUMNS": 2},
     "peers": {},
     "start": {
         "IMPORTS": {"regimix": "import regimix", "scikit-learn": "import re", "numpy": "import re"}

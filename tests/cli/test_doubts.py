@@ -286,7 +286,7 @@ def test_doubtful_regimes_are_marked(regimix, tmp_path, monkeypatch):
     rng = np.random.default_rng(1)
     x = rng.normal(size=80)
     tables.write_table(tmp_path / "one.csv", {"x": x, "y": x + 0.5 * rng.normal(size=80)})
-    ran = regimix("fit", "one.csv", "-y", "y", "-m", "2", "--stability", "6", "--json")
+    ran = regimix("fit", "one.csv", "-y", "y", "-m", "2", "--stability", "3", "--json")
     regimes = ran.summary["stability"]["regimes"]
     doubtful = [regime for regime in regimes if regime["doubtful"]]
     assert doubtful

@@ -3,12 +3,10 @@
 import os
 import signal
 import socketserver
-import time
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from itertools import count
 from threading import Thread, Timer
-from types import SimpleNamespace
 
 import dask.array as da
 import dask.dataframe as dd
@@ -27,10 +25,8 @@ from regimix.errors import (
     OutOfTimeError,
     StoppedError,
 )
-from regimix.estimators import inputs
-from regimix.model import em
 from regimix.result import fit as mixture_fit
-from regimix.search import loop, settings
+from regimix.search import loop
 from regimix.search.numbers import SEARCH
 from tests.engines.clusters import (
     DieAt,
@@ -43,7 +39,7 @@ from tests.engines.clusters import (
     made_table,
     small_cluster,
 )
-from tests.patience import ENOUGH
+from tests.patience import ENOUGH, Clock
 
 PARTS, PART_ROWS = 4, 600
 
@@ -241,15 +237,15 @@ def test_a_part_that_never_comes_ends_at_the_time_limit(client, tmp_path, part):
 
 def test_a_worker_that_stands_still_does_not_stall_the_answer(client, expected, monkeypatch):
     """The answer so far, or a word that there is none; not a fit that waits for ever."""
-    stopped, begun = [], stop_clocks(monkeypatch)
+    stopped, clock = [], Clock(monkeypatch)
 
     def callback(progress):
         if progress.stage != "reading" and not stopped:
             stopped.extend(worker_pids(client))
             for pid in stopped:
                 os.kill(pid, signal.SIGSTOP)
-        elif progress.stage == "reading" and stopped and not begun:
-            begun.append(time.monotonic())  # the search is over, and its answer waits for workers
+        elif progress.stage == "reading" and stopped:
+            clock.runs = True  # the search is over, and its answer waits for workers
 
     def go_on():
         for pid in stopped:
@@ -296,20 +292,6 @@ def frozen(pid):
         os.kill(pid, signal.SIGCONT)
 
 
-def stop_clocks(monkeypatch):
-    """Let time stand until the list that is returned has a beginning."""
-    begun = []
-
-    def clock():
-        # It stands while rows are read: how long that takes is up to the machine.
-        return time.monotonic() - begun[0] if begun else 0.0
-
-    standing = SimpleNamespace(monotonic=clock, perf_counter=time.perf_counter)
-    for module in (dask_engine, partition, inputs, settings, em, mixture_fit):
-        monkeypatch.setattr(module, "time", standing)
-    return begun
-
-
 @pytest.fixture(scope="module")
 def far_client():
     with far_cluster() as client:
@@ -323,7 +305,7 @@ def pid_of_scheduler(client):
 @pytest.mark.parametrize("stage", ["reading", "later"])
 def test_a_frozen_scheduler_does_not_stop_the_clock(far_client, stage, monkeypatch, expected):
     """While rows are read there is no answer yet; later it is that of the search."""
-    pid, begun = pid_of_scheduler(far_client), stop_clocks(monkeypatch)
+    pid, clock = pid_of_scheduler(far_client), Clock(monkeypatch)
     stopped = []
     with ExitStack() as stack:
 
@@ -331,8 +313,8 @@ def test_a_frozen_scheduler_does_not_stop_the_clock(far_client, stage, monkeypat
             reading = progress.stage == "reading"
             if not stopped and reading == (stage == "reading"):
                 stopped.append(stack.enter_context(frozen(pid)))
-            elif reading and stopped and not begun:
-                begun.append(time.monotonic())  # the search is over: its answer does not hurry
+            elif reading and stopped:
+                clock.runs = True  # the search is over: its answer does not hurry
 
         model = MixedLinearRegression(random_state=0, time_limit=3.0, callback=callback)
         if stage == "reading":
@@ -346,7 +328,7 @@ def test_a_frozen_scheduler_does_not_stop_the_clock(far_client, stage, monkeypat
 
 def test_a_frozen_scheduler_and_algorithm_2(far_client, monkeypatch):
     """What is left to do cannot be done: nobody waits another minute for it."""
-    pid, begun = pid_of_scheduler(far_client), stop_clocks(monkeypatch)
+    pid, clock = pid_of_scheduler(far_client), Clock(monkeypatch)
     monkeypatch.setattr(partition, "LAST_SECONDS", 10 * ENOUGH)
     stopped = []
     with ExitStack() as stack:
@@ -354,8 +336,8 @@ def test_a_frozen_scheduler_and_algorithm_2(far_client, monkeypatch):
         def callback(progress):
             if not stopped and progress.stage != "reading":
                 stopped.append(stack.enter_context(frozen(pid)))
-            elif progress.stage == "reading" and stopped and not begun:
-                begun.append(time.monotonic())  # a pass has begun to wait
+            elif progress.stage == "reading" and stopped:
+                clock.runs = True  # a pass has begun to wait
 
         model = MixedLinearRegression(
             random_state=0, search="net", time_limit=3.0, callback=callback
@@ -449,7 +431,26 @@ def test_the_scheduler_closed_in_the_middle_of_a_pass(tmp_path):
             MixedLinearRegression(callback=callback).fit(table_of(WaitWhile(flag)))
 
 
-# --- an address that is no scheduler --------------------------------------------------------------
+# --- an address and who is there ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("times", [1, 10**9])
+def test_a_greeting_that_is_not_understood_is_asked_for_again(far_client, monkeypatch, times):
+    """A scheduler that is busy with other clients sends its first messages together."""
+    calls, make = count(), dask_engine.Client
+
+    def client(*given, **options):
+        assert next(calls) >= times
+        return make(*given, **options)
+
+    monkeypatch.setattr(dask_engine, "Client", client)
+    if times > 1:
+        monkeypatch.setattr(dask_engine, "CONNECT", 0.1)
+        with pytest.raises(OSError, match="scheduler"), dask_engine.connected("tcp://nobody:1"):
+            pass
+        return
+    with dask_engine.connected(far_client.scheduler.address) as found:
+        assert pid_of_scheduler(found) == pid_of_scheduler(far_client)
 
 
 @pytest.mark.parametrize("answers", [True, False])

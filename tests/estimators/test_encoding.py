@@ -12,6 +12,8 @@ from regimix import MixedLinearRegression, TrimmedRegressor, load, save, tables
 from regimix.errors import DataError, DataKindError, LeftOutWarning, ParameterError
 from regimix.plots import RegimesDisplay
 
+pytestmark = pytest.mark.usefixtures("module_searched_once")
+
 N = 400
 HOLES = {3: "'x'", 5: "'kind'", 8: "'price'"}
 
@@ -56,7 +58,7 @@ def quietly(call, *args, **options):
 
 
 @pytest.fixture(scope="module", params=ROWS)
-def fitted(request):
+def fitted(request, module_searched_once):
     X, y = ROWS[request.param]()
     return X, y, quietly(MixedLinearRegression(random_state=0).fit, X, y)
 

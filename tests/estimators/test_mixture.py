@@ -34,6 +34,7 @@ from regimix.synth import make_mlrc
 from tests.oracles import design, least_squares, repeat_rows
 
 seeds = st.integers(0, 2**32 - 1)
+once = pytest.mark.usefixtures("searched_once")
 early_stop = pytest.mark.filterwarnings("ignore::regimix.errors.ConvergenceWarning")
 
 
@@ -359,6 +360,7 @@ def test_scikit_learn_checks(estimator, check, request):
     check(estimator)
 
 
+@once
 def test_pickling_and_cloning():
     X, y, _ = two_regimes(1)
     fit = MixedLinearRegression(random_state=4).fit(X, y)
@@ -372,6 +374,7 @@ def test_pickling_and_cloning():
     np.testing.assert_array_equal(blank.fit(X, y).coef_, fit.coef_)
 
 
+@once
 def test_it_works_in_a_pipeline():
     X, y, truth = two_regimes(2)
     pipeline = make_pipeline(StandardScaler(), MixedLinearRegression(random_state=0)).fit(X, y)
@@ -380,6 +383,7 @@ def test_it_works_in_a_pipeline():
     assert label_accuracy(truth.labels, pipeline[-1].labels_) >= 0.95
 
 
+@once
 def test_frames_give_the_answer_of_their_numbers():
     X, y, _ = two_regimes(3)
     frame = pd.DataFrame(X, columns=["age", "height", "rooms"])
@@ -422,6 +426,7 @@ def test_simulated_regimes_are_found_with_their_labels(seed, features, m):
     assert fit.evidence_ > 0
 
 
+@once
 @settings(max_examples=3)
 @given(seeds)
 def test_drawn_rows_are_found_again(seed):
@@ -598,6 +603,7 @@ def test_the_same_seed_gives_the_same_answer(make):
     np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002 - it is looked at, not drawn from
 
 
+@once
 def test_user_arrays_are_not_modified():
     X, y, _ = two_regimes(12, n=200, d=2)
     weights = np.ones(200)
@@ -641,6 +647,7 @@ def test_an_interrupt_ends_the_search_with_the_best_so_far():
     assert_usable(fit, X, y)
 
 
+@once
 @early_stop
 @pytest.mark.filterwarnings("ignore::regimix.errors.EvidenceWarning")
 @pytest.mark.parametrize("step", ["score_of_constants", "resumed_polish", "_finish", "infer"])
@@ -678,6 +685,7 @@ def test_a_good_table_gives_no_warning():
         MixedLinearRegression(random_state=0).fit(X, y)
 
 
+@once
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 @pytest.mark.filterwarnings("ignore::regimix.errors.LeftOutWarning")
 def test_a_profile_leaves_out_the_rows_that_the_fit_left_out(library):

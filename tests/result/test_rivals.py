@@ -21,6 +21,8 @@ from regimix.result.rivals import (
 )
 from regimix.words import bare, number
 
+pytestmark = pytest.mark.usefixtures("searched_once")
+
 
 def table(kind, n, rng):
     """Draw rows of one relation that looks like several lines."""

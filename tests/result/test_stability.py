@@ -55,7 +55,7 @@ def test_two_lines_forced_on_one_are_doubtful():
     X = rng.standard_normal((80, 1))
     y = X[:, 0] + 0.5 * rng.standard_normal(80)
     mixture = MixedLinearRegression(2, random_state=0).fit(X, y).mixture_
-    found = mixture.stability(X, y, n_resamples=10, random_state=0)
+    found = mixture.stability(X, y, n_resamples=5, random_state=0)
     assert found.doubtful.any()
     assert "doubtful" in repr(found)
 

@@ -170,6 +170,7 @@ def test_the_law_of_the_response_alone_is_no_relation(law, seed):
     assert fit.evidence_ < 3
 
 
+@pytest.mark.usefixtures("searched_once")
 @pytest.mark.parametrize("seed", range(4))
 def test_the_line_shown_where_nothing_is_found_is_that_of_most_rows(seed):
     """Half of the rows lie close to zero: a line through these would leave the others out."""
@@ -254,6 +255,7 @@ def test_heaped_responses_that_are_shuffled_show_no_relation():
         assert fit.selection_["evidence"].max() < 3
 
 
+@pytest.mark.usefixtures("searched_once")
 @pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
 @pytest.mark.parametrize("seed", range(2))
 def test_the_nearest_miss_is_the_best_line_and_not_the_one_that_is_shown(seed):
@@ -280,6 +282,7 @@ def test_heavy_tails_are_no_evidence_of_levels(seed):
     assert fit.mixture_.without_slopes < 0.5
 
 
+@pytest.mark.usefixtures("searched_once")
 @pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", ["levels", "grades"])
