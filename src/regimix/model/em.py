@@ -33,7 +33,7 @@ from regimix.trimmed.ilts import factored
 
 Floats = NDArray[np.float64]
 
-LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
+LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 # The logarithm of a share that is ruled out: as good as infinite, and times zero it is zero.
 NEVER = -float(np.sqrt(np.finfo(np.float64).max))
 # Exponentials of less than minus this are not normal numbers.
