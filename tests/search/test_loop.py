@@ -9,7 +9,7 @@ from regimix import MixedLinearRegression
 from regimix.engines.base import Sample
 from regimix.model.em import Parameters, empty, evaluate, from_labels, refit
 from regimix.model.rows import whitened_rows
-from regimix.search.loop import bulk_model, promising, search_model
+from regimix.search.loop import promising, search_model
 from regimix.search.numbers import SEARCH
 from regimix.search.propose import Proposer
 from regimix.search.settings import Control, Settings
@@ -46,20 +46,6 @@ def score_of_truth(rows, labels):
     posterior = np.array([labels == j for j in [*range(m), -1]], dtype=float)
     start = Parameters.point(np.zeros((m, rows.width)), np.ones(m), np.full(m, 0.9 / m), ("t",) * m)
     return refit(rows, from_labels(rows, posterior, start).model, 100).score
-
-
-@settings(max_examples=30)
-@given(seeds)
-def test_the_bulk_is_the_line_that_most_rows_follow(seed):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((400, 4))
-    coef = rng.standard_normal((3, 4))
-    which = rng.choice(3, 400, p=[0.7, 0.15, 0.15])
-    y = np.einsum("ij,ij->i", X, coef[which]) + 0.05 * rng.standard_normal(400)
-    rows = whitened_rows(Sample(X, y, np.ones(400)), intercept=False)[0]
-    own = which == 0
-    wanted = np.linalg.lstsq(rows.design[own], rows.y[own])[0]
-    assert np.linalg.norm(bulk_model(rows).coef[0] - wanted) < 0.03
 
 
 @few

@@ -50,8 +50,6 @@ Indices = NDArray[np.intp]
 FOR_MANY_ROWS = frozenset({"add", "split"})
 FOR_FEW_ROWS = frozenset({"again"})
 
-# Weighted least squares has found the bulk of the rows when their scale moves by less than this.
-SAME_SCALE = 1e-2
 NONE: Indices = np.empty(0, dtype=np.intp)
 
 
@@ -234,16 +232,15 @@ def search_model(
 
 
 def bulk_model(rows: Rows) -> Parameters:
-    """Return one component through the bulk of the rows: least squares with Cauchy weights."""
-    weights, scale = rows.weights, np.inf
-    for _ in range(MODEL.rounds):
+    """Return one component through the bulk of the rows: least squares, then Cauchy weights."""
+    weights = rows.weights
+    for _ in range(SEARCH.short_rounds):
         coef = weighted_fit(rows.design, rows.y, weights)
         residual = rows.y - rows.design @ coef
-        before, scale = scale, float(np.median(np.abs(residual))) * MAD_TO_DEVIATION
-        scale += rows.smallest_scale
-        if abs(before - scale) < SAME_SCALE * scale or late():
+        scale = float(np.median(np.abs(residual))) * MAD_TO_DEVIATION + rows.smallest_scale
+        if late():
             break
-        weights = rows.weights / (1.0 + (residual / scale) ** 2)
+        weights = rows.weights / (1.0 + (residual / (2.0 * scale)) ** 2)
     return Parameters.point(coef[None], np.array([scale]), np.array([0.9]), ("bulk",))
 
 
