@@ -168,3 +168,22 @@ def test_a_hopeless_relation_is_given_up_early(monkeypatch):
     given_up = fit_relation(relation, hopeless=best.score + 450)
     assert len(calls) < whole / 2
     assert best.score - 50 < given_up.score < best.score
+
+
+def test_what_is_added_to_a_hopeless_relation_is_looked_at_once(monkeypatch):
+    """One look; and one that may come near is fitted from its own start, as if there were none."""
+    rows = table(200, 8, outliers=False)
+    near = fit_relation(plain(rows))
+    alone = plain(rows, skewed=True, spread=rows.features)
+    relation, whole = replace(alone, near=near), fit_relation(alone)
+    for hopeless in (-np.inf, whole.score - 25):
+        assert fit_relation(relation, hopeless=hopeless).score == whole.score
+    calls = []
+    rows_at = _Law.rows_at
+    monkeypatch.setattr(_Law, "rows_at", lambda *at: calls.append(1) or rows_at(*at))
+    given_up = fit_relation(relation, hopeless=near.score + 450)
+    assert near.score <= given_up.score < near.score + 30
+    once = len(calls)
+    calls.clear()
+    fit_relation(alone, hopeless=near.score + 450)
+    assert once < len(calls)

@@ -96,30 +96,37 @@ def test_constants_that_are_given_up_would_not_be_the_best(seed, wrong, law):
     assert score_of_constants(rows, "normal") == pytest.approx(slow_constants(rows), abs=0.1)
 
 
-def test_constants_that_cannot_win_are_not_followed(monkeypatch):
+@pytest.mark.parametrize("beside", [False, True])
+def test_constants_that_cannot_win_are_not_followed(monkeypatch, beside):
     rng = np.random.default_rng(1)
-    y = rng.choice([-1.0, 1.0], 400) + rng.standard_normal(400)
-    alone = rows_of(rng.standard_normal((400, 1)), y).constants()
-    rounds = []
-    monkeypatch.setattr(selection, "refit", counting(rounds))
+    X = rng.standard_normal((400, 1))
+    y = X[:, 0] * rng.choice([-1.0, 1.0], 400) + 0.1 * rng.standard_normal(400)
+    y[:40] = 5 * rng.standard_normal(40)
+    rows = rows_of(X, y)
+    coef, share = np.array([[0.0, 1.0], [0.0, -1.0]]), np.full(2, 0.45)
+    lines = Parameters.point(coef / rows.spread(), np.full(2, 0.1), share, ("a", "b"))
+    fitted, constants = refit(rows, lines, 30), score_of_constants(rows, "normal")
 
-    def searched(known):
-        rounds.clear()
-        return selection._constants(alone, "normal", known).score, sum(rounds)
+    def searched(**changed):
+        rounds = []
+        monkeypatch.setattr(selection, "refit", counting(rounds, **changed))
+        if beside:
+            return max(constants, score_without_slopes(rows, fitted, constants)), sum(rounds)
+        return score_of_constants(rows, "normal"), sum(rounds)
 
-    best, most = searched(-np.inf)
-    assert searched(best - 1.0)[0] == best
-    assert searched(best + 1e4)[1] < most
+    (short, fewer), (whole, more) = searched(), searched(goal=-np.inf)
+    assert short == pytest.approx(whole, abs=MODEL.settled)
+    assert fewer < more
 
 
-def counting(rounds):
+def counting(rounds, **changed):
     """A refit that notes its rounds."""
 
     def counted(rows, model, *args, **settings):
         seen, plain = [], em.maximise
         em.maximise = lambda *round: (seen.append(1), plain(*round))[1]
         try:
-            return refit(rows, model, *args, **settings)
+            return refit(rows, model, *args, **{**settings, **changed})
         finally:
             em.maximise = plain
             rounds.append(len(seen))

@@ -15,6 +15,7 @@ from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 from scipy.special import digamma, gammaln
 
 from regimix.model.evidence import Sums, posterior
@@ -28,10 +29,11 @@ from regimix.model.laws import (
 )
 from regimix.model.numbers import MODEL
 from regimix.model.rows import Rows
+from regimix.trimmed.ilts import factored
 
 Floats = NDArray[np.float64]
 
-LOG_ROOT_2PI = 0.5 * np.log(2 * np.pi)
+LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 # The logarithm of a share that is ruled out: as good as infinite, and times zero it is zero.
 NEVER = -float(np.sqrt(np.finfo(np.float64).max))
 # Exponentials of less than minus this are hardly normal numbers: they take 15 times as long.
@@ -377,15 +379,20 @@ def _choose_law(rows: Rows, outlier: Floats) -> tuple[Background, float, float]:
     near, far = weight.take(some), rows.far.take(some)
     least, width = rows.smallest_scale, rows.width_of_y
     normal = math.sqrt(float(near @ far) / float(near.sum()))
-    free = (
-        (Background.NORMAL, max(normal, NORMAL_BULK * width, least)),
-        (Background.STUDENT, _student_scale(near, far, max(STUDENT_BULK * width, least))),
+    normal = max(normal, NORMAL_BULK * width, least)
+    student = _student_scale(near, far, max(STUDENT_BULK * width, least))
+    # As in ``log_outliers``, summed.
+    squares = float(weight @ rows.far) / normal**2
+    choices = (
+        (Background.NORMAL, normal, -0.5 * squares - held * (math.log(normal) + LOG_ROOT_2PI)),
+        (
+            Background.STUDENT,
+            student,
+            float(weight @ log_outliers(rows, Background.STUDENT, student)),
+        ),
     )
-    choices = [
-        (law, scale, float(weight @ log_outliers(rows, law, scale)) + _free_price(held))
-        for law, scale in free
-    ]
-    return max(plain, *choices, key=itemgetter(2))
+    law, scale, value = max(choices, key=itemgetter(2))
+    return max(plain, (law, scale, value + _free_price(held)), key=itemgetter(2))
 
 
 def _student_scale(weight: Floats, far: Floats, narrowest: float) -> float:
@@ -504,9 +511,15 @@ def point_of(rows: Rows, fitted: Fitted) -> Parameters:
     model, sums = fitted.model, fitted.sums
     coef, scale = model.coef.copy(), model.scale
     for j in range(model.m):
-        # Among all solutions of too few rows, the one nearest to the posterior's.
         here = sums.pick(j).at(model.coef[j])
-        step, _, rank, _ = np.linalg.lstsq(here.gram, here.moment, rcond=MODEL.rounding)
+        rank = len(here.gram)
+        if (found := factored(here.gram)) is not None:
+            root, length = found
+            step = lapack.dpotrs(root, here.moment / length, lower=1)[0] / length
+        else:
+            # Among all solutions of too few rows, the one nearest to the posterior's.
+            solved = np.linalg.lstsq(here.gram, here.moment, rcond=MODEL.rounding)
+            step, rank = solved[0], int(solved[2])
         if sums.size[j] > rank:
             coef[j] += step
             rest = max(float(here.square - step @ here.moment), 0.0)

@@ -91,6 +91,8 @@ class Relation:
     counts : tuple
         With kernel "counts": the counts, and with which center and unit the response of ``rows``
         is their logarithm.
+    near : Fit or None
+        The same relation, neither skewed nor of uneven spread, which may be hopeless.
     """
 
     rows: Rows
@@ -101,6 +103,7 @@ class Relation:
     skewed: bool = False
     spread: Floats | None = None
     counts: tuple[Floats, float, float] = (np.empty(0), 0.0, 1.0)
+    near: Fit | None = None
 
 
 @dataclass(frozen=True)
@@ -113,10 +116,18 @@ class Fit:
         Log evidence of all responses, in nats; with what one regime costs.
     expected : ndarray of shape (n,)
         The relation itself, in the units of its response.
+    free : ndarray of shape (k,)
+        Its parameters, the logit of the share of outliers last if there are any.
+    outliers : bool
+    uncertain : float
+        By how much the score is less than the largest log posterior density.
     """
 
     score: float
     expected: Floats
+    free: Floats
+    outliers: bool
+    uncertain: float
 
 
 def fit_relation(relation: Relation, goal: float = -np.inf, hopeless: float = -np.inf) -> Fit:
@@ -136,7 +147,12 @@ def fit_relation(relation: Relation, goal: float = -np.inf, hopeless: float = -n
 
 
 def _fit(relation: Relation, hopeless: float, *, outliers: bool) -> Fit:
-    law, weights = _Law.of(relation, outliers=outliers), relation.rows.weights
+    near, weights = relation.near, relation.rows.weights
+    # Where a relation is hopeless, one look says whether this one is as well.
+    near = near if near and near.outliers == outliers and near.score < hopeless else None
+    law = _Law.of(relation, None if near is None else near.free, outliers=outliers)
+    # What a relation of more parameters leaves open is more.
+    uncertain = 0.0 if near is None else near.uncertain
 
     def loss(free: Floats) -> tuple[float, Floats]:
         log_density, slopes = law.rows_at(free)
@@ -144,13 +160,16 @@ def _fit(relation: Relation, hopeless: float, *, outliers: bool) -> Fit:
         slope = np.concatenate([weights * one @ block for one, block in slopes])
         return -float(value), -(slope - (free - law.mean) * law.tight)
 
-    most, values = 200, [np.inf]  # steps, and what they lead to
+    most = 200  # steps, and what they lead to
+    values, hurried = [np.inf if near is None else -near.score - uncertain], False
 
     def give_up(intermediate_result: Any) -> None:
+        nonlocal hurried
         values.append(intermediate_result.fun)
         # Steps gain less and less, so those that are left gain no more than the last one did.
         left = (most - len(values)) * (values[-2] - values[-1])
-        if left - values[-1] < hopeless:
+        if left - values[-1] - uncertain < hopeless:
+            hurried = True
             raise StopIteration
 
     low, high = law.bounds
@@ -163,6 +182,11 @@ def _fit(relation: Relation, hopeless: float, *, outliers: bool) -> Fit:
         callback=give_up,
         options={"maxiter": most},
     )
+    if near is not None:
+        if not hurried:
+            return _fit(replace(relation, near=None), hopeless, outliers=outliers)
+        score = -float(found.fun) - uncertain
+        return Fit(score, law.expected(found.x), found.x, outliers, uncertain)
     inside = (low < found.x) & (found.x < high)
     root = np.sqrt(weights)
     parts = [(root * one)[:, None] * block for one, block in law.rows_at(found.x)[1]]
@@ -174,7 +198,8 @@ def _fit(relation: Relation, hopeless: float, *, outliers: bool) -> Fit:
     ]
     score = law.log_prior(found.x) - float(found.fun) - REGIME_GAIN
     score += 0.5 * float(inside.sum() * np.log(2 * np.pi) - _log_determinant(curvature))
-    return Fit(score, law.expected(found.x))
+    uncertain = -float(found.fun) - score
+    return Fit(score, law.expected(found.x), found.x, outliers, uncertain)
 
 
 def _log_determinant(curvature: Floats) -> float:
@@ -271,27 +296,35 @@ class _Law:
     bounds: tuple[Floats, Floats]
 
     @classmethod
-    def of(cls, relation: Relation, *, outliers: bool) -> _Law:
-        """Choose units and starts."""
+    def of(cls, relation: Relation, begun: Floats | None = None, *, outliers: bool) -> _Law:
+        """Choose units and starts; ``begun`` are parameters of even noise that is not skewed."""
         rows, ones = relation.rows, np.ones((relation.rows.n, 1))
         coef, unit = relation.line
+        if begun is None:
+            begun = np.append(np.zeros(rows.width), [np.log(unit), -np.log(rows.n)])
         # For each block: columns, starts, prior means, prior precisions, bounds.
         known: list[tuple[Floats, Any, Any, Any, float, float]] = [
-            (rows.design, 0.0, -coef / unit, (unit / rows.prior.deviation) ** 2, *ANYWHERE)
+            (
+                rows.design,
+                begun[: rows.width],
+                -coef / unit,
+                (unit / rows.prior.deviation) ** 2,
+                *ANYWHERE,
+            )
         ]
         if relation.kernel == COUNTS:
             known.append((ones, 0.0, 0.0, MODEL.dispersion**-2, *DISPERSIONS))
         else:
             least, most = (-0.5 * end for end in reversed(rows.prior.log_precision))
             known.append(
-                (ones, np.clip(np.log(unit), least + 1e-3, most - 1e-3), 0.0, 0.0, least, most)
+                (ones, np.clip(begun[rows.width], least + 1e-3, most - 1e-3), 0.0, 0.0, least, most)
             )
         if relation.spread is not None:
             known.append((relation.spread, 0.0, 0.0, 1.0, *ANYWHERE))
         if relation.skewed:
             known.append((ones, 0.0, 0.0, 1.0, -MODEL.most_skewed, MODEL.most_skewed))
         if outliers:
-            known.append((ones, -np.log(rows.n), 0.0, 0.0, *LOGITS))
+            known.append((ones, begun[-1], 0.0, 0.0, *LOGITS))
         start, mean, tight, low, high = (
             np.concatenate([np.broadcast_to(value, block.shape[1]) for block, value in column])
             for column in ([(one[0], one[k]) for one in known] for k in range(1, 6))

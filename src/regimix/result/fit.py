@@ -672,10 +672,10 @@ def _against_constants(
     has without its slopes says what constants do.
     """
     constants = score_of_constants(rows, noise)
-    flat = {number: score_without_slopes(rows, weighed[number].fitted)}
+    flat = {number: score_without_slopes(rows, weighed[number].fitted, constants)}
     if weighed[number].score - max(constants, flat[number]) < REGIME_GAIN:
         known = {number: weighed[number]} if late() else weighed
-        flat = {m: score_without_slopes(rows, one.fitted) for m, one in known.items()}
+        flat = {m: score_without_slopes(rows, one.fitted, constants) for m, one in known.items()}
         related = {
             m: one.score
             for m, one in known.items()

@@ -400,7 +400,10 @@ class Contest:
             expected = np.zeros(self.rows.n)
             if rival.spread in ("fitted", "log fitted"):
                 expected = self._fitted(replace(rival, spread="nothing")).expected
+            even = replace(rival, spread="nothing", skewed=False)
             relation, goal = self.relation(rival, expected), self.regimes
+            if rival.noise == self.noise and even in self._fits:
+                relation = replace(relation, near=self._fits[even])
             self._fits[rival] = fit_relation(relation, goal, goal - HOPELESS)
         return self._fits[rival]
 

@@ -213,10 +213,13 @@ def _halved(rows: Rows, model: Parameters, j: int) -> Parameters:
 # --- which noise, and whether there are outliers --------------------------------------------------
 
 
-def choose_noise(rows: Rows, few: Rows, fitted: Fitted, kind: str) -> Fitted:
+def choose_noise(
+    rows: Rows, few: Rows, fitted: Fitted, kind: str, known: float = -np.inf
+) -> Fitted:
     """Return the model with the likelier noise law, or with Student's if that was asked for.
 
-    Of many rows, the first ones say which law it is.
+    Of many rows, the first ones say which law it is. None is followed where it cannot reach the
+    ``known`` score.
     """
     if kind == "normal" or (kind == "auto" and np.isfinite(fitted.model.noise.degrees)):
         return fitted
@@ -229,7 +232,7 @@ def choose_noise(rows: Rows, few: Rows, fitted: Fitted, kind: str) -> Fitted:
         return refit(rows, chosen.model, MODEL.rounds)
     best = None if kind == "student" else fitted
     for degrees in SEARCH.degrees:
-        goal = -np.inf if best is None else best.score
+        goal = known if best is None else max(best.score, known)
         model = replace(fitted.model, noise=NoiseLaw(degrees), factor=None)
         trial = refit(rows, model, MODEL.rounds, goal=goal)
         if trial.score > goal:
@@ -524,26 +527,32 @@ def score_of_constants(rows: Rows, noise: str) -> float:
         clean = _constants(pure, kind, best.score)
         alone, best = (pure, clean) if clean.score > best.score else (alone, best)
     # Few numbers are found from few rows; all rows then judge the best of them.
-    rounds = MODEL.rounds if alone.n <= SEARCH.first_rows else SEARCH.short_rounds
-    return refit(alone, best.model, rounds).score
+    few = alone.n > SEARCH.first_rows
+    more = (best.model, SEARCH.short_rounds) if few else (best, MODEL.rounds)
+    return refit(alone, *more).score
 
 
-def score_without_slopes(rows: Rows, fitted: Fitted) -> float:
+def score_without_slopes(rows: Rows, fitted: Fitted, goal: float = -np.inf) -> float:
     """Return the score of a model whose regimes become constants.
 
     Whether there is a relation is asked of each model: one that has found levels which quantiles of
     the response do not show, or single values that many rows share, owes them nothing to a feature.
+    A score that cannot reach ``goal``, that of constants, is not followed to its end.
     """
     model, alone = fitted.model, rows.constants()
     flat = Parameters.point(
         np.zeros((model.m, 1)), model.scale, model.share, model.origin, model.noise
     )
-    score = -np.inf
-    for outliers in sorted({rows.outliers, False}, reverse=True):
+    best = -np.inf
+    for outliers in (True, False) if rows.outliers else (False,):
         kind = replace(alone, outliers=outliers)
-        levels = from_labels(kind, fitted.posterior, flat).model
-        score = max(score, refit(kind, levels, MODEL.rounds, goal=score).score)
-    return score
+        # All that clean rows can gain is the prior of their share.
+        least = goal - outliers * np.log1p(rows.mass / model.m)
+        start = from_labels(kind, fitted.posterior, flat).model
+        best = max(best, refit(kind, start, MODEL.rounds, goal=max(least, best)).score)
+        if best < least:
+            break
+    return best
 
 
 def relation_given_values(rows: Rows, counts: Floats, held: Floats) -> tuple[float, float, Floats]:
@@ -589,7 +598,7 @@ def _constants(alone: Rows, noise: str, known: float = -np.inf) -> Fitted:
         if late():
             break
     assert best is not None
-    return best if late() else choose_noise(some, some, best, noise)
+    return best if late() else choose_noise(some, some, best, noise, known - REGIME_GAIN)
 
 
 def _levels(rows: Rows, count: int) -> Parameters:

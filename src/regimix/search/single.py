@@ -354,7 +354,8 @@ def _asked(
     rows, units = whitened_rows(sample, intercept=intercept)
     fits = _lines(rows, units, starts, pace)
     best = fits[0]
-    constants = max(score_of_constants(rows, "normal"), score_without_slopes(rows, best))
+    constants = score_of_constants(rows, "normal")
+    constants = max(constants, score_without_slopes(rows, best, constants))
     evidence = best.score - constants
     most = [fit for fit in fits if fit.model.share[0] >= 0.5]
     if evidence < REGIME_GAIN:
