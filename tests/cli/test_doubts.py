@@ -111,7 +111,7 @@ def test_a_power_that_would_find_nothing_either_is_not_what_to_type(regimix, pow
 
     Given their values there is a relation, which is not asked for here.
     """
-    monkeypatch.setattr(fit, "relation_given_values", lambda rows, counts, held: (0.0, 0.0, counts))
+    monkeypatch.setattr(fit, "relation_given_values", lambda rows, counts: (0.0, 0.0, counts))
     pl.DataFrame(POLYPS).write_csv("polyps.csv")
     ran = regimix("fit", "polyps.csv", "-y", "number", "--json")
     assert (ran.code, ran.summary["found"]) == (3, False)

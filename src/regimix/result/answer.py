@@ -461,7 +461,7 @@ class Answer:
         return (
             f"All the same {self._target} depends on the features: given its values, whatever "
             f"their law, a line through all rows gains {number(mixture.gain_of_line)} nats. But "
-            "without the rows far from it, or whose features lie far from the bulk, it does not."
+            "without the rows whose features lie far from the bulk it does not."
         )
 
     @property

@@ -714,7 +714,7 @@ def _given_values(
     if late():
         return own, nothing, 0.0, None
     counts = rows.weights if weighting == "importances" else sample.weights
-    gain, core, counted = relation_given_values(rows, counts, line.fitted.posterior[0])
+    gain, core, counted = relation_given_values(rows, counts)
     if core < REGIME_GAIN:
         return own, nothing, gain, None
     # No row is an outlier of a law that may be any.

@@ -426,8 +426,8 @@ class Mixture(Regimes):
     gain_of_line : float
         Where no regimes with even noise were found: how much likelier a line through all rows makes
         it that these values of the response go with these rows, in nats, whatever law the values
-        have; zero if less than 3. If rows near the line and in the bulk of the features show that
-        too, one regime is found, and what they show is its ``evidence``.
+        have; zero if less than 3. If the rows in the bulk of the features show that too, one regime
+        is found, and the smaller of the two figures is its ``evidence``.
     component_evidence : ndarray of shape (m,) or None
         How much of it is lost without each component, the others left as they are.
     search_evidence : tuple of float

@@ -555,11 +555,12 @@ def score_without_slopes(rows: Rows, fitted: Fitted, goal: float = -np.inf) -> f
     return best
 
 
-def relation_given_values(rows: Rows, counts: Floats, held: Floats) -> tuple[float, float, Floats]:
+def relation_given_values(rows: Rows, counts: Floats) -> tuple[float, float, Floats]:
     """Ask for one relation given the values of the response, whatever law they have.
 
-    All rows must show it, and also those that a line holds (``held``) and whose features lie in the
-    bulk: a few rows far from the others are no reason to say that these follow a line.
+    All rows must show it, and also those whose features lie in the bulk: a few rows far from the
+    others are no reason to say that these follow a line. (Responses far from the others are part of
+    the law, and where they do not follow a line there is no evidence of one.)
 
     Returns
     -------
@@ -576,7 +577,7 @@ def relation_given_values(rows: Rows, counts: Floats, held: Floats) -> tuple[flo
     length = np.einsum("ij,ij->i", rows.features, rows.features)
     usual = chdtri(width, 1.0 - chdtr(1, CUTOFF**2)) / chdtri(width, 0.5)
     bulk = length <= usual * weighted_quantile(length, rows.weights, 0.5)
-    among = counted * held * bulk
+    among = counted * bulk
     core = min(gain, evidence_given_values(rows.features, rows.y, among, among)[0])
     return gain, core if core >= REGIME_GAIN else 0.0, counted
 

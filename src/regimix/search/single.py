@@ -360,8 +360,10 @@ def _asked(
     most = [fit for fit in fits if fit.model.share[0] >= 0.5]
     if evidence < REGIME_GAIN:
         counts = sample.weights if counted else rows.weights
-        held = next(iter(most), best).posterior[0]
-        return relation_given_values(rows, counts, held)[1] or evidence, None
+        # Those that the line of most rows holds must show it, too: it is about these.
+        held = counts * next(iter(most), best).posterior[0]
+        each = (relation_given_values(rows, some)[1] for some in (counts, held))
+        return min(each) or evidence, None
     rest = max((fit.score for fit in most), default=-np.inf)
     enough = best.score >= rest + REGIME_GAIN
     point = point_of(rows, best)
