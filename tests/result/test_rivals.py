@@ -383,8 +383,9 @@ def test_the_warning_says_how_much_better(monkeypatch, lead, said):
 
 @pytest.mark.parametrize("seed", [1, 2, 11])
 @pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
-def test_a_relation_is_as_likely_whichever_number_was_asked_for(seed):
+def test_a_relation_is_as_likely_whichever_number_was_asked_for(seed, monkeypatch):
     """Some of these numbers of regimes pay for a regime in place of outliers, others do not."""
+    monkeypatch.undo()  # one search may miss the best levels of the response
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(100, 1))
     y = np.exp(2 + 0.1 * X[:, 0] + 0.5 * rng.normal(size=100))

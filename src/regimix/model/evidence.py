@@ -294,11 +294,9 @@ def _inverse_roots(tables: Floats) -> Floats | None:
 
     One by one: the stacked routines of NumPy take two to four times as long.
     """
-    width = tables.shape[-1]
     inverse = np.empty(tables.shape)
-    for table, out in zip(
-        tables.reshape(-1, width, width), inverse.reshape(-1, width, width), strict=True
-    ):
+    each = (math.prod(tables.shape[:-2]), *tables.shape[-2:])
+    for table, out in zip(tables.reshape(each), inverse.reshape(each), strict=True):
         root, failed = lapack.dpotrf(table, lower=1, clean=1)
         if failed:
             return None
