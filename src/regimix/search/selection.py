@@ -569,6 +569,8 @@ def relation_given_values(rows: Rows, counts: Floats, held: Floats) -> tuple[flo
     bulk = length <= usual * weighted_quantile(length, rows.weights, 0.5)
     among = counted * held * bulk
     core = min(gain, evidence_given_values(rows.features, rows.y, among, among)[0])
+    if np.isinf(core):
+        return 0.0, 0.0, counted  # no time was left to ask them
     return gain, core if core >= REGIME_GAIN else 0.0, counted
 
 
