@@ -302,11 +302,12 @@ class Weighed:
     def of_most(self, rows: Rows) -> Weighed:
         """Leave out the model in which most rows are outliers, if there may be none."""
         few = self.dirty is not None and 2 * float(self.dirty.sums.size.sum()) < rows.mass
-        return self.without_outliers() if few else self
+        return replace(self, dirty=None) if few and self.clean is not None else self
 
-    def without_outliers(self) -> Weighed:
-        """Leave out the model with outliers, if there may be none."""
-        return self if self.clean is None else replace(self, dirty=None)
+    def without_outliers(self, rows: Rows) -> Weighed:
+        """Leave out the model with outliers."""
+        pure = replace(rows, outliers=False)
+        return Weighed(None, self.clean or refit(pure, self.fitted.model, MODEL.rounds))
 
     def settle(self, rows: Rows, rounds: int, settled: float) -> Weighed:
         """Run rounds of EM until little is left to gain."""
