@@ -633,9 +633,8 @@ def _complete(
     if not hurried:
         # Without a component its rows would be outliers.
         others = scores_without(replace(rows, outliers=settings.outliers != 0), fitted)
-        scores, ranks = fitted.score - others, _ranks(fitted)
-        if counted is not None:
-            scores = np.array([evidence])
+        scores = fitted.score - others if counted is None else np.array([evidence])
+        ranks = _ranks(fitted)
         left = fitted.left
         if not np.isfinite(left):
             left = evaluate(rows, fitted.model).score - fitted.score
