@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
+from regimix.engines.base import Sample
 from regimix.model import given_values
 from regimix.model.given_values import evidence_given_values
 from regimix.model.numbers import MODEL
+from regimix.model.rows import whitened_rows
 from tests.oracles import repeat_rows
 
 seeds = st.integers(0, 10**6)
@@ -118,6 +120,7 @@ def test_copies_of_rows_are_no_new_evidence_and_few_values_are_no_copies(seed):
 def test_there_is_none_without_features_or_with_one_value():
     assert evidence(np.empty((5, 0)), np.arange(5.0)) == 0
     assert evidence(np.arange(5.0)[:, None], np.ones(5)) == 0
+    assert evidence(np.arange(5.0)[:, None], np.arange(5.0), np.zeros(5)) == 0
 
 
 def test_more_features_than_rows_and_collinear_ones_are_no_relation():
@@ -125,3 +128,14 @@ def test_more_features_than_rows_and_collinear_ones_are_no_relation():
     assert evidence(standard(rng.standard_normal((40, 60))), rng.standard_normal(40)) < 3
     x = rng.standard_normal((100, 1))
     assert evidence(np.hstack([x, x]), rng.standard_normal(100)) < 3
+
+
+@pytest.mark.parametrize("law", ["exponential", "cauchy"])
+@pytest.mark.parametrize("seed", range(10))
+def test_features_that_tell_the_values_for_sure_leave_matrices_that_can_be_solved(seed, law):
+    """Where rows are far away, next to nothing is left open."""
+    rng = np.random.default_rng(seed)
+    far = rng.standard_cauchy(100) if law == "cauchy" else np.exp(3 * rng.standard_normal(100))
+    sample = Sample(np.column_stack([np.ones(100), far]), np.round(far, 1), np.ones(100))
+    rows = whitened_rows(sample, intercept=True)[0]
+    assert 5 < evidence(rows.features, rows.y) < 100 * np.log(100)

@@ -12,7 +12,7 @@ from regimix.engines.base import Sample
 from regimix.engines.memory import MemoryEngine
 from regimix.engines.parts import PassStopped
 from regimix.errors import ConvergenceWarning, StopReason
-from regimix.model import em
+from regimix.model import em, given_values
 from regimix.model.blocks import Law
 from regimix.model.em import DEADLINE, refit
 from regimix.result.answer import Answer
@@ -47,6 +47,19 @@ def test_em_makes_one_round(monkeypatch, over):
     rounds = count_rounds(monkeypatch)
     refit(rows, some_model(rows, np.random.default_rng(0), 2), 30)
     assert len(rounds) == 1
+
+
+def test_no_relation_is_claimed_that_there_was_no_time_to_ask_all_for(monkeypatch, over):
+    rows, _ = mixed_rows(0)
+    rows = replace(rows, y=rows.features[:, 0])
+    asked = selection.relation_given_values(rows, rows.weights, rows.weights)
+    assert asked[:2] == (0.0, 0.0)
+    times = iter([False] * 20)
+    monkeypatch.setattr(given_values, "late", lambda: next(times, True))
+    DEADLINE.set(np.inf)
+    asked = selection.relation_given_values(rows, rows.weights, rows.weights)
+    assert asked[:2] == (0.0, 0.0)
+    assert next(times, None) is None
 
 
 def test_no_start_is_made_beyond_what_an_answer_needs(over):

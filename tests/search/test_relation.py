@@ -314,6 +314,7 @@ def test_few_values_and_heaps_do_not_hide_a_relation(kind, seed):
     assert 0.7 * ratio - 2 * np.log(300) < fit.evidence_ < 1.1 * ratio
     assert fit.mixture_.given_values
     assert fit.selection_["evidence"][0] == fit.evidence_
+    assert fit.mixture_.component_evidence == fit.evidence_
     np.testing.assert_allclose(fit.coef_[0], theta[1:], rtol=1e-6)
     assert (fit.labels_ == 0).all()
     for shown in str(fit.mixture_), str(fit.summary()), " ".join(Answer(fit.mixture_).notices):
@@ -322,6 +323,25 @@ def test_few_values_and_heaps_do_not_hide_a_relation(kind, seed):
     alone.fit(X, rng.permutation(y))
     assert alone.mixture_.found_nothing
     assert alone.mixture_.gain_of_line == 0
+
+
+@pytest.mark.usefixtures("searched_once")
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+@pytest.mark.parametrize("seed", range(2))
+def test_one_line_given_the_values_goes_through_all_rows_also_of_a_large_table(monkeypatch, seed):
+    """Other numbers of regimes may show a relation; among rows not searched may be outliers."""
+    monkeypatch.setattr("regimix.result.fit.SEARCH_ROWS", 1000)
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((3000, 2))
+    exact = rng.random(3000) < 0.5
+    y = np.where(exact, np.where(X[:, 0] > 0, 5.0, 1.0), rng.integers(1, 6, 3000))
+    one = MixedLinearRegression(1, random_state=0).fit(X, y)
+    assert one.evidence_ > 20
+    assert one.mixture_.given_values
+    assert (one.labels_ == 0).all()
+    table = np.column_stack([np.ones(3000), X])
+    theta = np.linalg.lstsq(table, y, rcond=None)[0]
+    np.testing.assert_allclose(one.coef_[0], theta[1:], atol=1e-3)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from regimix.model.em import late
 from regimix.model.evidence import LOG_10, LOG_FIRST, STEEPER
 from regimix.model.numbers import MODEL
 
@@ -85,9 +86,12 @@ class _Tilt:
         mean = chances @ self.values
         by_heights = np.diag(weighted.sum(axis=0)) - chances.T @ weighted
         by_heights += np.outer(counts, counts) / counts.sum()
+        # Where features tell values apart for sure, next to nothing is left of either.
+        by_heights.flat[:: len(counts) + 1] += MODEL.gram_rounding * counts
         both = (weighted * (self.values - mean[:, None])).T @ self.features
         spread = self.weights * (chances @ self.values**2 - mean**2)
         by_slopes = (self.features * spread[:, None]).T @ self.features
+        by_slopes.flat[:: len(by_slopes) + 1] *= 1.0 + MODEL.gram_rounding
         by_slopes.flat[:: len(by_slopes) + 1] += precision
         return by_heights, both, by_slopes
 
@@ -95,6 +99,7 @@ class _Tilt:
         """Return the log evidence where slopes are steeper by powers of ten, and the chances.
 
         Conditional on the values; Laplace's approximation, with the prior of a component's slopes.
+        Minus infinity if there is no time to find out.
         """
         width = self.features.shape[1]
         precision = width / MODEL.slopes_variance * 100.0**-order
@@ -102,6 +107,8 @@ class _Tilt:
         chances, likely = self.chances(heights, slopes)
         flat = best = likely
         for _ in range(MODEL.rounds):
+            if late():
+                return -np.inf, chances
             by_heights, both, by_slopes = self.curvature(chances, precision)
             left = self.values[self.place] - chances @ self.values
             slope = self.features.T @ (self.weights * left) - precision * slopes
@@ -149,12 +156,13 @@ def evidence_given_values(
     Returns
     -------
     float
+        Minus infinity if there is no time to find out.
     ndarray of shape (n,)
         The weights that were counted.
     """
-    tilt = _Tilt.of(features, y, weights)
-    if tilt.values.size < 2 or not tilt.features.shape[1]:
+    if not features.shape[1] or np.unique(y[weights > 0]).size < 2:
         return 0.0, weights
+    tilt = _Tilt.of(features, y, weights)
     best, chances = tilt.evidence(STEEPER[0])
     for order in STEEPER[1:]:
         steeper, there = tilt.evidence(order)

@@ -589,16 +589,18 @@ def _complete(
     polished_later = weighed[number].chance >= 0.5 and rows.n >= engine.problem.n_columns
     if law is None and ended and not (hurried or is_small(rows) or polished_later):
         weighed[number] = weighed[number].settle(rows, FINAL_ROUNDS, FINAL_SETTLED)
-    constants, without_slopes, number, related = _against_constants(
+    constants, without_slopes, number = _against_constants(
         rows, weighed, number, settings.noise, free=asked is None
     )
     shown, evidence, gain_of_line, counted = weighed, weighed[number].score - constants, 0.0, None
-    if not related and asked in (None, 1) and count is None:
+    if evidence - without_slopes < REGIME_GAIN and asked in (None, 1) and count is None:
         start = _line_of_most(rows, units, engine, settings, state.path, free=free)
         own = start if asked is None else weighed.get(1, start)
         line, evidence, gain_of_line, counted = _given_values(
             rows, sample, start, own, constants, engine.problem.weighting
         )
+        if counted is not None and settings.outliers is None:
+            line = line.without_outliers(rows)  # no row is an outlier of a law that may be any
         number, shown = 1, {**weighed, 1: line}
         # The search's own best may be a line that hardly a row follows, and is not shown: its
         # evidence is how near a miss it was.
@@ -631,7 +633,8 @@ def _complete(
     if not hurried:
         # Without a component its rows would be outliers.
         others = scores_without(replace(rows, outliers=settings.outliers != 0), fitted)
-        scores, ranks = fitted.score - others, _ranks(fitted)
+        scores = fitted.score - others if counted is None else np.array([evidence])
+        ranks = _ranks(fitted)
         left = fitted.left
         if not np.isfinite(left):
             left = evaluate(rows, fitted.model).score - fitted.score
@@ -660,10 +663,8 @@ def _complete(
 
 def _against_constants(
     rows: Rows, weighed: dict[int, Weighed], number: int, noise: str, *, free: bool
-) -> tuple[float, float, int, bool]:
+) -> tuple[float, float, int]:
     """Return the score of constants, how much more a model has without its slopes, and its number.
-
-    Also whether any number shows a relation.
 
     Evidence is counted from constants at levels of the response: they know no model, so that one
     has the same evidence whichever number was asked for. Whether there is a relation is another
@@ -682,9 +683,9 @@ def _against_constants(
             if one.score - max(constants, flat[m]) >= REGIME_GAIN
         }
         if not related:
-            return max(constants, *flat.values()), 0.0, number, False
+            return max(constants, *flat.values()), 0.0, number
         number = max(related, key=lambda m: related[m]) if free else number
-    return constants, max(flat[number] - constants, 0.0), number, True
+    return constants, max(flat[number] - constants, 0.0), number
 
 
 def _line_of_most(
@@ -717,8 +718,7 @@ def _given_values(
     gain, core, counted = relation_given_values(rows, counts)
     if core < REGIME_GAIN:
         return own, nothing, gain, None
-    # No row is an outlier of a law that may be any.
-    return line.without_outliers(), core, gain, counted
+    return line, core, gain, counted
 
 
 def _as_weighted(rows: Rows, fitted: Fitted, weights: Floats) -> Parameters:
@@ -895,6 +895,8 @@ def _rivals_among(
         few = replace(few, weights=counted[: few.n])
         flat = score_of_constants(replace(few, outliers=searched.outliers), "auto")
         best = flat + evidence_given_values(few.features, few.y, few.weights, few.weights)[0]
+        if np.isinf(best):
+            return _Compared()  # no time was left to ask these rows
     y = sample.y[: few.n] * problem.target_scale + problem.target_center
     some = Sample(sample.Z[: few.n], y, few.weights)
     unit = units.y_scale * problem.target_scale

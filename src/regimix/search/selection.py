@@ -305,11 +305,12 @@ class Weighed:
     def of_most(self, rows: Rows) -> Weighed:
         """Leave out the model in which most rows are outliers, if there may be none."""
         few = self.dirty is not None and 2 * float(self.dirty.sums.size.sum()) < rows.mass
-        return self.without_outliers() if few else self
+        return replace(self, dirty=None) if few and self.clean is not None else self
 
-    def without_outliers(self) -> Weighed:
-        """Leave out the model with outliers, if there may be none."""
-        return self if self.clean is None else replace(self, dirty=None)
+    def without_outliers(self, rows: Rows) -> Weighed:
+        """Leave out the model with outliers."""
+        pure = replace(rows, outliers=False)
+        return Weighed(None, self.clean or refit(pure, self.fitted.model, MODEL.rounds))
 
     def settle(self, rows: Rows, rounds: int, settled: float) -> Weighed:
         """Run rounds of EM until little is left to gain."""
@@ -579,6 +580,8 @@ def relation_given_values(rows: Rows, counts: Floats) -> tuple[float, float, Flo
     bulk = length <= usual * weighted_quantile(length, rows.weights, 0.5)
     among = counted * bulk
     core = min(gain, evidence_given_values(rows.features, rows.y, among, among)[0])
+    if np.isinf(core):
+        return 0.0, 0.0, counted  # no time was left to ask them
     return gain, core if core >= REGIME_GAIN else 0.0, counted
 
 
