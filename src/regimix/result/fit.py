@@ -593,7 +593,10 @@ def _complete(
         rows, weighed, number, settings.noise, free=asked is None
     )
     shown, evidence, gain_of_line, counted = weighed, weighed[number].score - constants, 0.0, None
-    if evidence - without_slopes < REGIME_GAIN and asked in (None, 1) and count is None:
+    due, many = evidence - without_slopes, asked is None and number > 1
+    one = many and _better_given_values(rows, sample, engine.problem.weighting, due)
+    constants, without_slopes = constants + one * without_slopes, (not one) * without_slopes
+    if (one or due < REGIME_GAIN) and asked in (None, 1) and count is None:
         start = _line_of_most(rows, units, engine, settings, state.path, free=free)
         own = start if asked is None else weighed.get(1, start)
         line, evidence, gain_of_line, counted = _given_values(
@@ -701,6 +704,18 @@ def _line_of_most(
     if not hurried:
         robust = robust.settle(rows, FINAL_ROUNDS, FINAL_SETTLED)
     return robust.of_most(rows)
+
+
+def _better_given_values(rows: Rows, sample: Sample, weighting: str, known: float) -> bool:
+    """Say whether one relation given the values of the response is likelier than several regimes.
+
+    It must gain what a regime must once more, as its law is any. Where the evidence of the regimes
+    is overwhelming that is not asked.
+    """
+    if known < REGIME_GAIN or grade(known) == "overwhelming" or late():
+        return False
+    counts = rows.weights if weighting == "importances" else sample.weights
+    return relation_given_values(rows, counts)[1] >= known + REGIME_GAIN
 
 
 def _given_values(
