@@ -117,6 +117,24 @@ def test_copies_of_rows_are_no_new_evidence_and_few_values_are_no_copies(seed):
     assert found > 10
 
 
+@pytest.mark.parametrize("kind", ["two groups", "mostly zero"])
+@pytest.mark.parametrize("seed", range(4))
+def test_copies_are_told_among_few_features_and_few_values(seed, kind):
+    rng = np.random.default_rng(seed)
+    x, y = rng.standard_normal((60, 2)), rng.poisson(3, 60) * (rng.random(60) < 0.3)
+    if kind == "two groups":
+        x, y = rng.integers(0, 2, (60, 1)), rng.standard_normal(60)
+    copies, distinct = np.full(60, 8.0), np.ones(60)
+    x = standard(x)
+    assert evidence_given_values(x, y * 1.0, copies, distinct)[1] is distinct
+    # Of two answers that features tell for sure, each row is one.
+    x = np.array([[-1.0], [1.0]])
+    found, counted = evidence_given_values(x, x[:, 0], copies[:2], distinct[:2])
+    assert counted is not distinct[:2]
+    assert (counted == 8).all()
+    assert found > 5
+
+
 def test_there_is_none_without_features_or_with_one_value():
     assert evidence(np.empty((5, 0)), np.arange(5.0)) == 0
     assert evidence(np.arange(5.0)[:, None], np.ones(5)) == 0

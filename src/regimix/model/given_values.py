@@ -21,12 +21,10 @@ from numpy.typing import NDArray
 
 from regimix.model.em import late
 from regimix.model.evidence import LOG_10, LOG_FIRST, STEEPER
+from regimix.model.labelling import SURE
 from regimix.model.numbers import MODEL
 
 Floats = NDArray[np.float64]
-
-# Rows that are equal so many times as often as chance has it are copies of one another.
-COPIES = 2.0
 
 
 @dataclass(frozen=True)
@@ -151,7 +149,7 @@ def evidence_given_values(
         Whitened; rows differ in their features or their response.
     y, weights, distinct : ndarray of shape (n,)
         ``distinct`` are the weights of rows that are equal because they are copies of one another:
-        where they are so more than twice as often as values repeat among rows of these features.
+        where they are so far more often than values repeat among rows of these features.
 
     Returns
     -------
@@ -175,11 +173,18 @@ def evidence_given_values(
 
 
 def _are_copies(tilt: _Tilt, chances: Floats) -> bool:
-    """Say whether rows are equal more than twice as often as chance has it."""
+    """Say whether rows are equal more often than half way from chance to as often as they could be.
+
+    That is, whether their agreement, corrected for chance, exceeds a half (Cohen's kappa). They
+    could not be so more often than their features are, or their responses. Where features tell
+    responses for sure, there is no way to go.
+    """
     same = float(tilt.weights @ np.maximum(tilt.weights - 1.0, 0.0))
     if same == 0.0:
         return False
     _, first, group = np.unique(tilt.features, axis=0, return_index=True, return_inverse=True)
     size = np.bincount(group.ravel(), tilt.weights)
     meetings = size * np.maximum(size - 1.0, 0.0)
-    return same > COPIES * float(meetings @ (chances[first] ** 2).sum(axis=1))
+    expected = float(meetings @ (chances[first] ** 2).sum(axis=1))
+    most = min(float(meetings.sum()), float(tilt.counts @ np.maximum(tilt.counts - 1.0, 0.0)))
+    return 2.0 * same > expected + most and expected < SURE * most
