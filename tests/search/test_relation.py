@@ -15,7 +15,7 @@ from regimix.model.em import Parameters, refit
 from regimix.model.numbers import MODEL
 from regimix.model.rows import whitened_rows
 from regimix.result.answer import Answer
-from regimix.result.fit import _given_values
+from regimix.result.fit import _better_given_values, _given_values
 from regimix.search import selection
 from regimix.search.loop import bulk_model
 from regimix.search.selection import (
@@ -368,3 +368,22 @@ def test_a_few_rows_far_from_the_others_are_no_relation_of_these(seed):
     _, evidence, gain, counted = asked()
     assert gain >= evidence > 3
     assert counted is not None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_relation_given_the_values_competes_with_regimes_that_are_not_overwhelming(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((400, 2))
+    times = np.exp(0.6 * X[:, 0]) * rng.exponential(size=400)
+
+    def better(y, regimes):
+        sample = Sample(np.column_stack([np.ones(400), X]), y, np.ones(400))
+        rows = whitened_rows(sample, intercept=True)[0]
+        return _better_given_values(rows, sample, "none", regimes)
+
+    assert better(times, 15.0)
+    assert not better(times, 60.0)
+    assert not better(times, 1.0)  # nothing was found: it is asked for anyway
+    assert not better(rng.permutation(times), 4.0)
+    line = X[:, 0] + 0.5 * rng.standard_normal(400)
+    assert not better(np.where(rng.random(400) < 0.5, line, -line), 4.0)
