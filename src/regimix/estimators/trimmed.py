@@ -407,8 +407,9 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
             if evidence >= 0:
                 better = f"as well as a line does: it gains {number(evidence)} nats, and "
                 better += f"{REGIME_GAIN:g} are needed"
+            zero = "" if self.fit_intercept else " at zero"
             warn_user(
                 EvidenceWarning,
-                f"a constant explains y {better}. The line that was found is returned. Check the "
-                "columns, or bring more rows.",
+                f"constants{zero} explain y {better}. The line that was found is returned. Check "
+                "the columns, or bring more rows.",
             )
