@@ -12,6 +12,7 @@ from regimix.engines.base import Sample
 from regimix.errors import EvidenceWarning
 from regimix.model import em
 from regimix.model.em import Parameters, refit
+from regimix.model.laws import NoiseLaw
 from regimix.model.numbers import MODEL
 from regimix.model.rows import whitened_rows
 from regimix.result.answer import Answer
@@ -318,6 +319,27 @@ def test_few_values_and_heaps_do_not_hide_a_relation(kind, seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
+def test_given_the_values_the_line_is_least_squares_whatever_the_tails(seed):
+    """The evidence is that the mean of counts depends on x; the line of heavy tails was flatter."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((500, 1))
+    y = rng.negative_binomial(1, 1 / (1 + np.exp(1 + 0.5 * X[:, 0]))) * 1.0
+    sample = Sample(np.column_stack([np.ones(500), X]), y, np.ones(500))
+    rows = replace(whitened_rows(sample, intercept=True)[0], outliers=False)
+    tails = Weighed(None, refit(rows, replace(bulk_model(rows), noise=NoiseLaw(3.0)), 30))
+    least = np.linalg.lstsq(rows.design, rows.y, rcond=None)[0]
+    assert tails.fitted.model.coef[0, 1] < 0.9 * least[1]
+
+    def shown(noise):
+        line, _, _, counted = _given_values(rows, sample, tails, tails, 1e9, noise, "none")
+        assert counted is not None
+        return line.fitted.model
+
+    np.testing.assert_allclose(shown("auto").coef[0], least, rtol=0.01)  # the prior shrinks it
+    assert shown("student").coef[0, 1] == tails.fitted.model.coef[0, 1]  # as asked for
+
+
+@pytest.mark.parametrize("seed", range(3))
 def test_a_few_rows_far_from_the_others_are_no_relation_of_these(seed):
     """As in hbk: rows far away in the features have other responses, the rest has no slope."""
     rng = np.random.default_rng(seed)
@@ -329,7 +351,7 @@ def test_a_few_rows_far_from_the_others_are_no_relation_of_these(seed):
         sample = Sample(np.column_stack([np.ones(150), X]), y, np.ones(150))
         rows = replace(whitened_rows(sample, intercept=True)[0], outliers=False)
         line = Weighed(None, one_line(rows))
-        return _given_values(rows, sample, line, line, line.score + 5.0, "none")
+        return _given_values(rows, sample, line, line, line.score + 5.0, "auto", "none")
 
     _, evidence, gain, counted = asked()
     assert gain > 10

@@ -29,6 +29,7 @@ from regimix.result.answer import (
     HELD,
     Answer,
     closest,
+    compared_with,
     constants,
     evidence_by_number,
     found_instead,
@@ -452,6 +453,8 @@ def selection(mixture: Mixture) -> dict[str, Any]:
             words = f"{_asked_for(asked)}; no others were compared."
         return {"charts": [], "words": words}
     means = EVIDENCE.format(constants(mixture))
+    if mixture.given_values:
+        means += f"; that of one regime is over {compared_with(mixture)}"
     counts, here = [int(k) for k in path.n_components], int(path.chosen)
     mark = "chosen" if asked is None else "asked for" if asked == here else "found"
     if asked is None and mixture.found_nothing:
@@ -473,14 +476,14 @@ def selection(mixture: Mixture) -> dict[str, Any]:
         ).strip()
     return {
         "charts": {name: points for name, points in drawn.items() if len(points) > 1},
-        "words": words if asked is None else _favoured(mixture, asked, here),
+        "words": words if asked is None else _favoured(mixture, asked, here, means),
         "mark": mark,
         "here": here,
         "rows": np.column_stack([counts, *scores.values()]).tolist(),
     }
 
 
-def _favoured(mixture: Mixture, asked: int, found: int) -> str:
+def _favoured(mixture: Mixture, asked: int, found: int, means: str) -> str:
     """Say that the number was given, and what the evidence says of it."""
     instead, known = found_instead(found, mixture.stopped), evidence_by_number(mixture)
     said = f"{_asked_for(asked)}; {instead}."
@@ -499,7 +502,7 @@ def _favoured(mixture: Mixture, asked: int, found: int) -> str:
         said = f"{favours} {instead[0].upper()}{instead[1:]}."
     return (
         f"{said} Numbers that were looked at on the way are {listing([str(k) for k in known])}. "
-        f"Evidence is {EVIDENCE.format(constants(mixture))}. {other_criteria(mixture)}"
+        f"Evidence is {means}. {other_criteria(mixture)}"
     ).strip()
 
 

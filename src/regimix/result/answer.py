@@ -872,8 +872,8 @@ def _evidence(mixture: Mixture, rival: Rival | None, on_some: str) -> str:
     if known < REGIME_GAIN:
         beside = f"a finding takes {REGIME_GAIN:g}, 20 to one"
     said = (
-        f"The evidence is {grade(known)}: {number(whole)} nats over {constants(mixture)} for the "
-        f"model as a whole ({beside})."
+        f"The evidence is {grade(known)}: {number(whole)} nats over {compared_with(mixture)} "
+        f"for the model as a whole ({beside})."
     )
     if slopes_matter_less(mixture):
         said = (
@@ -909,8 +909,13 @@ def _evidence_of_number(mixture: Mixture) -> str:
 
 
 def constants(mixture: Mixture) -> str:
-    """Name what evidence is counted from: the response without any relation (a plural)."""
+    """Name what a response without any relation is explained by."""
     return "constants" if mixture.fit_intercept else "constants at zero"
+
+
+def compared_with(mixture: Mixture) -> str:
+    """Name what the evidence of the answer is counted from (a plural)."""
+    return "other orders of the same values" if mixture.given_values else constants(mixture)
 
 
 def grade(evidence: float) -> str:

@@ -31,7 +31,7 @@ from regimix.model.em import (
 )
 from regimix.model.given_values import evidence_given_values
 from regimix.model.labelling import Likeliest, Nearest, Ordered
-from regimix.model.laws import ROOT_8, Background
+from regimix.model.laws import ROOT_8, Background, NoiseLaw
 from regimix.model.numbers import MODEL
 from regimix.model.polish import Begun, Polished, polish
 from regimix.model.relation import gain_of_shares
@@ -597,7 +597,7 @@ def _complete(
         start = _line_of_most(rows, units, engine, settings, state.path, free=free)
         own = start if asked is None else weighed.get(1, start)
         line, evidence, gain_of_line, counted = _given_values(
-            rows, sample, start, own, constants, engine.problem.weighting
+            rows, sample, start, own, constants, settings.noise, engine.problem.weighting
         )
         number, shown = 1, {**weighed, 1: line}
         # The search's own best may be a line that hardly a row follows, and is not shown: its
@@ -703,7 +703,13 @@ def _line_of_most(
 
 
 def _given_values(
-    rows: Rows, sample: Sample, line: Weighed, own: Weighed, constants: float, weighting: str
+    rows: Rows,
+    sample: Sample,
+    line: Weighed,
+    own: Weighed,
+    constants: float,
+    noise: str,
+    weighting: str,
 ) -> tuple[Weighed, float, float, Floats | None]:
     """Ask for one relation given the values of the response, where no law of noise shows any.
 
@@ -717,8 +723,14 @@ def _given_values(
     gain, core, counted = relation_given_values(rows, counts, line.fitted.posterior[0])
     if core < REGIME_GAIN:
         return own, nothing, gain, None
-    # No row is an outlier of a law that may be any.
-    return line.without_outliers(), core, gain, counted
+    # No row is an outlier of a law that may be any, and the mean, of which the evidence is, may
+    # move where most rows stay: at zero visits, say, which heavy tails would follow.
+    line = line.without_outliers()
+    if noise != "student" and np.isfinite(line.fitted.model.noise.degrees):
+        kind = replace(rows, outliers=line.clean is None)
+        normal = replace(line.fitted.model, noise=NoiseLaw(), factor=None)
+        line = Weighed.of(kind, refit(kind, normal, FINAL_ROUNDS, settled=FINAL_SETTLED))
+    return line, core, gain, counted
 
 
 def _as_weighted(rows: Rows, fitted: Fitted, weights: Floats) -> Parameters:
