@@ -127,7 +127,7 @@ def outlier_words(rows: Rows | None, n_rows: int, share: float, found: Answer) -
     said = f"{count(int(outliers.size), 'row')} ({part})"
     if rows.of != n_rows:
         # Rows count by their weights, but are listed once.
-        said = f"{fixed(outliers.size, 0)} of the {shown} of the table ({part})"
+        said = f"{fixed(outliers.size, 0)} of the {shown} shown ({part})"
     if not rows.fitted and rows.n == 1:
         said = "The one row shown"
     elif not rows.fitted:
@@ -247,6 +247,12 @@ def read_rows(
         labels = mixture.labels if known else mixture.assign(values, target, shares)
     probabilities = mixture.responsibilities(values, target, shares)
     labels = np.asarray(labels, dtype=np.int64)
+    weights = _weights(mixture, target.size, sample_weight, fitted=fitted)
+    if not weights.all():  # rows of no weight are absent
+        there = np.flatnonzero(weights)
+        values, target, labels = values[there], target[there], labels[there]
+        probabilities, weights, of = probabilities[there], weights[there], there.size
+        names = names[there] if isinstance(names, np.ndarray) else [names[i] for i in there]
     return Rows(
         X=values,
         y=target,
@@ -260,7 +266,7 @@ def read_rows(
         counts=counts,
         of=of,
         fitted=fitted,
-        weights=_weights(mixture, target.size, sample_weight, fitted=fitted),
+        weights=weights,
     )
 
 

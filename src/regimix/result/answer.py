@@ -796,7 +796,7 @@ class Answer:
         return (
             f"Rows count by their weights: {fixed(mixture.mass, 0)} in all, from "
             f"{count(mixture.n_rows, 'row')} of the table. Pictures and lists show each of "
-            "those once."
+            "those once, if it has any weight."
         )
 
     @property
