@@ -152,8 +152,9 @@ def test_weighted_rows_are_counted_alike_in_summary_and_report(weighted):
     assert said["answer"].title.endswith(f"in {total} rows")
     assert f" in {total - counts[2]} of the {total} rows" in bare(said["answer"].lead)
     assert any("Rows count by their weights" in notice for notice in said["notices"])
-    listed = np.count_nonzero(mixture.labels < 0)
-    assert said["which"].startswith(f"{listed} of the 300 rows shown ({listed / 300:.1%}) are")
+    there, out = np.count_nonzero(weights), (mixture.labels < 0) & (weights > 0)
+    share = f"{out.sum()} of the {there} rows shown ({out.sum() / there:.1%})"
+    assert said["which"].startswith(f"{share} are")
 
 
 def test_the_expected_response_has_an_r_squared_of_its_own(tone):

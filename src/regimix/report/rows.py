@@ -248,11 +248,10 @@ def read_rows(
     probabilities = mixture.responsibilities(values, target, shares)
     labels = np.asarray(labels, dtype=np.int64)
     weights = _weights(mixture, target.size, sample_weight, fitted=fitted)
-    if not weights.all():  # rows of no weight are absent
-        there = np.flatnonzero(weights)
-        values, target, labels = values[there], target[there], labels[there]
-        probabilities, weights, of = probabilities[there], weights[there], there.size
-        names = names[there] if isinstance(names, np.ndarray) else [names[i] for i in there]
+    of -= int(np.count_nonzero(weights == 0))
+    names, values, target, labels, probabilities, weights = _present(
+        weights, names, values, target, labels, probabilities, weights
+    )
     return Rows(
         X=values,
         y=target,
@@ -268,6 +267,15 @@ def read_rows(
         fitted=fitted,
         weights=weights,
     )
+
+
+def _present(weights: Floats, names: Any, *arrays: Any) -> tuple[Any, ...]:
+    """Leave out what belongs to rows of no weight, which are absent."""
+    if weights.all():
+        return names, *arrays
+    there = np.flatnonzero(weights)
+    some = names[there] if isinstance(names, np.ndarray) else [names[i] for i in there]
+    return some, *(each[there] for each in arrays)
 
 
 def _only(kept: NDArray[np.bool_], values: Any) -> Any:
