@@ -633,6 +633,20 @@ def test_a_response_of_any_law_that_ignores_the_features_is_no_relation(law, see
         TrimmedRegressor(random_state=0).fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+@pytest.mark.parametrize("seed", range(3))
+def test_a_line_of_zeros_has_no_slope(seed):
+    """Of affairs, 451 of 601 at zero, slopes were 1e-268, their t values infinite, p <0.001."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((300, 4))
+    y = np.where(rng.random(300) < 0.75, 0.0, rng.choice([1.0, 2.0, 3.0, 7.0, 12.0], 300))
+    model = TrimmedRegressor(random_state=0).fit(X, y)
+    assert model.scale_ == 0.0
+    assert not np.append(model.coef_, model.intercept_).any()
+    assert "inf" not in str(model.summary())
+    assert "<0.001" not in str(model.summary())
+
+
 def test_a_summary_has_the_errors_of_least_squares_on_the_good_rows():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((120, 2)) * [1, 300] + [5, 1000]

@@ -657,7 +657,8 @@ def _nothing(mixture: Mixture) -> Message:
     evidence = mixture.evidence_of_features
     if asked is not None:
         best = likeliest(mixture)
-        todo = "Check the columns, or bring more rows."
+        fewer = "Ask for fewer regimes, c" if asked > 1 else "C"
+        todo = f"{fewer}heck the columns, or bring more rows."
         if best is not None and Answer(mixture).favours:
             todo = f"The evidence favours {_regimes(best)}."
         return Message(

@@ -363,6 +363,8 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         finish = reweight if self.reweight and not hurried else judged
         final = finish(engine, run.theta, raw_scale)
         thetas = np.stack([run.theta, final.theta])
+        # Where most responses are zero, rounds shrink slopes until their squares are no numbers.
+        thetas = np.where(np.square(thetas) > 0, thetas, 0.0)
         (raw_coef, coef), (raw_intercept, intercept) = problem.to_user(
             thetas if basis is None else thetas @ basis.T
         )

@@ -162,10 +162,10 @@ class Answer:
     @property
     def _number(self) -> str:
         found = count(self.mixture.n_components, "linear regime")
-        if self.mixture.found_nothing and self.favours:
-            # Another number has evidence: it is not that there is no regime.
-            asked = count(self.mixture.settings.n_components or 0, "linear regime")
-            return f"{self._rows} do not support {asked}"
+        asked = self.mixture.settings.n_components or 0
+        if self.mixture.found_nothing and (self.favours or asked > 1):
+            # Another number has evidence, or may have: it is not that there is no regime.
+            return f"{self._rows} do not support {count(asked, 'linear regime')}"
         if self.thin:
             found += ", on thin evidence,"
         return f"{'No linear regime' if self.mixture.found_nothing else found} in {self._rows}"
