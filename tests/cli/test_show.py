@@ -157,3 +157,21 @@ def test_a_terminal_that_can_show_everything_is_shown_everything(monkeypatch):
 def test_a_doubled_comma_is_part_of_a_name():
     assert names("a, b,c,,d") == ["a", "b", "c,d"]
     assert names(None) is None
+
+
+def test_a_row_of_weight_zero_is_no_outlier(regimix, tmp_path):
+    """Heights of criminals, by frequency: one outlier, and a list of cells in which nobody was."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(120)
+    y = 2 * x + 0.1 * rng.standard_normal(120)
+    y[[3, 70]] += 8.0, 4.0
+    times = 1 + np.arange(120) % 2
+    times[3] = 0
+    write_table(tmp_path / "w.csv", {"x": x, "y": y, "times": times})
+    options = "--weights", "times", "-m", "1", "--report", "w.html"
+    ran = regimix("fit", "w.csv", "-y", "y", *options, "--json")
+    assert ran.summary["outliers"]["rows"] == 1
+    assert [row["key"] for row in ran.summary["outliers"]["farthest"]] == [71]
+    page = " ".join((tmp_path / "w.html").read_text().split())
+    assert "1 of the 119 rows shown (0.8%) is labelled an outlier: 71." in page
+    assert "All 119 rows are on this page." in page

@@ -455,7 +455,7 @@ def test_pure_noise_is_one_component_without_slopes(seed):
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_features_that_never_vary_are_no_evidence(value):
     y = np.random.default_rng(0).standard_normal(50)
-    with pytest.warns(EvidenceWarning, match="constants explain y"):
+    with pytest.warns(EvidenceWarning, match="constants at zero explain y"):
         fit = MixedLinearRegression(fit_intercept=False).fit(np.full((50, 2), value), y)
     assert fit.n_components_ == 1
     assert np.isfinite(fit.coef_).all()

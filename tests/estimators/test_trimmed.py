@@ -207,10 +207,18 @@ def test_a_line_through_two_heaps_of_responses_is_no_relation(seed):
     rng = np.random.default_rng(seed)
     x = rng.integers(0, 2, 400).astype(float)
     y = rng.choice([20.0, 75.0, 160.0], 400, p=[0.45, 0.2, 0.35]) + 18 * rng.standard_normal(400)
-    with pytest.warns(EvidenceWarning, match="a constant explains y"):
+    with pytest.warns(EvidenceWarning, match="constants explain y"):
         model = TrimmedRegressor(random_state=0).fit(x[:, None], y)
     assert model.evidence_ < 3
     assert 2 * np.count_nonzero(model.inlier_mask_) > y.size
+
+
+@pytest.mark.parametrize(("intercept", "who"), [(True, "constants"), (False, "constants at zero")])
+def test_a_line_is_compared_with_constants_of_its_intercept(intercept, who):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 1)), rng.standard_normal(200)
+    with pytest.warns(EvidenceWarning, match=f"^{who} explain y"):
+        TrimmedRegressor(fit_intercept=intercept, random_state=0).fit(X, y)
 
 
 @settings(max_examples=5, deadline=None)
@@ -218,7 +226,7 @@ def test_a_line_through_two_heaps_of_responses_is_no_relation(seed):
 def test_pure_noise_is_said_to_be_noise(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.standard_normal((300, 3)), rng.standard_normal(300)
-    with pytest.warns(EvidenceWarning, match="a constant explains y") as caught:
+    with pytest.warns(EvidenceWarning, match="constants explain y") as caught:
         fit = TrimmedRegressor(n_starts=8, random_state=0).fit(X, y)
     assert fit.evidence_ < 3
     said = (
@@ -236,7 +244,7 @@ def test_copies_of_noise_are_noise(seed, copies):
     """p coefficients fit p distinct rows for free, however often those are written."""
     rng = np.random.default_rng(seed)
     X, y = rng.standard_normal((200, 2)), rng.standard_normal(200)
-    with pytest.warns(EvidenceWarning, match="a constant explains y"):
+    with pytest.warns(EvidenceWarning, match="constants explain y"):
         fit = TrimmedRegressor(n_starts=8, random_state=0).fit(
             X, y, sample_weight=np.full(200, copies)
         )
@@ -621,8 +629,22 @@ RESPONSES = {
 def test_a_response_of_any_law_that_ignores_the_features_is_no_relation(law, seed):
     rng = np.random.default_rng(seed)
     X, y = rng.standard_normal((1500, 3)), RESPONSES[law](rng)
-    with pytest.warns(EvidenceWarning, match="a constant explains y"):
+    with pytest.warns(EvidenceWarning, match="constants explain y"):
         TrimmedRegressor(random_state=0).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+@pytest.mark.parametrize("seed", range(3))
+def test_a_line_of_zeros_has_no_slope(seed):
+    """Of affairs, 451 of 601 at zero, slopes were 1e-268, their t values infinite, p <0.001."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((300, 4))
+    y = np.where(rng.random(300) < 0.75, 0.0, rng.choice([1.0, 2.0, 3.0, 7.0, 12.0], 300))
+    model = TrimmedRegressor(random_state=0).fit(X, y)
+    assert model.scale_ == 0.0
+    assert not np.append(model.coef_, model.intercept_).any()
+    assert "inf" not in str(model.summary())
+    assert "<0.001" not in str(model.summary())
 
 
 def test_a_summary_has_the_errors_of_least_squares_on_the_good_rows():

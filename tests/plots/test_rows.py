@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from regimix import MixedLinearRegression, TrimmedRegressor
 from regimix.errors import DataError, ParameterError
+from regimix.plots import QQDisplay
 from regimix.plots import display as module
 from regimix.plots.display import view_rows
 from regimix.report.rows import read_rows
@@ -123,3 +124,20 @@ def test_of_a_pipeline_the_last_step_is_meant(tone):
 def test_what_is_not_fitted_is_refused(estimator):
     with pytest.raises(ParameterError, match=f"{type(estimator).__name__}. Call fit"):
         view_rows(estimator, pd.DataFrame({"a": [1.0, 2.0]}), [1.0, 2.0])
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+def test_rows_of_weight_zero_are_not_drawn():
+    """Heights by frequency: 295 crosses of outliers, a legend of <0.1 %, and quantiles of none."""
+    x, y = (axis.ravel() for axis in np.meshgrid(np.linspace(-3, 3, 25), np.linspace(-3, 3, 25)))
+    times = np.round(400 * np.exp(-0.5 * x**2 - 2 * (y - 0.5 * x) ** 2))
+    fit = MixedLinearRegression(1, random_state=0, keep_rows=True)
+    fit.fit(x[:, None], y, sample_weight=times)
+    rows = view_rows(fit, x[:, None], y)
+    np.testing.assert_array_equal(rows.y, y[times > 0])
+    np.testing.assert_array_equal(rows.weights, times[times > 0])
+    assert rows.n_rows == np.count_nonzero(times)
+    # Rows that are drawn stand for themselves: within the law of the noise.
+    shown = QQDisplay.from_estimator(fit, x[:, None], y)
+    inside = np.abs(shown.residuals) < 2
+    np.testing.assert_allclose(shown.quantiles[inside], shown.residuals[inside], atol=0.4)

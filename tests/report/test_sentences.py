@@ -165,7 +165,10 @@ def test_evidence_is_graded(evidence, grade):
 def test_where_there_is_nothing_the_nearest_miss_is_told(settings, evidence, said):
     mixture, X, y = made(50, 1, 1)
     nothing = described(replace(mixture, evidence=evidence, settings=Settings(**settings)), X, y)
-    assert nothing.title == "No linear regime in 50 rows"
+    # Of several that were asked for, one may be supported all the same.
+    several = settings.get("n_components", 1) > 1
+    title = "50 rows do not support 4 linear regimes" if several else "No linear regime in 50 rows"
+    assert nothing.title == title
     assert said in nothing.lead
     assert nothing.lead.endswith(": a description, not a finding.")
 

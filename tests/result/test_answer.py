@@ -7,10 +7,12 @@ import pytest
 
 from regimix import global_ilts
 from regimix.errors import StopReason
+from regimix.report.page import selection
 from regimix.result.answer import Answer, closest, distances, granted, other_criteria
 from regimix.result.inference import Inference
 from regimix.search.selection import Selection
 from regimix.search.settings import Settings
+from regimix.theory.audit import _supported
 from regimix.words import bare
 from tests.result.test_mixture import mixture_of
 
@@ -101,6 +103,17 @@ def test_nothing_denies_what_all_rows_together_show():
     found = replace(seen, evidence=20.0)
     assert found.given_values
     assert Answer(found).given_values == ""
+    # It is not over constants, nor what independent searches looked for.
+    over = "20 nats {} other orders of the same values"
+    assert over.format("over") in Answer(found).sure
+    assert over.format("more than") in _supported(found).words
+    searched = replace(found, search_evidence=(1.0, 2.0, 3.0), n_agreed=1)
+    assert Answer(searched).unrepeated == ""
+    assert Answer(replace(searched, gain_of_line=0.0)).unrepeated
+    path = Selection(np.array([1, 2]), np.array([20.0, -9.0]), np.ones(2), np.ones(2), chosen=1)
+    for settings in Settings(), Settings(n_components=1):
+        words = selection(replace(found, selection=path, settings=settings))["words"]
+        assert "that of one regime is over other orders of the same values" in words
     skewed = bare(Answer(found).coarse)
     assert skewed == (
         "The noise of y is neither normal nor Student's (skew, heaps): the evidence is counted "

@@ -283,3 +283,15 @@ def test_of_many_comparisons_the_surest_are_printed():
     found = MixedLinearRegression(3, random_state=0).fit(X, y).compare()
     assert found.t.size == 57
     assert "17 more comparisons with smaller t" in str(found)
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+@pytest.mark.parametrize("outliers", [0, "auto"])
+def test_of_clear_labels_errors_together_are_those_of_each_regime(outliers):
+    rng = np.random.default_rng(0)
+    X, side = rng.standard_normal((60, 5)), 1 - 2 * (np.arange(60) % 2)
+    y = side * (10 + X.sum(axis=1)) + 0.5 * rng.standard_normal(60)
+    fit = MixedLinearRegression(2, outliers=outliers, random_state=0).fit(X, y)
+    each = np.sqrt((fit.mixture_.inference.standard_error**2).sum(axis=0))
+    together = {record["term"]: record["std_err"] for record in fit.compare(X, y).records()}
+    np.testing.assert_allclose([together[f"x{i}"] for i in range(5)], each, rtol=1e-3)

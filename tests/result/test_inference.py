@@ -347,6 +347,9 @@ def test_wide_tables_keep_errors_but_no_covariance():
 # --- intervals, tests, distances ------------------------------------------------------------------
 
 
+PARTITION = {"search": "partition", "n_components": 1}
+
+
 def known_mixture(**changes):
     """Two components whose errors are round numbers."""
     covariance = np.stack([np.diag([0.01, 0.04]), np.diag([0.03, 0.05])])
@@ -361,6 +364,23 @@ def known_mixture(**changes):
         notes=("", ""),
     )
     return mixture_of([[1.0], [0.0]], inference=found, **changes)
+
+
+@pytest.mark.filterwarnings("ignore::regimix.errors.RegimixWarning")
+@pytest.mark.parametrize(
+    "settings", [{}, {"outliers": 0}, {"outliers": 0, "n_components": 1}, PARTITION], ids=str
+)
+def test_errors_of_few_rows_are_those_of_least_squares_whatever_was_allowed(settings):
+    """With outliers=0 the noise is that of largest likelihood, and errors were 12 % too small."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 6))
+    y = X @ np.arange(1.0, 7.0) + rng.standard_normal(30)
+    inference = MixedLinearRegression(random_state=0, **settings).fit(X, y).mixture_.inference
+    A = np.column_stack([X, np.ones(30)])
+    left = y - A @ np.linalg.lstsq(A, y, rcond=None)[0]
+    known = np.sqrt(np.diag(np.linalg.inv(A.T @ A)) * (left @ left) / 23)
+    np.testing.assert_allclose(inference.standard_error[0], known[:6], rtol=1e-3)
+    np.testing.assert_allclose(inference.intercept_error[0], known[6], rtol=1e-3)
 
 
 def test_intervals_and_tests_follow_students_law():

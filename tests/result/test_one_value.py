@@ -152,10 +152,9 @@ def test_weighted_rows_are_counted_alike_in_summary_and_report(weighted):
     assert said["answer"].title.endswith(f"in {total} rows")
     assert f" in {total - counts[2]} of the {total} rows" in bare(said["answer"].lead)
     assert any("Rows count by their weights" in notice for notice in said["notices"])
-    listed = np.count_nonzero(mixture.labels < 0)
-    assert said["which"].startswith(
-        f"{listed} of the 300 rows of the table ({listed / 300:.1%}) are"
-    )
+    there, out = np.count_nonzero(weights), (mixture.labels < 0) & (weights > 0)
+    share = f"{out.sum()} of the {there} rows shown ({out.sum() / there:.1%})"
+    assert said["which"].startswith(f"{share} are")
 
 
 def test_the_expected_response_has_an_r_squared_of_its_own(tone):
@@ -523,6 +522,28 @@ def test_a_relation_is_compared_with_constants_where_these_are_better_than_lines
     said = "A single relation is likelier than the lines, but constants are likelier still."
     assert worse.single == said
     assert said in render(worse.mixture)
+
+
+@pytest.mark.parametrize("both", [(-6.0, -5.0), (2.0, -5.0), (-6.0, 9.0), (5.0, 2.0)])
+def test_without_an_intercept_evidence_is_counted_from_constants_at_zero(both):
+    """Doctor's visits: 212 nats "over constants", which were 213 behind those at other levels."""
+    mixture = replace(lines_asked_for(5.5, both), fit_intercept=False, inference=None)
+    chosen = replace(mixture, settings=Settings())
+    for known in (mixture, chosen, replace(mixture, without_slopes=1.0)):
+        said = [page_text(render(known)), _nothing(known)]
+        said += [finding.words for finding in assumptions(known, None)]
+        assert "constants at zero" in said[0]
+        assert not re.search("constants(?! at zero)", " ".join(said), re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    ("slope", "said"), [(-0.002, "0.00"), (0.002, "0.00"), (-0.02, "-0.02"), (0.02, "+0.02")]
+)
+def test_a_slope_that_is_rounded_to_zero_has_no_sign(slope, said):
+    """-0.0002 with an error of 0.013 was +0.000 in words."""
+    found = known_mixture()
+    flat = replace(found, coef=np.array([[slope], *found.coef[1:]]))
+    assert f": {said} a unit" in Answer(flat).regimes[0].sentence
 
 
 def test_the_lead_of_a_relation_is_over_the_line_that_is_shown():

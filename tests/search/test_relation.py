@@ -12,10 +12,11 @@ from regimix.engines.base import Sample
 from regimix.errors import EvidenceWarning
 from regimix.model import em
 from regimix.model.em import Parameters, refit
+from regimix.model.laws import NoiseLaw
 from regimix.model.numbers import MODEL
 from regimix.model.rows import whitened_rows
 from regimix.result.answer import Answer
-from regimix.result.fit import _better_given_values, _given_values
+from regimix.result.fit import _better_given_values, _given_values, _of_any_law
 from regimix.search import selection
 from regimix.search.loop import bulk_model
 from regimix.search.selection import (
@@ -24,6 +25,7 @@ from regimix.search.selection import (
     score_without_slopes,
     weigh,
 )
+from regimix.search.settings import Settings
 from regimix.words import bare
 
 seeds = st.integers(0, 2**32 - 1)
@@ -342,6 +344,27 @@ def test_one_line_given_the_values_goes_through_all_rows_also_of_a_large_table(m
     table = np.column_stack([np.ones(3000), X])
     theta = np.linalg.lstsq(table, y, rcond=None)[0]
     np.testing.assert_allclose(one.coef_[0], theta[1:], atol=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_given_the_values_the_line_is_least_squares_whatever_the_tails(seed):
+    """The evidence is that the mean of counts depends on x; the line of heavy tails was flatter."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((500, 1))
+    y = rng.negative_binomial(1, 1 / (1 + np.exp(1 + 0.5 * X[:, 0]))) * 1.0
+    sample = Sample(np.column_stack([np.ones(500), X]), y, np.ones(500))
+    rows = replace(whitened_rows(sample, intercept=True)[0], outliers=False)
+    tails = Weighed(None, refit(rows, replace(bulk_model(rows), noise=NoiseLaw(3.0)), 30))
+    least = np.linalg.lstsq(rows.design, rows.y, rcond=None)[0]
+    assert tails.fitted.model.coef[0, 1] < 0.9 * least[1]
+
+    def shown(noise):
+        line, _, _, counted = _given_values(rows, sample, tails, tails, 1e9, "none")
+        assert counted is not None
+        return _of_any_law(rows, line, Settings(noise=noise)).fitted.model
+
+    np.testing.assert_allclose(shown("auto").coef[0], least, rtol=0.01)  # the prior shrinks it
+    assert shown("student").coef[0, 1] == tails.fitted.model.coef[0, 1]  # as asked for
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -53,9 +53,10 @@ class Outcome:
     warnings: list[str]
     key_name: str
     n_dropped: int
-    # Rows that can be shown one by one (X, y, labels, keys): all rows of a table in memory, of a
-    # table in parts those that the mixture holds; ``among`` says so where they are only some.
-    rows: tuple[Any, Any, Any, Any] | None = None
+    # Rows that can be shown one by one (X, y, labels, keys, weights or None): all rows of a table
+    # in memory, of a table in parts those that the mixture holds; ``among`` says so where they are
+    # only some.
+    rows: tuple[Any, Any, Any, Any, Any] | None = None
     among: str = ""
     code: Code = Code.DONE
     files: dict[str, str] = field(default_factory=dict)  # that were written, by what they hold
@@ -68,14 +69,14 @@ class Outcome:
         rows, among = None, ""
         if isinstance(table, DataSet):
             dropped, key_name, notes = table.n_dropped, table.key_name, table.notes
-            rows = table.X, table.y, mixture.labels, table.keys
+            rows = table.X, table.y, mixture.labels, table.keys, table.weights
         else:
             dropped = table.n_read - mixture.n_rows
             # The rows that were used are numbered without those that were dropped.
             key_name = "row used" if dropped else "row"
             notes = table.notes_and_dropped(dropped)
             if (some := mixture.excerpt) is not None:
-                rows = some.X, some.y, some.labels, some.numbers + 1
+                rows = some.X, some.y, some.labels, some.numbers + 1, some.weights
                 among = "" if some.complete else " of a sample"
         gate = list[str]()
         # Of one regime there is nothing to say but what is printed below it.
@@ -416,8 +417,9 @@ def _farthest_outliers(outcome: Outcome, most: int) -> list[dict[str, Any]]:
     """Describe the outliers that are farthest from every regime, farthest first."""
     if outcome.rows is None:
         return []
-    X, y, labels, keys = outcome.rows
-    outliers = np.flatnonzero(np.asarray(labels) < 0)
+    X, y, labels, keys, weights = outcome.rows
+    present = True if weights is None else np.asarray(weights) > 0
+    outliers = np.flatnonzero((np.asarray(labels) < 0) & present)
     if not outliers.size:
         return []
     found = distances(outcome.mixture, X[outliers], y[outliers], labels[outliers])

@@ -42,7 +42,7 @@ from regimix.estimators.inputs import (
     why_early,
 )
 from regimix.model.em import REGIME_GAIN
-from regimix.result.answer import EARLY, Answer, likeliest
+from regimix.result.answer import EARLY, Answer, constants, likeliest
 from regimix.result.mixture import Mixture
 from regimix.result.rivals import advice
 from regimix.result.summary import Summary
@@ -657,13 +657,14 @@ def _nothing(mixture: Mixture) -> Message:
     evidence = mixture.evidence_of_features
     if asked is not None:
         best = likeliest(mixture)
-        todo = "Check the columns, or bring more rows."
+        fewer = "Ask for fewer regimes, c" if asked > 1 else "C"
+        todo = f"{fewer}heck the columns, or bring more rows."
         if best is not None and Answer(mixture).favours:
             todo = f"The evidence favours {_regimes(best)}."
         return Message(
-            f"constants explain {target} better than the {_regimes(asked)} asked for, which "
-            f"score{'s' * (asked == 1)} {number(-evidence)} nats less. The best found is returned. "
-            f"{todo}"
+            f"{constants(mixture)} explain {target} better than the {_regimes(asked)} asked for, "
+            f"which score{'s' * (asked == 1)} {number(-evidence)} nats less. The best found is "
+            f"returned. {todo}"
         )
     line = f"The line that most rows follow{Answer(mixture).not_scored} is returned."
     line = f"{bare(Answer(mixture).given_values)} {line}".strip()
@@ -671,15 +672,15 @@ def _nothing(mixture: Mixture) -> Message:
         best = int(selection.n_components[np.argmax(selection.evidence)])
         return Message(
             f"there is too little evidence for a linear relation of {target} to the features: "
-            f"{_regimes(best)} would gain {number(evidence)} nats over constants, and "
+            f"{_regimes(best)} would gain {number(evidence)} nats over {constants(mixture)}, and "
             f"{REGIME_GAIN:g} are needed (",
             Setting("n_components", best),
             f" shows the nearest miss). {line}",
         )
     if evidence < -0.05:
         better = f"better than linear relations do, by {number(-evidence)} nats"
-        return Message(f"constants explain {target} {better}. {line}")
-    return Message(f"constants explain {target} as well as linear relations do. {line}")
+        return Message(f"{constants(mixture)} explain {target} {better}. {line}")
+    return Message(f"{constants(mixture)} explain {target} as well as linear relations do. {line}")
 
 
 def _regimes(count: int) -> str:

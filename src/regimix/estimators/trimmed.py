@@ -363,6 +363,8 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
         finish = reweight if self.reweight and not hurried else judged
         final = finish(engine, run.theta, raw_scale)
         thetas = np.stack([run.theta, final.theta])
+        # Where most responses are zero, rounds shrink slopes until their squares are no numbers.
+        thetas = np.where(np.square(thetas) > 0, thetas, 0.0)
         (raw_coef, coef), (raw_intercept, intercept) = problem.to_user(
             thetas if basis is None else thetas @ basis.T
         )
@@ -407,8 +409,9 @@ class TrimmedRegressor(RegressorMixin, BaseEstimator):
             if evidence >= 0:
                 better = f"as well as a line does: it gains {number(evidence)} nats, and "
                 better += f"{REGIME_GAIN:g} are needed"
+            zero = "" if self.fit_intercept else " at zero"
             warn_user(
                 EvidenceWarning,
-                f"a constant explains y {better}. The line that was found is returned. Check the "
-                "columns, or bring more rows.",
+                f"constants{zero} explain y {better}. The line that was found is returned. Check "
+                "the columns, or bring more rows.",
             )

@@ -518,6 +518,10 @@ def view_rows(model: Any, X: Any = None, y: Any = None) -> RowView:
         if target.size == n_rows and are_fitted(mixture, values, target, gated):
             labels = mixture.labels if mixture.labels.size == n_rows else None
             shares = label_shares(mixture)
+            if excerpt is not None and excerpt.complete and excerpt.y.size < n_rows:
+                # Rows of weight zero are absent.
+                values, target, labels = excerpt.X, excerpt.y, excerpt.labels
+                n_rows, gated = target.size, excerpt.shares
     if labels is None:
         labels = mixture.assign(values, target, gated)
     remembered = excerpt is not None and np.array_equal(excerpt.y, target)

@@ -29,6 +29,8 @@ from regimix.result.answer import (
     HELD,
     Answer,
     closest,
+    compared_with,
+    constants,
     evidence_by_number,
     found_instead,
     granted,
@@ -108,8 +110,8 @@ DISTINCT, DOUBTFUL = 5.0, 3.0
 # More terms than this are folded away.
 LONG_TABLE = 40
 EVIDENCE = (
-    "how much likelier the data are with the regimes than with constants, in nats, after a price "
-    "for every coefficient and of 3 nats for every regime"
+    "how much likelier the data are with the regimes than with {}, in nats, after a price for "
+    "every coefficient and of 3 nats for every regime"
 )
 # Digits of the columns of the outliers.
 DIGITS = (4, 4, 4, 3) + MOST_BESIDE * (4,)
@@ -450,6 +452,9 @@ def selection(mixture: Mixture) -> dict[str, Any]:
         if asked is not None:
             words = f"{_asked_for(asked)}; no others were compared."
         return {"charts": [], "words": words}
+    means = EVIDENCE.format(constants(mixture))
+    if mixture.given_values:
+        means += f"; that of one regime is over {compared_with(mixture)}"
     counts, here = [int(k) for k in path.n_components], int(path.chosen)
     mark = "chosen" if asked is None else "asked for" if asked == here else "found"
     if asked is None and mixture.found_nothing:
@@ -457,7 +462,7 @@ def selection(mixture: Mixture) -> dict[str, Any]:
     scores = {"Evidence": path.evidence, "BIC": path.bic, "ICL": path.icl}
     drawn = {name: charts.path(counts, values) for name, values in scores.items()}
     words = (
-        f"The model with {several(here, 'regime')} was chosen, by evidence: {EVIDENCE}. "
+        f"The model with {several(here, 'regime')} was chosen, by evidence: {means}. "
         f"{other_criteria(mixture)}"
     ).strip()
     if asked is None and mixture.found_nothing:
@@ -466,19 +471,19 @@ def selection(mixture: Mixture) -> dict[str, Any]:
         if not other:
             line = "The line that is shown need not be the one that was scored."
         words = (
-            f"None was chosen: none has evidence of 3 nats. {line} Evidence is {EVIDENCE}. "
+            f"None was chosen: none has evidence of 3 nats. {line} Evidence is {means}. "
             f"{other_criteria(mixture)}"
         ).strip()
     return {
         "charts": {name: points for name, points in drawn.items() if len(points) > 1},
-        "words": words if asked is None else _favoured(mixture, asked, here),
+        "words": words if asked is None else _favoured(mixture, asked, here, means),
         "mark": mark,
         "here": here,
         "rows": np.column_stack([counts, *scores.values()]).tolist(),
     }
 
 
-def _favoured(mixture: Mixture, asked: int, found: int) -> str:
+def _favoured(mixture: Mixture, asked: int, found: int, means: str) -> str:
     """Say that the number was given, and what the evidence says of it."""
     instead, known = found_instead(found, mixture.stopped), evidence_by_number(mixture)
     said = f"{_asked_for(asked)}; {instead}."
@@ -497,7 +502,7 @@ def _favoured(mixture: Mixture, asked: int, found: int) -> str:
         said = f"{favours} {instead[0].upper()}{instead[1:]}."
     return (
         f"{said} Numbers that were looked at on the way are {listing([str(k) for k in known])}. "
-        f"Evidence is {EVIDENCE}. {other_criteria(mixture)}"
+        f"Evidence is {means}. {other_criteria(mixture)}"
     ).strip()
 
 

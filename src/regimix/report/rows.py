@@ -127,7 +127,7 @@ def outlier_words(rows: Rows | None, n_rows: int, share: float, found: Answer) -
     said = f"{count(int(outliers.size), 'row')} ({part})"
     if rows.of != n_rows:
         # Rows count by their weights, but are listed once.
-        said = f"{fixed(outliers.size, 0)} of the {shown} of the table ({part})"
+        said = f"{fixed(outliers.size, 0)} of the {shown} shown ({part})"
     if not rows.fitted and rows.n == 1:
         said = "The one row shown"
     elif not rows.fitted:
@@ -247,6 +247,11 @@ def read_rows(
         labels = mixture.labels if known else mixture.assign(values, target, shares)
     probabilities = mixture.responsibilities(values, target, shares)
     labels = np.asarray(labels, dtype=np.int64)
+    weights = _weights(mixture, target.size, sample_weight, fitted=fitted)
+    of -= int(np.count_nonzero(weights == 0))
+    names, values, target, labels, probabilities, weights = _present(
+        weights, names, values, target, labels, probabilities, weights
+    )
     return Rows(
         X=values,
         y=target,
@@ -260,8 +265,17 @@ def read_rows(
         counts=counts,
         of=of,
         fitted=fitted,
-        weights=_weights(mixture, target.size, sample_weight, fitted=fitted),
+        weights=weights,
     )
+
+
+def _present(weights: Floats, names: Any, *arrays: Any) -> tuple[Any, ...]:
+    """Leave out what belongs to rows of no weight, which are absent."""
+    if weights.all():
+        return names, *arrays
+    there = np.flatnonzero(weights)
+    some = names[there] if isinstance(names, np.ndarray) else [names[i] for i in there]
+    return some, *(each[there] for each in arrays)
 
 
 def _only(kept: NDArray[np.bool_], values: Any) -> Any:

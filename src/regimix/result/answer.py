@@ -162,10 +162,10 @@ class Answer:
     @property
     def _number(self) -> str:
         found = count(self.mixture.n_components, "linear regime")
-        if self.mixture.found_nothing and self.favours:
-            # Another number has evidence: it is not that there is no regime.
-            asked = count(self.mixture.settings.n_components or 0, "linear regime")
-            return f"{self._rows} do not support {asked}"
+        asked = self.mixture.settings.n_components or 0
+        if self.mixture.found_nothing and (self.favours or asked > 1):
+            # Another number has evidence, or may have: it is not that there is no regime.
+            return f"{self._rows} do not support {count(asked, 'linear regime')}"
         if self.thin:
             found += ", on thin evidence,"
         return f"{'No linear regime' if self.mixture.found_nothing else found} in {self._rows}"
@@ -181,7 +181,7 @@ class Answer:
         slopes = " at the same levels" if slopes_matter_less(mixture) else ""
         return (
             f"The number of regimes was given; the evidence is thin, {number(known)} "
-            f"nats over constants{slopes}, where a finding takes {REGIME_GAIN:g}."
+            f"nats over {constants(mixture)}{slopes}, where a finding takes {REGIME_GAIN:g}."
         )
 
     @property
@@ -210,14 +210,15 @@ class Answer:
         several_lines = f"{spelled(m)} straight lines"
         lines = "one straight line does" if m == 1 else f"{several_lines} do"
         if self.mixture.found_nothing:
-            lines = f"{'a straight line' if m == 1 else several_lines} or constants do"
+            line = "a straight line" if m == 1 else several_lines
+            lines = f"{line} or {constants(self.mixture)} do"
         clearly = min(self._ahead[0], rival.lead - self.mixture.gain_of_shares) >= REGIME_GAIN
         how = "better than" if clearly else "as well as"
         comma = "," if ", with" in said else ""
         if self.mixture.found_nothing:
-            line = lines.removesuffix(" or constants do") + (" does" if m == 1 else " do")
             if not clearly and lead_over_constants(self.mixture) >= REGIME_GAIN:
-                how, lines = "better than constants do, and as well as", line
+                how = f"better than {constants(self.mixture)} do, and as well as"
+                lines = f"{line} {'does' if m == 1 else 'do'}"
         elif not clearly and rival.lead >= REGIME_GAIN:
             # Only with such shares are the regimes as likely.
             lines += " whose shares depend on the features"
@@ -246,7 +247,7 @@ class Answer:
         mixture = self.mixture
         lead, over = mixture.rivals[0].lead, lead_over_constants(mixture)
         if mixture.found_nothing and over < lead:
-            return over, "constants"
+            return over, constants(mixture)
         return lead, self._shown
 
     @property
@@ -261,9 +262,10 @@ class Answer:
         Its lead can be added to their evidence, unless it is that on some of the rows.
         """
         lead, what = self._ahead
-        below = where if what != "constants" else ""
+        over = what == constants(self.mixture)
+        below = "" if over else where
         said = f"{number(lead)} nats likelier{self.on_some_rows} than {what}{below}"
-        if what == "constants" or not lead - self.mixture.gain_of_shares < REGIME_GAIN <= lead:
+        if over or not lead - self.mixture.gain_of_shares < REGIME_GAIN <= lead:
             return said
         return f"{said}, whose shares do not depend on the features"
 
@@ -340,7 +342,7 @@ class Answer:
         """
         base = evidence_beside_rivals(self.mixture)
         if self.mixture.found_nothing and np.isfinite(base):
-            return "constants", base
+            return constants(self.mixture), base
         return self._shown, 0.0
 
     # --- how much of the rows is explained --------------------------------------------------------
@@ -432,15 +434,15 @@ class Answer:
                 which = several(mixture.n_components, "linear relation")
                 do = "does" if mixture.n_components == 1 else "do"
             said = (
-                f"Constants explain {target} in the {rows} better than {which} to {by} {do}, by "
-                f"{number(-evidence)} nats"
+                f"{constants(mixture).capitalize()} explain {target} in the {rows} better than "
+                f"{which} to {by} {do}, by {number(-evidence)} nats"
             )
         else:
             best = likeliest(mixture)
             they = "they" if best is None else several(best, "regime")
             said = (
                 f"There is too little evidence for a linear relation of {target} to {by} in the "
-                f"{rows}: {they} would gain {number(evidence)} nats over constants, and "
+                f"{rows}: {they} would gain {number(evidence)} nats over {constants(mixture)}, and "
                 f"{REGIME_GAIN:g} are needed"
             )
         if asked is None or mixture.settings.search == "net":
@@ -527,7 +529,10 @@ class Answer:
         error = errors(mixture)[j] if known else np.full(mixture.coef.shape[1], np.nan)
         some = order[:MOST_NAMED]
         slopes = [measured(float(mixture.coef[j, i]), float(error[i]))[0] for i in some]
-        signed = [slope if slope.startswith("-") else f"+{slope}" for slope in slopes]
+        # What is rounded to zero has no sign.
+        signed = [
+            f"+{slope}" if slope.strip("0.") and slope[0] != "-" else slope for slope in slopes
+        ]
         ends_of = conf_int(mixture, self.level)[j] if known else np.full((len(error), 2), np.nan)
         unclear = {i for i in order if ends_of[i, 0] <= 0 <= ends_of[i, 1]}
         if len(order) > 1:
@@ -607,7 +612,7 @@ class Answer:
         if mixture.found_nothing and self.favours:
             # Another number would have been found.
             best = evidence_by_number(mixture)[likeliest(mixture) or 0]
-            return f"{self.favours} It has {number(best)} nats over constants."
+            return f"{self.favours} It has {number(best)} nats over {constants(mixture)}."
         ahead = lead_over_constants(mixture) if mixture.rival is not None else -np.inf
         if mixture.found_nothing and ahead >= REGIME_GAIN:
             return "The data support no straight line, but the one relation named above."
@@ -619,8 +624,8 @@ class Answer:
         if mixture.found_nothing and mixture.rival is not None:
             return (
                 "The data do not support any straight line, nor the one relation named above, "
-                f"which has {number(ahead)} nats over constants{self.on_some_rows}, where "
-                f"{REGIME_GAIN:g} are needed."
+                f"which has {number(ahead)} nats over {constants(mixture)}{self.on_some_rows}, "
+                f"where {REGIME_GAIN:g} are needed."
             )
         if mixture.found_nothing:
             return "The data do not support any relation; more rows or other columns might."
@@ -791,7 +796,7 @@ class Answer:
         return (
             f"Rows count by their weights: {fixed(mixture.mass, 0)} in all, from "
             f"{count(mixture.n_rows, 'row')} of the table. Pictures and lists show each of "
-            "those once."
+            "those once, if it has any weight."
         )
 
     @property
@@ -867,14 +872,14 @@ def _evidence(mixture: Mixture, rival: Rival | None, on_some: str) -> str:
     if known < REGIME_GAIN:
         beside = f"a finding takes {REGIME_GAIN:g}, 20 to one"
     said = (
-        f"The evidence is {grade(known)}: {number(whole)} nats over constants for the "
-        f"model as a whole ({beside})."
+        f"The evidence is {grade(known)}: {number(whole)} nats over {compared_with(mixture)} "
+        f"for the model as a whole ({beside})."
     )
     if slopes_matter_less(mixture):
         said = (
             f"The evidence is {grade(known)}: the model as a whole has {number(whole)} nats over "
-            f"constants; {number(mixture.without_slopes)} of them the same regimes would have "
-            f"without slopes, as levels or single values of the response, so that "
+            f"{constants(mixture)}; {number(mixture.without_slopes)} of them the same regimes "
+            f"would have without slopes, as levels or single values of the response, so that "
             f"{number(known)} are due to the features ({beside})."
         )
     if rival is not None:
@@ -896,11 +901,21 @@ def _evidence_of_number(mixture: Mixture) -> str:
     if less < 0:
         return f"{who.capitalize()} {'has' if m == 2 else 'have'} {number(-less)} nats more."
     if known[m - 1] < 0:
-        return f"{who.capitalize()} {'is' if m == 2 else 'are'} worse than constants."
+        return f"{who.capitalize()} {'is' if m == 2 else 'are'} worse than {constants(mixture)}."
     return (
         f"The evidence for {several(m, 'regime')} rather than {spelled(m - 1)} is {grade(less)}: "
         f"{who} {'has' if m == 2 else 'have'} {number(less)} nats less."
     )
+
+
+def constants(mixture: Mixture) -> str:
+    """Name what a response without any relation is explained by."""
+    return "constants" if mixture.fit_intercept else "constants at zero"
+
+
+def compared_with(mixture: Mixture) -> str:
+    """Name what the evidence of the answer is counted from (a plural)."""
+    return "other orders of the same values" if mixture.given_values else constants(mixture)
 
 
 def grade(evidence: float) -> str:
@@ -985,7 +1000,7 @@ def likelier_still(mixture: Mixture) -> str:
     """
     over, line = lead_over_constants(mixture), evidence_by_number(mixture).get(1, -np.inf)
     if mixture.found_nothing and over < 0:
-        return "constants are"
+        return f"{constants(mixture)} are"
     alone = mixture.n_components == 1 or mixture.rivals_rows is not None
     return "" if alone or line <= over else "one straight line is"
 

@@ -212,6 +212,11 @@ def compare(mixture: Mixture, X: Any, y: Any, sample_weight: Any, level: Any) ->
         rows, note = _rows(mixture, X, y, sample_weight), NO_INFORMATION
         joint = joint_covariance(mixture, *rows, unit=unit)
     if joint is not None:
+        if not (mixture.outlier_share or mixture.fitted_by_label):
+            # As in the errors of each regime: the noise of largest likelihood is too small.
+            rows_free = np.maximum(inference.degrees, 1.0)
+            more = np.sqrt((rows_free + joint.shape[1]) / rows_free)
+            joint = joint * more[:, None, None, None] * more[:, None]
         each = np.einsum("aiai->ai", joint)
         mutual = np.einsum("aibi->abi", joint)[a, b]
         # What no rows determine in one regime alone is not determined together either.

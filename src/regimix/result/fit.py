@@ -31,7 +31,7 @@ from regimix.model.em import (
 )
 from regimix.model.given_values import evidence_given_values
 from regimix.model.labelling import Likeliest, Nearest, Ordered
-from regimix.model.laws import ROOT_8, Background
+from regimix.model.laws import ROOT_8, Background, NoiseLaw
 from regimix.model.numbers import MODEL
 from regimix.model.polish import Begun, Polished, polish
 from regimix.model.relation import gain_of_shares
@@ -602,8 +602,8 @@ def _complete(
         line, evidence, gain_of_line, counted = _given_values(
             rows, sample, start, own, constants, engine.problem.weighting
         )
-        if counted is not None and settings.outliers is None:
-            line = line.without_outliers(rows)  # no row is an outlier of a law that may be any
+        if counted is not None:
+            line = _of_any_law(rows, line, settings)
         number, shown = 1, {**weighed, 1: line}
         # The search's own best may be a line that hardly a row follows, and is not shown: its
         # evidence is how near a miss it was.
@@ -716,6 +716,21 @@ def _better_given_values(rows: Rows, sample: Sample, weighting: str, known: floa
         return False
     counts = rows.weights if weighting == "importances" else sample.weights
     return relation_given_values(rows, counts)[1] >= known + REGIME_GAIN
+
+
+def _of_any_law(rows: Rows, line: Weighed, settings: Settings) -> Weighed:
+    """Return the line that the evidence given the values is of: that of the mean, of all rows.
+
+    No row is an outlier of a law that may be any, and the mean may move where most rows stay: at
+    zero visits, say, which heavy tails would follow.
+    """
+    if settings.outliers is None:
+        line = line.without_outliers(rows)
+    if settings.noise != "student" and np.isfinite(line.fitted.model.noise.degrees):
+        kind = replace(rows, outliers=line.clean is None)
+        normal = replace(line.fitted.model, noise=NoiseLaw(), factor=None)
+        line = Weighed.of(kind, refit(kind, normal, FINAL_ROUNDS, settled=FINAL_SETTLED))
+    return line
 
 
 def _given_values(

@@ -101,6 +101,8 @@ def infer(
     # Relative importances: the variance of a weighted sum has the squares of the weights.
     squared = None if problem.counts else _sums(engine, law, labelling, power=2.0)
     keep_covariance = problem.n_features <= MOST_COVARIANCE_FEATURES
+    # The noise is then that of largest likelihood, which is too small for errors.
+    plain = labelling is None and bool(np.isneginf(law.log_background))
     covariance = np.full((m, p, p), np.nan) if keep_covariance else None
     errors, degrees, notes = np.full((m, p), np.nan), np.zeros(m), []
     for j in range(m):
@@ -119,7 +121,7 @@ def infer(
         if squared is not None and squared.doubt is not None:
             middle = squared.sums[j].gram - squared.doubt[j]
         half = _half(problem, roots, middle)
-        half *= law.scale[j] * problem.target_scale
+        half *= law.scale[j] * problem.target_scale * (np.sqrt(size / degrees[j]) if plain else 1.0)
         errors[j] = _lengths(half)
         some = errors[j][errors[j] > 0]
         within = (some > 1 / LARGEST_ERROR) & (some < LARGEST_ERROR)

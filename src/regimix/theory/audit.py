@@ -23,7 +23,7 @@ from regimix.errors import DataError
 from regimix.model.em import REGIME_GAIN
 from regimix.model.numbers import MODEL
 from regimix.model.rows import whiten
-from regimix.result.answer import WIDTH, Answer, closest, slopes_matter_less
+from regimix.result.answer import WIDTH, Answer, closest, compared_with, slopes_matter_less
 from regimix.result.gated import labels_of
 from regimix.result.mixture import Mixture
 from regimix.search.numbers import SEARCH
@@ -440,7 +440,7 @@ def _supported(mixture: Mixture) -> Finding:
     value, limit = float(mixture.evidence), REGIME_GAIN
     m = mixture.n_components
     who = "The regime scores" if m == 1 else "The regimes score"
-    words = f"{who} {number(value, 3)} nats more than constants do."
+    words = f"{who} {number(value, 3)} nats more than {compared_with(mixture)} do."
     if slopes_matter_less(mixture):
         words = f"{words} {number(mixture.without_slopes, 3)} of them need no slope."
         value = mixture.evidence_of_features
