@@ -52,12 +52,12 @@ def test_em_makes_one_round(monkeypatch, over):
 def test_no_relation_is_claimed_that_there_was_no_time_to_ask_all_for(monkeypatch, over):
     rows, _ = mixed_rows(0)
     rows = replace(rows, y=rows.features[:, 0])
-    asked = selection.relation_given_values(rows, rows.weights, rows.weights)
+    asked = selection.relation_given_values(rows, rows.weights)
     assert asked[:2] == (0.0, 0.0)
     times = iter([False] * 20)
     monkeypatch.setattr(given_values, "late", lambda: next(times, True))
     DEADLINE.set(np.inf)
-    asked = selection.relation_given_values(rows, rows.weights, rows.weights)
+    asked = selection.relation_given_values(rows, rows.weights)
     assert asked[:2] == (0.0, 0.0)
     assert next(times, None) is None
 
