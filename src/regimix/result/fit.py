@@ -595,6 +595,7 @@ def _complete(
     shown, evidence, gain_of_line, counted = weighed, weighed[number].score - constants, 0.0, None
     due, many = evidence - without_slopes, asked is None and number > 1
     one = many and _better_given_values(rows, sample, engine.problem.weighting, due)
+    # What regimes without slopes explain beyond constants, its law explains, too.
     constants, without_slopes = constants + one * without_slopes, (not one) * without_slopes
     if (one or due < REGIME_GAIN) and asked in (None, 1) and count is None:
         start = _line_of_most(rows, units, engine, settings, state.path, free=free)
