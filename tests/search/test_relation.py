@@ -16,7 +16,7 @@ from regimix.model.laws import NoiseLaw
 from regimix.model.numbers import MODEL
 from regimix.model.rows import whitened_rows
 from regimix.result.answer import Answer
-from regimix.result.fit import _better_given_values, _given_values, _of_any_law
+from regimix.result.fit import _given_values, _of_any_law
 from regimix.search import selection
 from regimix.search.loop import bulk_model
 from regimix.search.selection import (
@@ -359,9 +359,8 @@ def test_given_the_values_the_line_is_least_squares_whatever_the_tails(seed):
     assert tails.fitted.model.coef[0, 1] < 0.9 * least[1]
 
     def shown(noise):
-        line, _, _, counted = _given_values(rows, sample, tails, tails, 1e9, "none")
-        assert counted is not None
-        return _of_any_law(rows, line, Settings(noise=noise)).fitted.model
+        assert _given_values(rows, sample, "none", -1.0, many=False)[2] is not None
+        return _of_any_law(rows, tails, Settings(noise=noise)).fitted.model
 
     np.testing.assert_allclose(shown("auto").coef[0], least, rtol=0.01)  # the prior shrinks it
     assert shown("student").coef[0, 1] == tails.fitted.model.coef[0, 1]  # as asked for
@@ -378,18 +377,17 @@ def test_a_few_rows_far_from_the_others_are_no_relation_of_these(seed):
     def asked():
         sample = Sample(np.column_stack([np.ones(150), X]), y, np.ones(150))
         rows = replace(whitened_rows(sample, intercept=True)[0], outliers=False)
-        line = Weighed(None, one_line(rows))
-        return _given_values(rows, sample, line, line, line.score + 5.0, "none")
+        return _given_values(rows, sample, "none", -5.0, many=False)
 
-    _, evidence, gain, counted = asked()
+    gain, core, counted = asked()
     assert gain > 10
+    assert core == 0
     assert counted is None
-    assert evidence == pytest.approx(-5.0)
     # A line that all rows have is one.
     X[:] = rng.standard_normal((150, 3))
     X[:, 0] += y
-    _, evidence, gain, counted = asked()
-    assert gain >= evidence > 3
+    gain, core, counted = asked()
+    assert gain >= core > 3
     assert counted is not None
 
 
@@ -399,14 +397,16 @@ def test_one_relation_given_the_values_competes_with_regimes_that_are_not_overwh
     X = rng.standard_normal((400, 2))
     times = np.exp(0.6 * X[:, 0]) * rng.exponential(size=400)
 
-    def better(y, regimes):
+    def better(y, regimes, *, many=True):
         sample = Sample(np.column_stack([np.ones(400), X]), y, np.ones(400))
         rows = whitened_rows(sample, intercept=True)[0]
-        return _better_given_values(rows, sample, "none", regimes)
+        gain, core, counted = _given_values(rows, sample, "none", regimes, many=many)
+        assert (counted is not None) == (core >= 3 + regimes) == (gain > 0)
+        return counted is not None
 
     assert better(times, 15.0)
     assert not better(times, 60.0)
-    assert not better(times, 1.0)  # nothing was found: it is asked for anyway
+    assert not better(times, 15.0, many=False)  # one regime that was found is one
     assert not better(rng.permutation(times), 4.0)
     line = X[:, 0] + 0.5 * rng.standard_normal(400)
     assert not better(np.where(rng.random(400) < 0.5, line, -line), 4.0)

@@ -592,19 +592,20 @@ def _complete(
     constants, without_slopes, number = _against_constants(
         rows, weighed, number, settings.noise, free=asked is None
     )
-    shown, evidence, gain_of_line, counted = weighed, weighed[number].score - constants, 0.0, None
-    due, many = evidence - without_slopes, asked is None and number > 1
-    one = many and _better_given_values(rows, sample, engine.problem.weighting, due)
+    shown, evidence = weighed, weighed[number].score - constants
+    due, alone = evidence - without_slopes, asked in (None, 1) and count is None
+    gain_of_line, core, counted = 0.0, 0.0, None
+    if alone and (number == 1 or asked is None):
+        weighting = engine.problem.weighting
+        gain_of_line, core, counted = _given_values(rows, sample, weighting, due, many=number > 1)
+    one = counted is not None
     # What regimes without slopes explain beyond constants, its law explains, too.
     constants, without_slopes = constants + one * without_slopes, (not one) * without_slopes
-    if (one or due < REGIME_GAIN) and asked in (None, 1) and count is None:
-        start = _line_of_most(rows, units, engine, settings, state.path, free=free)
-        own = start if asked is None else weighed.get(1, start)
-        line, evidence, gain_of_line, counted = _given_values(
-            rows, sample, start, own, constants, engine.problem.weighting
-        )
-        if counted is not None:
-            line = _of_any_law(rows, line, settings)
+    if alone and (one or due < REGIME_GAIN):
+        line = _line_of_most(rows, units, engine, settings, state.path, free=free)
+        line = line if asked is None or one else weighed.get(1, line)
+        line = _of_any_law(rows, line, settings) if one else line
+        evidence = core if one else line.score - constants
         number, shown = 1, {**weighed, 1: line}
         # The search's own best may be a line that hardly a row follows, and is not shown: its
         # evidence is how near a miss it was.
@@ -615,8 +616,7 @@ def _complete(
     fitted = chosen.fitted
     selection = select(rows, weighed, number)
     gained = selection.evidence - constants
-    anew = (counted is not None) & (selection.n_components == 1)
-    gained = np.where(anew, evidence, gained)
+    gained = np.where(one & (selection.n_components == 1), evidence, gained)
     searched, rows = rows, replace(rows, outliers=chosen.clean is not fitted)
     outliers = None
     if chosen.outliers is not None and chosen.dirty is not None:
@@ -707,18 +707,6 @@ def _line_of_most(
     return robust.of_most(rows)
 
 
-def _better_given_values(rows: Rows, sample: Sample, weighting: str, known: float) -> bool:
-    """Say whether one relation given the values of the response is likelier than several regimes.
-
-    It must gain what a regime must once more, as its law is any. Where the evidence of the regimes
-    is overwhelming that is not asked.
-    """
-    if known < REGIME_GAIN or grade(known) == "overwhelming" or late():
-        return False
-    counts = rows.weights if weighting == "importances" else sample.weights
-    return relation_given_values(rows, counts)[1] >= known + REGIME_GAIN
-
-
 def _of_any_law(rows: Rows, line: Weighed, settings: Settings) -> Weighed:
     """Return the line that the evidence given the values is of: that of the mean, of all rows.
 
@@ -735,21 +723,24 @@ def _of_any_law(rows: Rows, line: Weighed, settings: Settings) -> Weighed:
 
 
 def _given_values(
-    rows: Rows, sample: Sample, line: Weighed, own: Weighed, constants: float, weighting: str
-) -> tuple[Weighed, float, float, Floats | None]:
+    rows: Rows, sample: Sample, weighting: str, due: float, *, many: bool
+) -> tuple[float, float, Floats | None]:
     """Ask for one relation given the values of the response, where no law of noise shows any.
 
-    Returns the line, or else the search's ``own``; its evidence; what all rows show, if it is
-    enough; and how rows were counted if there is such a relation.
+    It also competes with several regimes (``many``) whose evidence ``due`` to the features is not
+    overwhelming; it must gain what a regime must once more then, as its law is any.
+
+    Returns what all rows show, what those of the bulk show, and how rows were counted if it is the
+    answer.
     """
-    nothing = own.score - constants
-    if late():
-        return own, nothing, 0.0, None
+    found = due >= REGIME_GAIN
+    if late() or (found and (not many or grade(due) == "overwhelming")):
+        return 0.0, 0.0, None
     counts = rows.weights if weighting == "importances" else sample.weights
     gain, core, counted = relation_given_values(rows, counts)
-    if core < REGIME_GAIN:
-        return own, nothing, gain, None
-    return line, core, gain, counted
+    if core >= REGIME_GAIN + found * due:
+        return gain, core, counted
+    return (not found) * gain, core, None
 
 
 def _as_weighted(rows: Rows, fitted: Fitted, weights: Floats) -> Parameters:
