@@ -593,19 +593,14 @@ def _complete(
         rows, weighed, number, settings.noise, free=asked is None
     )
     shown, evidence = weighed, weighed[number].score - constants
-    due, alone = evidence - without_slopes, asked in (None, 1) and count is None
-    gain_of_line, core, counted = 0.0, 0.0, None
-    if alone and (number == 1 or asked is None):
-        weighting = engine.problem.weighting
-        gain_of_line, core, counted = _given_values(rows, sample, weighting, due, many=number > 1)
-    one = counted is not None
-    # What regimes without slopes explain beyond constants, its law explains, too.
-    constants, without_slopes = constants + one * without_slopes, (not one) * without_slopes
-    if alone and (one or due < REGIME_GAIN):
+    gain_of_line, counted = 0.0, None
+    if evidence - without_slopes < REGIME_GAIN and asked in (None, 1) and count is None:
         line = _line_of_most(rows, units, engine, settings, state.path, free=free)
-        line = line if asked is None or one else weighed.get(1, line)
-        line = _of_any_law(rows, line, settings) if one else line
-        evidence = core if one else line.score - constants
+        gain_of_line, core, counted = _given_values(rows, sample, engine.problem.weighting)
+        given = counted is not None
+        line = line if asked is None or given else weighed.get(1, line)
+        line = _of_any_law(rows, line, settings) if given else line
+        evidence = core if given else line.score - constants
         number, shown = 1, {**weighed, 1: line}
         # The search's own best may be a line that hardly a row follows, and is not shown: its
         # evidence is how near a miss it was.
@@ -616,7 +611,8 @@ def _complete(
     fitted = chosen.fitted
     selection = select(rows, weighed, number)
     gained = selection.evidence - constants
-    gained = np.where(one & (selection.n_components == 1), evidence, gained)
+    anew = (counted is not None) & (selection.n_components == 1)
+    gained = np.where(anew, evidence, gained)
     searched, rows = rows, replace(rows, outliers=chosen.clean is not fitted)
     outliers = None
     if chosen.outliers is not None and chosen.dirty is not None:
@@ -711,36 +707,31 @@ def _of_any_law(rows: Rows, line: Weighed, settings: Settings) -> Weighed:
     """Return the line that the evidence given the values is of: that of the mean, of all rows.
 
     No row is an outlier of a law that may be any, and the mean may move where most rows stay: at
-    zero visits, say, which heavy tails would follow.
+    zero visits, say, which heavy tails would follow. (Among new rows there may be outliers.)
     """
-    if settings.outliers is None:
+    if settings.outliers is None and line.chance >= 0.5:
         line = line.without_outliers(rows)
-    if settings.noise != "student" and np.isfinite(line.fitted.model.noise.degrees):
-        kind = replace(rows, outliers=line.clean is None)
-        normal = replace(line.fitted.model, noise=NoiseLaw(), factor=None)
-        line = Weighed.of(kind, refit(kind, normal, FINAL_ROUNDS, settled=FINAL_SETTLED))
-    return line
+    clean = line.clean
+    if settings.noise == "student" or clean is None or np.isinf(clean.model.noise.degrees):
+        return line
+    normal = replace(clean.model, noise=NoiseLaw(), factor=None)
+    kind = replace(rows, outliers=False)
+    mean = refit(kind, normal, FINAL_ROUNDS, settled=FINAL_SETTLED)
+    # What outliers to expect among new rows stays.
+    return replace(line, clean=mean, favour=line.favour + clean.score - mean.score)
 
 
-def _given_values(
-    rows: Rows, sample: Sample, weighting: str, due: float, *, many: bool
-) -> tuple[float, float, Floats | None]:
+def _given_values(rows: Rows, sample: Sample, weighting: str) -> tuple[float, float, Floats | None]:
     """Ask for one relation given the values of the response, where no law of noise shows any.
 
-    It also competes with several regimes (``many``) whose evidence ``due`` to the features is not
-    overwhelming; it must gain what a regime must once more then, as its law is any.
-
-    Returns what all rows show, what those of the bulk show, and how rows were counted if it is the
-    answer.
+    Returns what all rows show, what those of the bulk show, and how rows were counted if that is
+    enough.
     """
-    found = due >= REGIME_GAIN
-    if late() or (found and (not many or grade(due) == "overwhelming")):
+    if late():
         return 0.0, 0.0, None
     counts = rows.weights if weighting == "importances" else sample.weights
     gain, core, counted = relation_given_values(rows, counts)
-    if core >= REGIME_GAIN + found * due:
-        return gain, core, counted
-    return (not found) * gain, core, None
+    return gain, core, counted if core >= REGIME_GAIN else None
 
 
 def _as_weighted(rows: Rows, fitted: Fitted, weights: Floats) -> Parameters:
