@@ -50,15 +50,19 @@ def test_it_is_the_probability_of_the_order_among_all_orders(seed, slope, law):
     assert evidence(x, y) == pytest.approx(beside_all_orders(x, y), abs=0.25)
 
 
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("law", ["normal", "skewed", "ties"])
-def test_its_mean_over_all_orders_is_one(law):
-    """So that no law of the response, and none of the features, is taken for a relation."""
-    rng = np.random.default_rng(0)
-    x, y = standard(rng.exponential(size=(7, 1)) ** 2), rng.standard_normal(7)
+def test_its_mean_over_all_orders_is_no_more_than_one(law, seed):
+    """So that no law of the response, and none of the features, is taken for a relation.
+
+    With the ordinary prior of the slopes it is .9, their share of all orders of magnitude.
+    """
+    rng = np.random.default_rng(seed)
+    x, y = standard(rng.exponential(size=(6, 1)) ** 2), rng.standard_normal(6)
     y = {"normal": y, "skewed": np.exp(2 * y), "ties": np.round(y)}[law]
-    orders = np.array(list(permutations(range(7))))[::35]
+    orders = np.array(list(permutations(range(6))))
     ratios = np.exp([evidence(x, y[order]) for order in orders])
-    assert np.mean(ratios) == pytest.approx(1.0, abs=0.25)
+    assert 0.75 < np.mean(ratios) < 1.05
 
 
 @pytest.mark.parametrize("seed", range(3))

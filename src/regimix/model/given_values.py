@@ -8,8 +8,8 @@ features. (With normal noise this is linear regression, with two values logistic
 
 Given which values there are, g drops out, and what is left is how likely the slopes make it that
 the values go with just these rows. So evidence is a ratio to all other orders of the same values.
-Its mean over these orders is one: were there no relation, 3 nats would come up in less than one of
-20 tables, of whatever law.
+Its mean over these orders is at most one: were there no relation, 3 nats would come up in less
+than one of 20 tables, of whatever law.
 """
 
 from __future__ import annotations
